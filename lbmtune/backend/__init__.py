@@ -1,0 +1,1 @@
+"""Devices and compilers. Only `backend.cuda` imports cupy, only `backend.cpu` imports numba, both lazily."""

@@ -1,0 +1,89 @@
+"""What a backend offers to the rest of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.records import Conditions, Environment, Resources
+
+Array = Any
+"""A numpy or cupy array."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Compiled code that can travel between processes.
+
+    image: a cubin, or the path of a generated module as UTF-8; digest: SHA-256 of the code.
+    """
+
+    image: bytes
+    digest: str
+    resources: Resources
+    log: str = ""
+
+
+class CompileError(Exception):
+    """The compiler refused the text; the message is its log."""
+
+
+class TooManyResourcesError(Exception):
+    """The kernel compiled but cannot be launched: registers, shared memory or threads."""
+
+
+class OutOfMemoryError(Exception):
+    """The device could not hold the buffers."""
+
+
+class Executable(Protocol):
+    """A loaded program."""
+
+    @property
+    def resources(self) -> Resources: ...
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
+        """Enqueues one launch; arguments in the order of `launch.arguments`."""
+        ...
+
+
+class Device(Protocol):
+    """An open device of this process."""
+
+    @property
+    def xp(self) -> ModuleType:
+        """Numpy or cupy: where the device's arrays live."""
+        ...
+
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def environment(self) -> Environment: ...
+
+    def empty(self, elements: int, dtype: str) -> Array:
+        """An uninitialised aligned one-dimensional array. Raises OutOfMemoryError."""
+        ...
+
+    def load(self, program: Program, binary: Binary) -> Executable:
+        """Raises TooManyResourcesError."""
+        ...
+
+    def synchronize(self) -> None:
+        """Waits for all that was enqueued and raises what went wrong in it."""
+        ...
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        """Seconds that `run` takes on the device, by device events or a monotonic clock."""
+        ...
+
+    def conditions(self) -> Conditions:
+        """Clocks, power, temperature, throttle reasons now."""
+        ...
+
+
+Compiler = Callable[[Program], Binary]
+"""Compiles for one architecture; may run in a process that has no device. Raises CompileError."""

@@ -1,0 +1,1 @@
+"""What can be run: cases, schemes, layouts, collisions, precisions, the axes of a configuration and its rules."""

@@ -1,0 +1,147 @@
+"""The case: what is solved. It says nothing about how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lbmtune.errors import InputError, unknown
+from lbmtune.lattice import Lattice, Vector, lattice
+
+Face = Literal["periodic", "wall", "moving"]
+Faces = tuple[Face, Face, Face, Face, Face, Face]
+Real3 = tuple[float, float, float]
+CutKind = Literal["open", "wall", "moving"]
+
+COLLISIONS = ("bgk", "trt")
+FACES: tuple[Face, ...] = ("periodic", "wall", "moving")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A flow problem on a box of nx x ny x nz fluid cells, in lattice units.
+
+    faces: what bounds the box at x-, x+, y-, y+, z-, z+. Walls are half-way bounce-back: they lie half a
+    cell outside the last fluid cell. 'moving' is a wall with the velocity wall_velocity; a link that
+    crosses several walled faces sees the moving one.
+    relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of TRT, which fixes omega-.
+    force: body force density (Guo forcing).
+    """
+
+    flow: str
+    lattice: str
+    collision: str
+    domain: tuple[int, int, int]
+    relaxation_rate: float
+    faces: Faces = ("periodic",) * 6
+    wall_velocity: Real3 = (0.0, 0.0, 0.0)
+    force: Real3 = (0.0, 0.0, 0.0)
+    magic: float = 3 / 16
+    velocity_scale: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Checks the relations between the fields. Raises InputError."""
+        _check(self)
+
+    @property
+    def stencil(self) -> Lattice:
+        """The lattice itself."""
+        return lattice(self.lattice)
+
+    @property
+    def sites(self) -> int:
+        """Number of cells."""
+        return self.domain[0] * self.domain[1] * self.domain[2]
+
+    @property
+    def walled(self) -> bool:
+        """Whether any face is a wall."""
+        return any(face != "periodic" for face in self.faces)
+
+    @property
+    def forced(self) -> bool:
+        """Whether a body force acts."""
+        return any(self.force)
+
+    @property
+    def moving(self) -> bool:
+        """Whether any face is a moving wall."""
+        return "moving" in self.faces
+
+    def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
+        """Faces (0..5) that a link with this velocity can cross, with their kinds, periodic ones left out."""
+        faces = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
+        return tuple((face, self.faces[face]) for face in faces if self.faces[face] != "periodic")
+
+    def cut(self, cell: Vector, velocity: Vector) -> CutKind:
+        """What the link from `cell` along `velocity` meets: 'open' (another cell), 'wall' or 'moving'."""
+        kinds = {kind for face, kind in self.crossed(velocity) if _at_face(cell, face, self.domain)}
+        return "moving" if "moving" in kinds else "wall" if kinds else "open"
+
+
+def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
+    axis, high = divmod(face, 2)
+    return cell[axis] == (domain[axis] - 1 if high else 0)
+
+
+def _check(case: Case) -> None:
+    stencil = lattice(case.lattice)
+    if case.collision not in COLLISIONS:
+        raise unknown("collision", case.collision, COLLISIONS)
+    if min(case.domain) < 1:
+        raise InputError(f"domain {case.domain} has an extent below 1; give three positive cell counts.")
+    if stencil.dimensions == 2 and case.domain[2] != 1:
+        raise InputError(
+            f"{case.lattice} is two-dimensional but domain {case.domain} has nz = {case.domain[2]}; set nz = 1."
+        )
+    if not 0.0 < case.relaxation_rate < 2.0:
+        raise InputError(
+            f"relaxation_rate {case.relaxation_rate} is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."
+        )
+    if case.magic <= 0:
+        raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
+    _check_faces(case)
+
+
+def _check_faces(case: Case) -> None:
+    for axis, name in enumerate("xyz"):
+        low, high = case.faces[2 * axis : 2 * axis + 2]
+        for face in (low, high):
+            if face not in FACES:
+                raise unknown("face", face, FACES)
+        if (low == "periodic") != (high == "periodic"):
+            raise InputError(
+                f"face {name}- is {low} and {name}+ is {high}; a direction is periodic on both faces or on none."
+            )
+    if case.moving and not any(case.wall_velocity):
+        raise InputError("a face is 'moving' but wall_velocity is zero; give the wall a velocity or make it 'wall'.")
+
+
+def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
+    """Periodic Taylor-Green box."""
+    return Case("box", lattice_name, collision, domain, relaxation_rate)
+
+
+def cavity(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, lid: float = 0.1
+) -> Case:
+    """Lid-driven cavity: the face y+ moves along x with speed `lid`; in two dimensions z is periodic."""
+    z: Face = "periodic" if lattice(lattice_name).dimensions == 2 else "wall"
+    faces: Faces = ("wall", "wall", "wall", "moving", z, z)
+    return Case("cavity", lattice_name, collision, domain, relaxation_rate, faces, wall_velocity=(lid, 0.0, 0.0))
+
+
+def channel(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
+) -> Case:
+    """Poiseuille channel: walls at y- and y+, driven along x by a body force."""
+    faces: Faces = ("periodic", "periodic", "wall", "wall", "periodic", "periodic")
+    return Case("channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
+
+
+FLOWS: Mapping[str, str] = {
+    "box": "periodic Taylor-Green box",
+    "cavity": "lid-driven cavity with bounce-back walls and a moving lid",
+    "channel": "Poiseuille channel driven by a body force",
+}

@@ -1,0 +1,19 @@
+"""The collision operators: one file each, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lbmtune.catalogue.collision import Collision
+from lbmtune.catalogue.collisions import bgk, trt
+from lbmtune.errors import unknown
+
+OPERATORS: Mapping[str, Collision] = {module.COLLISION.name: module.COLLISION for module in (bgk, trt)}
+
+
+def collision(name: str) -> Collision:
+    """The operator of that name. Raises InputError for an unknown one."""
+    try:
+        return OPERATORS[name]
+    except KeyError:
+        raise unknown("collision", name, OPERATORS) from None

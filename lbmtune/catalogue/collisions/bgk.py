@@ -1,0 +1,37 @@
+"""BGK: g = (1 - omega) f + omega f_eq + (1 - omega/2) S."""
+
+from __future__ import annotations
+
+from sympy import Expr, Rational, Symbol
+
+from lbmtune.catalogue.collision import Assignment, Collision, Halves, Moments, Parameters, population, relaxed
+
+_KEEP, _OMEGA, _PART = Symbol("keep"), Parameters.omega, Symbol("part")
+
+
+def prologue(moments: Moments, forced: bool) -> list[Assignment]:
+    """Names for 1 - omega and, with a force, 1 - omega/2."""
+    steps = [Assignment(_KEEP, 1 - _OMEGA)]
+    return [*steps, Assignment(_PART, 1 - _OMEGA / 2)] if forced else steps
+
+
+def rest(weight: Rational, moments: Moments, source: Expr) -> Expr:
+    """Direction 0."""
+    return _KEEP * population(0) + _OMEGA * (weight * moments.base) + _PART * source
+
+
+def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]:
+    """The two directions of a pair share the even and the odd part of what is added."""
+    even, odd = Symbol(f"e{i}"), Symbol(f"o{i}")
+    add_even, add_odd = _OMEGA * equilibrium.even, _OMEGA * equilibrium.odd
+    if source:
+        add_even, add_odd = add_even + _PART * source.even, add_odd + _PART * source.odd
+    return [
+        Assignment(even, add_even),
+        Assignment(odd, add_odd),
+        Assignment(relaxed(i), _KEEP * population(i) + (even + odd)),
+        Assignment(relaxed(i + 1), _KEEP * population(i + 1) + (even - odd)),
+    ]
+
+
+COLLISION = Collision("bgk", "single relaxation time", "Qian et al. 1992", ("omega",), prologue, rest, pair)

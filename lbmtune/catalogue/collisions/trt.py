@@ -1,0 +1,51 @@
+"""TRT: even parts relax with omega, odd parts with omega_minus, tied by the magic parameter."""
+
+from __future__ import annotations
+
+from sympy import Expr, Rational, Symbol
+
+from lbmtune.catalogue.collision import (
+    Assignment,
+    Collision,
+    Halves,
+    Moments,
+    Parameters,
+    pair_difference,
+    pair_sum,
+    population,
+    relaxed,
+)
+
+_EVEN_PART, _ODD_PART = Symbol("even_part"), Symbol("odd_part")
+
+
+def prologue(moments: Moments, forced: bool) -> list[Assignment]:
+    """With a force: names for 1 - omega/2 and 1 - omega_minus/2."""
+    if not forced:
+        return []
+    return [Assignment(_EVEN_PART, 1 - Parameters.omega / 2), Assignment(_ODD_PART, 1 - Parameters.omega_minus / 2)]
+
+
+def rest(weight: Rational, moments: Moments, source: Expr) -> Expr:
+    """Direction 0 has an even part only."""
+    return population(0) + Parameters.omega * (weight * moments.base - population(0)) + _EVEN_PART * source
+
+
+def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]:
+    """Each half of a pair relaxes with its own rate."""
+    even, odd = Symbol(f"e{i}"), Symbol(f"o{i}")
+    add_even = Parameters.omega * (equilibrium.even - pair_sum(i) / 2)
+    add_odd = Parameters.omega_minus * (equilibrium.odd - pair_difference(i) / 2)
+    if source:
+        add_even, add_odd = add_even + _EVEN_PART * source.even, add_odd + _ODD_PART * source.odd
+    return [
+        Assignment(even, add_even),
+        Assignment(odd, add_odd),
+        Assignment(relaxed(i), population(i) + (even + odd)),
+        Assignment(relaxed(i + 1), population(i + 1) + (even - odd)),
+    ]
+
+
+COLLISION = Collision(
+    "trt", "two relaxation times", "Ginzburg et al. 2008", ("omega", "omega_minus"), prologue, rest, pair
+)

@@ -1,0 +1,167 @@
+"""The kernel configuration: the knobs. A frozen record whose canonical JSON is its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self
+
+from lbmtune.catalogue.layout import Layout, LayoutParameters
+from lbmtune.catalogue.layouts import layout
+from lbmtune.catalogue.precision import Compute, Storage, compute, storage
+from lbmtune.catalogue.scheme import Scheme
+from lbmtune.catalogue.schemes import scheme
+from lbmtune.errors import InputError, unknown
+
+Scalar = int | str
+Block = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelConfig:
+    """The knobs that both backends share.
+
+    width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA).
+    """
+
+    backend: ClassVar[Literal["cuda", "cpu"]]
+
+    scheme: str = "pull"
+    layout: str = "soa"
+    width: int = 1
+    padding: int = 0
+    storage: str = "fp32"
+    compute: str = "fp32"
+
+    @property
+    def propagation(self) -> Scheme:
+        """The scheme itself."""
+        return scheme(self.scheme)
+
+    @property
+    def memory(self) -> Layout:
+        """The layout itself, with its parameters."""
+        return layout(self.layout, LayoutParameters(self.width, self.padding))
+
+    @property
+    def stored(self) -> Storage:
+        """The storage format itself."""
+        return storage(self.storage)
+
+    @property
+    def computed(self) -> Compute:
+        """The arithmetic precision itself."""
+        return compute(self.compute)
+
+    def flat(self) -> dict[str, Scalar]:
+        """A flat dict of strings and numbers, keys sorted; `from_flat` is its inverse."""
+        values = {f.name: _scalar(getattr(self, f.name)) for f in fields(self)}
+        return dict(sorted({"backend": self.backend, **values}.items()))
+
+    @property
+    def key(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
+        canonical = json.dumps(self.flat(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def __str__(self) -> str:
+        """The text form that the command line reads back."""
+        return ",".join(f"{k}={v}" for k, v in self.flat().items())
+
+    @classmethod
+    def _parse(cls, values: Mapping[str, Scalar]) -> Self:
+        known = {f.name: f for f in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise unknown(f"axis of a {cls.backend} configuration", name, known)
+        converted: dict[str, Any] = {name: _convert(name, getattr(cls, name), value) for name, value in values.items()}
+        return cls(**converted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaConfig(KernelConfig):
+    """Knobs of a CUDA kernel.
+
+    block: threads per block; cells_per_thread: consecutive cells along x of one thread, moved as one vector;
+    max_registers: cap given to the compiler (0: none); min_blocks: blocks per SM asked for by launch bounds
+    (0: none). The two exclude each other, because launch bounds override the compiler's cap.
+    wrap: periodic neighbours by index arithmetic, or by a ghost layer that a second kernel refreshes.
+    """
+
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
+
+    block: Block = (256, 1, 1)
+    cells_per_thread: int = 1
+    max_registers: int = 0
+    min_blocks: int = 0
+    wrap: str = "arithmetic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuConfig(KernelConfig):
+    """Knobs of a CPU kernel.
+
+    threads: of the parallel loop; vector_bits: explicit SIMD width (0: scalar loop left to the compiler);
+    loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
+    row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
+    streaming_stores: non-temporal stores (1) or ordinary ones (0);
+    wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row.
+    """
+
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
+
+    threads: int = 1
+    vector_bits: int = 512
+    loop: str = "z"
+    tile_y: int = 0
+    tile_z: int = 0
+    row_padding: int = 0
+    row_offset: int = 16
+    streaming_stores: int = 0
+    wrap: str = "ghost"
+
+
+CONFIGS: Mapping[str, type[KernelConfig]] = {"cuda": CudaConfig, "cpu": CpuConfig}
+
+
+def from_flat(values: Mapping[str, Scalar]) -> KernelConfig:
+    """The configuration of a flat dict; missing axes take their default. Raises InputError."""
+    rest = dict(values)
+    backend = str(rest.pop("backend", "cuda"))
+    if backend not in CONFIGS:
+        raise unknown("backend", backend, CONFIGS)
+    return CONFIGS[backend]._parse(rest)
+
+
+def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
+    """The configuration of 'scheme=aa,layout=soa,block=256x1x1'. Raises InputError."""
+    values: dict[str, Scalar] = {"backend": backend}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa.")
+        values[name.strip()] = value.strip()
+    return from_flat(values)
+
+
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    assert isinstance(value, (int, str))
+    return value
+
+
+def _convert(name: str, default: object, value: Scalar) -> object:
+    """The value in the type of the axis' default."""
+    try:
+        if isinstance(default, tuple):
+            parts = tuple(int(part) for part in str(value).split("x"))
+            if len(parts) != len(default):
+                raise ValueError
+            return parts
+        return int(value) if isinstance(default, int) else str(value)
+    except ValueError:
+        form = "three numbers such as 256x1x1" if isinstance(default, tuple) else "a whole number"
+        raise InputError(f"axis {name}={value!r} is not {form}; correct the value.") from None

@@ -1,0 +1,45 @@
+"""Bytes: what a configuration keeps in memory and what one update has to move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.storage import Domain, frame
+
+
+def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
+    """Elements of one copy of the lattice, ghost cells and padding included."""
+    extents = frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
+    return int(config.memory.length(extents))
+
+
+def footprint_bytes(case: Case, config: KernelConfig) -> int:
+    """Bytes of all buffers."""
+    return config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
+
+
+def bytes_per_update(case: Case, config: KernelConfig) -> int:
+    """Bytes that one cell update must move to and from memory: each population read once, written once.
+
+    On a CPU an ordinary store to a line that was not read first fetches it: two-lattice schemes pay a third
+    share unless their stores stream (Wellein et al. 2006).
+    """
+    share = 2
+    if isinstance(config, CpuConfig) and not config.propagation.in_place and not config.streaming_stores:
+        share = 3
+    return share * case.stencil.q * config.stored.bytes
+
+
+def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:
+    """The largest cube (square in two dimensions) of cells, in steps of 16, that fits in memory_bytes."""
+    flat = case.stencil.dimensions == 2
+    edge = 16
+    while footprint_bytes(replace(case, domain=_cube(edge + 16, flat)), config) <= memory_bytes:
+        edge += 16
+    return _cube(edge, flat)
+
+
+def _cube(edge: int, flat: bool) -> tuple[int, int, int]:
+    return (edge, edge, 1 if flat else edge)

@@ -1,0 +1,22 @@
+"""The memory layouts: one file each, built by name and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lbmtune.catalogue.layout import Layout, LayoutParameters
+from lbmtune.catalogue.layouts import aos, aosoa, soa
+from lbmtune.errors import unknown
+
+LAYOUTS: Mapping[str, Callable[[LayoutParameters], Layout]] = {
+    "soa": soa.build,
+    "aos": aos.build,
+    "aosoa": aosoa.build,
+}
+
+
+def layout(name: str, parameters: LayoutParameters | None = None) -> Layout:
+    """The layout of that name with its parameters. Raises InputError for an unknown one."""
+    if name not in LAYOUTS:
+        raise unknown("layout", name, LAYOUTS)
+    return LAYOUTS[name](parameters or LayoutParameters())

@@ -1,0 +1,41 @@
+"""Structure of arrays: all cells of one direction together, x fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lbmtune.catalogue.layout import Extents, Int, LayoutParameters
+
+
+@dataclass(frozen=True)
+class SoA:
+    """index = q * (cells + padding) + (z * ny + y) * nx + x."""
+
+    padding: int = 0
+    name: str = "soa"
+    run: int = 0
+
+    def along_x(self, x: Int, extents: Extents) -> Int:
+        """X itself."""
+        return x
+
+    def along_y(self, y: Int, extents: Extents) -> Int:
+        """Rows of nx."""
+        return y * extents.x
+
+    def along_z(self, z: Int, extents: Extents) -> Int:
+        """Planes of nx * ny."""
+        return z * (extents.x * extents.y)
+
+    def component(self, q: Int, extents: Extents) -> Int:
+        """Arrays of all cells, with padding between them."""
+        return q * (extents.x * extents.y * extents.z + self.padding)
+
+    def length(self, extents: Extents) -> Int:
+        """Q arrays."""
+        return extents.q * (extents.x * extents.y * extents.z + self.padding)
+
+
+def build(parameters: LayoutParameters) -> SoA:
+    """SoA with padding between the direction arrays."""
+    return SoA(parameters.padding)

@@ -1,0 +1,266 @@
+"""Legality, said once: a rule is a pure function of case, configuration and limits that returns a reason or None.
+
+A reason is a sentence with the relation and the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.units import format_bytes
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5."""
+
+    threads_per_block: int = 1024
+    block: tuple[int, int, int] = (1024, 1024, 64)
+    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    registers_per_block: int = 65536
+    threads_per_multiprocessor: int = 2048
+    cores: int = 1
+    vector_bits: int = 512
+    memory_bytes: int = 2**63
+
+
+Rule = Callable[[Case, KernelConfig, Limits], str | None]
+
+
+def broken(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """The reason why the configuration is illegal for the case on a device with these limits, or None."""
+    return next((reason for rule in RULES if (reason := rule(case, config, limits))), None)
+
+
+def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    # the properties raise InputError with a suggestion: an unknown name is bad input, not an illegal point
+    _ = config.propagation, config.memory, config.stored, config.computed
+    return None
+
+
+def _width_belongs_to_aosoa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.layout == "aosoa":
+        return None if config.width > 1 else f"width {config.width}: groups of an AoSoA have at least 2 cells"
+    return None if config.width == 1 else f"width {config.width} with layout {config.layout}: only aosoa has groups"
+
+
+def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.padding < 0:
+        return f"padding {config.padding} is negative"
+    if config.padding and config.layout != "soa":
+        return f"padding {config.padding} with layout {config.layout}: only soa has separate direction arrays"
+    return None
+
+
+def _compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.computed.bytes < config.stored.bytes:
+        return f"compute {config.compute} is narrower than storage {config.storage}"
+    return None
+
+
+def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    needed = footprint_bytes(case, config)
+    if needed <= limits.memory_bytes:
+        return None
+    return (
+        f"domain {_cells(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}; the device has "
+        f"{format_bytes(limits.memory_bytes)} free, enough for {_cells(largest_cube(case, config, limits.memory_bytes))}"
+    )
+
+
+def _cells(domain: Sequence[int]) -> str:
+    return "x".join(map(str, domain))
+
+
+def _cuda(rule: Callable[[Case, CudaConfig, Limits], str | None]) -> Rule:
+    return lambda case, config, limits: rule(case, config, limits) if isinstance(config, CudaConfig) else None
+
+
+def _cpu(rule: Callable[[Case, CpuConfig, Limits], str | None]) -> Rule:
+    return lambda case, config, limits: rule(case, config, limits) if isinstance(config, CpuConfig) else None
+
+
+@_cuda
+def _block_size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if min(config.block) < 1:
+        return f"block {_cells(config.block)} has an extent below 1"
+    threads = prod(config.block)
+    if threads > limits.threads_per_block:
+        return f"block {_cells(config.block)} = {threads} threads; this device allows {limits.threads_per_block}"
+    for axis, (extent, allowed) in enumerate(zip(config.block, limits.block, strict=True)):
+        if extent > allowed:
+            return (
+                f"block {_cells(config.block)} has {extent} threads along {'xyz'[axis]}; this device allows {allowed}"
+            )
+    return None
+
+
+@_cuda
+def _block_shape(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    x = config.block[0]
+    if config.cells_per_thread > 1 and x % 32 and 32 % x:
+        return f"block {_cells(config.block)}: with {config.cells_per_thread} cells per thread its x must divide or be a multiple of 32"
+    if case.domain[2] < config.block[2] or case.domain[1] < config.block[1]:
+        return f"block {_cells(config.block)} reaches beyond the domain {_cells(case.domain)} along y or z"
+    return None
+
+
+@_cuda
+def _block_covers_row(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    covered = config.block[0] * config.cells_per_thread
+    needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
+    if covered >= 2 * needed and config.block[0] > 32:
+        return f"block {_cells(config.block)} x {config.cells_per_thread} cells covers {covered} cells of a row of {case.domain[0]}"
+    return None
+
+
+@_cuda
+def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    cells = config.cells_per_thread
+    if cells not in (1, 2, 4, 8):
+        return f"cells_per_thread {cells}: 1, 2, 4 and 8 exist"
+    if cells * config.stored.bytes > 16:
+        return f"cells_per_thread {cells} x {config.stored.bytes} bytes = {cells * config.stored.bytes}; one access moves at most 16 bytes"
+    if case.domain[0] % cells:
+        return f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by cells_per_thread {cells}"
+    run = config.memory.run
+    if cells > 1 and run and run % cells:
+        return (
+            f"cells_per_thread {cells} with layout {config.layout}: its runs of {run} cells are no multiple of {cells}"
+        )
+    if config.layout == "soa" and config.padding % cells:
+        return f"padding {config.padding} is no multiple of cells_per_thread {cells}"
+    return None
+
+
+@_cuda
+def _register_mechanisms(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.max_registers and config.min_blocks:
+        return f"max_registers {config.max_registers} with min_blocks {config.min_blocks}: launch bounds override the compiler's cap"
+    if config.max_registers and not 32 <= config.max_registers <= 255:
+        return f"max_registers {config.max_registers} is outside 32..255"
+    threads = prod(config.block)
+    if config.min_blocks < 0 or config.min_blocks * threads > limits.threads_per_multiprocessor:
+        return f"min_blocks {config.min_blocks} x {threads} threads; a multiprocessor holds {limits.threads_per_multiprocessor}"
+    return None
+
+
+@_cuda
+def _cuda_wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.wrap not in ("arithmetic", "ghost"):
+        return f"wrap {config.wrap!r}: arithmetic and ghost exist on CUDA"
+    if config.layout == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % config.width:
+        return f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by the AoSoA width {config.width}"
+    return None
+
+
+@_cuda
+def _grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    cells = (config.block[0] * config.cells_per_thread, *config.block[1:])
+    grid = tuple(-(-n // c) for n, c in zip(case.domain, cells, strict=True))
+    if any(g > allowed for g, allowed in zip(grid, limits.grid, strict=True)):
+        return f"grid {_cells(grid)} for block {_cells(config.block)}; this device allows {_cells(limits.grid)}"
+    return None
+
+
+@_cpu
+def _cpu_names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.loop not in ("z", "zy", "tile"):
+        return f"loop {config.loop!r}: z, zy and tile exist"
+    if config.wrap not in ("ghost", "select"):
+        return f"wrap {config.wrap!r}: ghost and select exist on the CPU"
+    if config.vector_bits not in (0, 256, 512):
+        return f"vector_bits {config.vector_bits}: 0, 256 and 512 exist"
+    if (config.loop == "tile") != (config.tile_y > 0 and config.tile_z > 0):
+        return f"tile {config.tile_y}x{config.tile_z} with loop {config.loop}: exactly the tile loop has a tile"
+    return None
+
+
+@_cpu
+def _cpu_vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.vector_bits > limits.vector_bits:
+        return f"vector_bits {config.vector_bits}; this CPU has {limits.vector_bits}"
+    if not config.vector_bits:
+        return None
+    lanes = config.vector_bits // (8 * config.computed.bytes)
+    if case.domain[0] % lanes:
+        return (
+            f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by {lanes} lanes of {config.compute}"
+        )
+    if config.wrap == "select":
+        return f"vector_bits {config.vector_bits} with wrap select: vectors need the ghost columns"
+    run = config.memory.run
+    if run and run % lanes:
+        return f"vector_bits {config.vector_bits} with layout {config.layout}: its runs of {run} cells are no multiple of {lanes} lanes"
+    return None
+
+
+@_cpu
+def _cpu_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.row_padding < 0 or config.row_offset < 0:
+        return f"row_padding {config.row_padding} and row_offset {config.row_offset} are not negative"
+    if config.wrap == "ghost" and config.row_offset < 1:
+        return f"row_offset {config.row_offset}: the ghost column before a row needs 1"
+    if config.wrap == "select" and config.row_offset:
+        return f"row_offset {config.row_offset} with wrap select: rows start at 0"
+    run = config.memory.run
+    if run > 1 and config.row_offset % run:
+        return f"row_offset {config.row_offset} is no multiple of the AoSoA width {run}"
+    return None
+
+
+@_cpu
+def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not config.streaming_stores:
+        return None
+    if config.streaming_stores != 1:
+        return f"streaming_stores {config.streaming_stores}: 0 and 1 exist"
+    if config.scheme != "pull":
+        return (
+            f"streaming_stores with scheme {config.scheme}: only pull writes whole aligned lines that it did not read"
+        )
+    line = 64 // config.stored.bytes
+    if config.vector_bits != 512 or config.computed.bytes != config.stored.bytes:
+        return f"streaming_stores with {config.vector_bits} bits of {config.storage}: a store must fill a cache line of 64 bytes"
+    if config.layout != "soa":
+        return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
+    row = config.row_offset + case.domain[0] + 1 + config.row_padding
+    if config.row_offset % line or row % line or config.padding % line:
+        return (
+            f"streaming_stores: row_offset {config.row_offset}, row length {row} and padding {config.padding} "
+            f"must be multiples of {line} elements"
+        )
+    return None
+
+
+@_cpu
+def _cpu_threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not 1 <= config.threads <= limits.cores:
+        return f"threads {config.threads}; this device has {limits.cores} cores"
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    _known_names,
+    _width_belongs_to_aosoa,
+    _padding_belongs_to_soa,
+    _compute_holds_storage,
+    _block_size,
+    _block_shape,
+    _block_covers_row,
+    _vectors,
+    _register_mechanisms,
+    _cuda_wrap,
+    _grid,
+    _cpu_names,
+    _cpu_vectors,
+    _cpu_rows,
+    _streaming_stores,
+    _cpu_threads,
+    _fits_in_memory,
+)

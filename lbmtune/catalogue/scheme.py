@@ -1,0 +1,112 @@
+"""What a propagation scheme is: a table that says, for each parity of the time step, where a cell finds and
+leaves its populations.
+
+From the table alone follow the kernel text, the initialiser, the gather, the bytes and the proof of safety.
+The state at time t is the set of pre-collision populations f_i(x, t); every scheme stores that state somewhere,
+and `Access.read` says where.
+
+Walls. A link is cut where the neighbour along it lies behind a wall. Half-way bounce-back says that the
+population that leaves along a cut link is the one that arrives next step along the opposite direction. In an
+in-place scheme the population of a cut link therefore stays at one place for good: the place that parity 0
+reads it from (no other cell ever uses it, since each place of one parity belongs to one link).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from lbmtune.lattice import Lattice, Vector, negate
+
+HERE: Vector = (0, 0, 0)
+
+
+class Place(NamedTuple):
+    """A slot (which of the q arrays) at a cell, given by its offset from the cell that is updated."""
+
+    slot: int
+    offset: Vector
+
+
+class Access(NamedTuple):
+    """Where one cell finds f_i before collision and leaves f_i after it.
+
+    cut_read replaces read when the link that f_i arrives by is cut (it goes from the cell along -c_i);
+    cut_write replaces write when the link that f_i leaves by is cut (along +c_i).
+    """
+
+    direction: int
+    read: Place
+    write: Place
+    cut_read: Place
+    cut_write: Place
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One pass over all cells: a row per direction.
+
+    wall_term: whether the momentum of a moving wall is added when the bounced population is read or written.
+    """
+
+    accesses: tuple[Access, ...]
+    wall_term: Literal["read", "write"]
+
+    def places(self) -> Iterator[Place]:
+        """Every place that the pass may touch."""
+        for access in self.accesses:
+            yield from (access.read, access.write, access.cut_read, access.cut_write)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A one-step propagation scheme.
+
+    lattices: copies of the q arrays (2: read the one, write the other, exchange; 1: in place);
+    period: after how many steps the table repeats; phase(lattice, parity): the table of that step.
+    """
+
+    name: str
+    title: str
+    source: str
+    lattices: int
+    period: int
+    phase: Callable[[Lattice, int], Phase]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether one copy of the lattice is enough."""
+        return self.lattices == 1
+
+    def reach(self, lattice: Lattice) -> tuple[Vector, Vector]:
+        """Smallest and largest offset over all phases, per axis: what a ghost layer has to hold."""
+        offsets = [p.offset for parity in range(self.period) for p in self.phase(lattice, parity).places()]
+        low, high = (tuple(f(o[a] for o in offsets) for a in range(3)) for f in (min, max))
+        return (low[0], low[1], low[2]), (high[0], high[1], high[2])
+
+
+def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], parity: int) -> Phase:
+    """The table of an in-place scheme from its read places alone.
+
+    read_place(i, parity): where f_i is found. What arrives by a link is written back where its opposite
+    was found, so each place is read and written by one cell. Populations of cut links keep their place of
+    parity 0.
+    """
+    opposite = lattice.opposite
+
+    def access(i: int) -> Access:
+        return Access(
+            i,
+            read=read_place(i, parity),
+            write=read_place(opposite[i], parity),
+            cut_read=read_place(i, 0),
+            cut_write=read_place(opposite[i], 0),
+        )
+
+    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read")
+
+
+def upstream(lattice: Lattice, i: int) -> Vector:
+    """Offset of the cell that f_i comes from."""
+    return negate(lattice.velocities[i])

@@ -1,0 +1,21 @@
+"""The propagation schemes: one file each, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lbmtune.catalogue.scheme import Scheme
+from lbmtune.catalogue.schemes import aa, esoteric_pull, esoteric_twist, pull, push
+from lbmtune.errors import unknown
+
+SCHEMES: Mapping[str, Scheme] = {
+    module.SCHEME.name: module.SCHEME for module in (pull, push, aa, esoteric_twist, esoteric_pull)
+}
+
+
+def scheme(name: str) -> Scheme:
+    """The scheme of that name. Raises InputError for an unknown one."""
+    try:
+        return SCHEMES[name]
+    except KeyError:
+        raise unknown("scheme", name, SCHEMES) from None

@@ -1,0 +1,21 @@
+"""Esoteric Twist: one lattice; a population is kept at the corner of the positive octant its link touches."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.scheme import Phase, Place, Scheme, in_place_phase
+from lbmtune.lattice import Lattice
+
+
+def phase(lattice: Lattice, parity: int) -> Phase:
+    """f_i lies at the cell, moved by one along every axis where c_i is negative; slots swap every step."""
+
+    def read_place(i: int, parity: int) -> Place:
+        x, y, z = (int(c < 0) for c in lattice.velocities[i])
+        return Place(lattice.opposite[i] if parity else i, (x, y, z))
+
+    return in_place_phase(lattice, read_place, parity)
+
+
+SCHEME = Scheme(
+    "esoteric-twist", "Esoteric Twist, in place", "Geier, Schoenherr 2017", lattices=1, period=2, phase=phase
+)

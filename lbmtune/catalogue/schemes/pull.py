@@ -1,0 +1,25 @@
+"""Two lattices, pull: read from the neighbours, write at home. The lattices change roles every step."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.scheme import HERE, Access, Phase, Place, Scheme, upstream
+from lbmtune.lattice import Lattice
+
+
+def phase(lattice: Lattice, parity: int) -> Phase:
+    """The same in every step; a cut link reads what the cell itself sent the other way."""
+
+    def access(i: int) -> Access:
+        home = Place(i, HERE)
+        return Access(
+            i,
+            read=Place(i, upstream(lattice, i)),
+            write=home,
+            cut_read=Place(lattice.opposite[i], HERE),
+            cut_write=home,
+        )
+
+    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read")
+
+
+SCHEME = Scheme("pull", "two lattices, pull", "Wellein et al. 2006", lattices=2, period=1, phase=phase)

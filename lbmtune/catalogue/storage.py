@@ -1,0 +1,70 @@
+"""Where the cells of a domain lie in storage: ghost cells, padding, and how periodic neighbours are found.
+
+Along an axis with ghost cells a coordinate is taken as it is, and the ghost cell stands for its periodic image;
+along the others it wraps. A population whose link is cut by a wall never leaves its private place, so its
+coordinate is not mapped to an image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.layout import Extents, Int
+from lbmtune.lattice import Lattice
+
+
+class Domain(NamedTuple):
+    """Cells of the fluid box along each axis; ints or traced values."""
+
+    x: Int
+    y: Int
+    z: Int
+
+
+@dataclass(frozen=True)
+class StorageFrame:
+    """Constants that place a domain in storage: storage x = origin_x + x, row length a multiple of `align_x`.
+
+    ghost: per axis, whether ghost cells exist on both sides; tail_x: cells after the last one of a row.
+    """
+
+    ghost: tuple[bool, bool, bool]
+    origin: tuple[int, int, int]
+    tail: tuple[int, int, int]
+    align_x: int
+    q: int
+
+    def extents(self, domain: Domain) -> Extents:
+        """Storage extents of a domain; with traced values, their formulas."""
+        x, y, z = (n + (low + high) for n, low, high in zip(domain, self.origin, self.tail, strict=True))
+        if self.align_x > 1:
+            x = (x + (self.align_x - 1)) // self.align_x * self.align_x
+        return Extents(x, y, z, self.q)
+
+
+def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
+    """The frame of a configuration."""
+    if isinstance(config, CudaConfig):
+        return _cuda_frame(lattice, config)
+    assert isinstance(config, CpuConfig)
+    return _cpu_frame(lattice, config)
+
+
+def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
+    run = max(config.cells_per_thread, config.memory.run)
+    if config.wrap == "arithmetic":
+        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), run, lattice.q)
+    ghost = (True, True, lattice.dimensions == 3)
+    # the first cell of a row keeps the alignment of the array: 128 bytes, the width of a cache line
+    lead = max(run, 128 // config.stored.bytes)
+    origin = (lead, 1, int(ghost[2]))
+    return StorageFrame(ghost, origin, (1, 1, int(ghost[2])), lead, lattice.q)
+
+
+def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:
+    run = max(config.memory.run, 1)
+    if config.wrap == "select":
+        return StorageFrame((False,) * 3, (0, 0, 0), (config.row_padding, 0, 0), run, lattice.q)
+    return StorageFrame((True, False, False), (config.row_offset, 0, 0), (1 + config.row_padding, 0, 0), run, lattice.q)

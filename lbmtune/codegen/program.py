@@ -1,0 +1,99 @@
+"""What codegen returns: the text of a kernel with everything that is needed to run it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+
+Target = Literal["cuda", "cpu"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. arguments: names of buffers ('f0', 'f1') and scalars, in the order of the entry's parameters.
+
+    block: threads; over: what the grid covers; covers: how many of those one block takes per axis.
+    'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost).
+    """
+
+    entry: str
+    arguments: tuple[str, ...]
+    block: tuple[int, int, int] = (1, 1, 1)
+    covers: tuple[int, int, int] = (1, 1, 1)
+    over: Literal["cells", "shell"] = "cells"
+    shared_bytes: int = 0
+
+    def grid(self, domain: tuple[int, int, int], storage: StorageFrame) -> tuple[int, int, int]:
+        """Blocks along each axis for a domain."""
+        total = domain if self.over == "cells" else (shell_cells(domain, storage), 1, 1)
+        x, y, z = (ceil(n / c) for n, c in zip(total, self.covers, strict=True))
+        return (x, y, z)
+
+
+def shell_cells(domain: tuple[int, int, int], storage: StorageFrame) -> int:
+    """Cells of the one-cell layer around the domain, along the axes that have ghost cells."""
+    nx, ny, nz = (n + 2 * ghost for n, ghost in zip(domain, storage.ghost, strict=True))
+    return nx * ny * nz - domain[0] * domain[1] * domain[2]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text for one target, and the launches of each parity of one period.
+
+    period[p]: the launches that advance a state of parity p by one time step.
+    options: for the compiler, in order.
+    """
+
+    target: Target
+    case: Case
+    config: KernelConfig
+    source: str
+    options: tuple[str, ...]
+    period: tuple[tuple[Launch, ...], ...]
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the functions to look up."""
+        return tuple(dict.fromkeys(launch.entry for step in self.period for launch in step))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of text and options: equal digests compile to equal code under one compiler."""
+        return hashlib.sha256("\0".join((self.target, *self.options, self.source)).encode()).hexdigest()
+
+    @property
+    def frame(self) -> StorageFrame:
+        """Where cells lie in storage."""
+        return frame(self.case.stencil, self.config)
+
+    def buffers(self) -> tuple[str, ...]:
+        """Names of the lattice copies."""
+        return ("f0", "f1")[: self.config.propagation.lattices]
+
+    def buffer_elements(self, domain: tuple[int, int, int]) -> int:
+        """Length of each buffer for a domain."""
+        return int(self.config.memory.length(self.frame.extents(Domain(*domain))))
+
+
+def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> dict[str, int | float]:
+    """Values of all scalar arguments a launch may name, in storage units.
+
+    nx, ny, nz are 32-bit integers; all others are of the compute precision.
+    """
+    unit = config.stored.scale
+    values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
+    values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
+    values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
+    values |= {f"wall_{a}": u * unit for a, u in zip("xyz", case.wall_velocity, strict=True)}
+    return values
+
+
+def omega_minus(case: Case) -> float:
+    """Relaxation rate of the odd parts in TRT: (1/omega - 1/2)(1/omega_minus - 1/2) = magic."""
+    return 1.0 / (case.magic / (1.0 / case.relaxation_rate - 0.5) + 0.5)

@@ -1,0 +1,19 @@
+"""The one entry to code generation."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.codegen.program import Program
+
+
+def render(case: Case, config: KernelConfig) -> Program:
+    """The program of a legal configuration. Deterministic: equal arguments give equal text in every process."""
+    if isinstance(config, CudaConfig):
+        from lbmtune.codegen.cuda import render_cuda
+
+        return render_cuda(case, config)
+    assert isinstance(config, CpuConfig)
+    from lbmtune.codegen.cpu import render_cpu
+
+    return render_cpu(case, config)

@@ -1,0 +1,42 @@
+"""The errors a person can cause, each with the exit code of the command line.
+
+A message is one sentence that holds the value, the rule it breaks and what to do.
+Everything else that is raised is a bug and propagates.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LbmtuneError(Exception):
+    """Base of all expected errors; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class NothingValidError(LbmtuneError):
+    """The run finished, but no configuration gave a verified measurement."""
+
+    exit_code = 1
+
+
+class InputError(LbmtuneError):
+    """Bad input: a study file, a configuration, a path, an option."""
+
+    exit_code = 2
+
+
+class DeviceUnavailableError(LbmtuneError):
+    """The requested device cannot be used: no GPU, or no working driver."""
+
+    exit_code = 3
+
+
+def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
+    """An InputError for a name outside a known set, with the closest known name suggested."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(value), names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
+    return InputError(f"unknown {kind} {value!r}; {hint}")

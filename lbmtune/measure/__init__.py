@@ -1,0 +1,1 @@
+"""Proof and timing: the oracle, verification, the timing protocol, isolation, micro-benchmarks."""

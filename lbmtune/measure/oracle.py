@@ -1,0 +1,109 @@
+"""The oracle: a plain two-lattice step in float64, written from the textbook and sharing no code with codegen.
+
+State: array (q, nz, ny, nx) of pre-collision populations f_i(x, t), not shifted. One step is collision, then
+streaming with half-way bounce-back. `xp` is numpy, or cupy for large domains.
+Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and 10.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.catalogue.case import Case
+from lbmtune.lattice import Lattice
+
+Array = Any
+"""A numpy or cupy array of float64."""
+
+
+def density(f: Array) -> Array:
+    """rho, shape (nz, ny, nx)."""
+    return f.sum(axis=0)
+
+
+def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
+    """U = (sum c_i f_i + F/2) / rho, shape (3, nz, ny, nx)."""
+    c = xp.asarray(case.stencil.velocities, dtype=xp.float64)
+    momentum = xp.tensordot(c.T, f, axes=1) + 0.5 * xp.asarray(case.force).reshape(3, 1, 1, 1)
+    return momentum / density(f)
+
+
+def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> Array:
+    """Second-order equilibrium, shape (q, nz, ny, nx); rho (nz, ny, nx), u (3, nz, ny, nx)."""
+    out = xp.empty((lattice.q, *rho.shape))
+    uu = (u * u).sum(axis=0)
+    for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
+        cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
+        out[i] = float(w) * rho * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * uu)
+    return out
+
+
+def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
+    """Guo's forcing term without its relaxation prefactor, shape (q, nz, ny, nx)."""
+    lattice, force = case.stencil, case.force
+    out = xp.zeros((lattice.q, *u.shape[1:]))
+    for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
+        cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
+        for axis in range(3):
+            out[i] += float(w) * (3 * (c[axis] - u[axis]) + 9 * cu * c[axis]) * force[axis]
+    return out
+
+
+def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
+    """Post-collision populations."""
+    u = velocity(f, case, xp)
+    departure = f - equilibrium(density(f), u, case.stencil, xp)
+    source = guo_source(u, case, xp)
+    omega = case.relaxation_rate
+    if case.collision == "bgk":
+        return f - omega * departure + (1 - omega / 2) * source
+    assert case.collision == "trt"
+    omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
+    opposite = list(case.stencil.opposite)
+    even, odd = ((departure + s * departure[opposite]) / 2 for s in (1, -1))
+    source_even, source_odd = ((source + s * source[opposite]) / 2 for s in (1, -1))
+    return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
+
+
+def stream(g: Array, case: Case, xp: ModuleType = np) -> Array:
+    """Populations after streaming with the case's walls."""
+    lattice, out = case.stencil, xp.empty_like(g)
+    for i, c in enumerate(lattice.velocities):
+        out[i] = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
+        cut, moving = cut_masks(case, lattice.opposite[i], xp)
+        bounced = g[lattice.opposite[i]]
+        gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, case.wall_velocity, strict=True))
+        out[i] = xp.where(cut, bounced + gain * moving, out[i])
+    return out
+
+
+def cut_masks(case: Case, direction: int, xp: ModuleType = np) -> tuple[Array, Array]:
+    """Cells whose link along a direction is cut by any wall, and by the moving wall; each (nz, ny, nx)."""
+    nx, ny, nz = case.domain
+    cut, moving = xp.zeros((nz, ny, nx), bool), xp.zeros((nz, ny, nx), bool)
+    for axis, c in enumerate(case.stencil.velocities[direction]):
+        kind = case.faces[2 * axis + (c > 0)]
+        if c == 0 or kind == "periodic":
+            continue
+        layer: list[Any] = [slice(None)] * 3
+        layer[2 - axis] = -1 if c > 0 else 0
+        cut[tuple(layer)] = True
+        if kind == "moving":
+            moving[tuple(layer)] = True
+    return cut, moving
+
+
+def step(f: Array, case: Case, xp: ModuleType = np) -> Array:
+    """One time step."""
+    return stream(collide(f, case, xp), case, xp)
+
+
+def random_state(case: Case, seed: int = 1, xp: ModuleType = np) -> Array:
+    """A random state far from equilibrium: every population its weight times (1 + noise of 5 %), every cell another."""
+    nx, ny, nz = case.domain
+    noise = xp.asarray(np.random.default_rng(seed).uniform(-0.05, 0.05, (case.stencil.q, nz, ny, nx)))
+    weights = xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
+    return weights * (1 + noise)

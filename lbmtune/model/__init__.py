@@ -1,0 +1,1 @@
+"""Predictions from bytes and measured bandwidth; the machine description."""

@@ -1,0 +1,169 @@
+"""What is kept: frozen, versioned records. They import nothing of the package but errors.
+
+Predicted and measured values use the same names and units, so that comparing them is a division.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SCHEMA_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """How a trial ended."""
+
+    OK = "ok"
+    ILLEGAL = "illegal"
+    COMPILE_FAILED = "compile failed"
+    TOO_MANY_RESOURCES = "too many resources"
+    OUT_OF_MEMORY = "out of memory"
+    WRONG_RESULT = "wrong result"
+    UNSTABLE_TIMING = "unstable timing"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What the compiler gave a kernel; for several entries the largest of each.
+
+    registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread.
+    """
+
+    registers: int = 0
+    spill_bytes: int = 0
+    local_bytes: int = 0
+    shared_bytes: int = 0
+    code_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What the model expects. limit: the binding resource; ceiling_source: where the bandwidth comes from."""
+
+    mlups: float
+    bytes_per_update: float
+    bandwidth_bytes_per_s: float
+    footprint_bytes: int
+    limit: str
+    ceiling_source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """Comparison with the oracle. error: largest absolute deviation of a population; bound: what was allowed.
+
+    worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps.
+    domains: extents that were checked; full_size: whether the measured domain itself was among them.
+    """
+
+    error: float
+    bound: float
+    worst_cell: tuple[int, int, int]
+    worst_direction: int
+    worst_steps: int
+    domains: tuple[tuple[int, int, int], ...]
+    full_size: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the bound (NaN is not)."""
+        return self.error <= self.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """State of the device while samples were taken; None where it cannot be read.
+
+    throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread.
+    """
+
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    throttle: tuple[str, ...] = ()
+    cpu_share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A timed run. mlups: from the median sample; samples_s: seconds per time step of each sample.
+
+    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
+    disturbed: whether the protocol's conditions were not met even after repeats.
+    """
+
+    mlups: float
+    ci_low_mlups: float
+    ci_high_mlups: float
+    bandwidth_bytes_per_s: float
+    bytes_per_update: float
+    samples_s: tuple[float, ...]
+    steps_per_sample: int
+    sites: int
+    conditions: Conditions = field(default_factory=Conditions)
+    disturbed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Seconds spent on a trial, by stage."""
+
+    compile_s: float = 0.0
+    verify_s: float = 0.0
+    measure_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One configuration tried. reason: for people, empty when the outcome is ok.
+
+    final: the interleaved measurement among the finalists, if it got there.
+    """
+
+    number: int
+    key: str
+    config: dict[str, int | str]
+    outcome: Outcome
+    reason: str = ""
+    prediction: Prediction | None = None
+    resources: Resources | None = None
+    verification: Verification | None = None
+    measurement: Measurement | None = None
+    final: Measurement | None = None
+    costs: Costs = field(default_factory=Costs)
+    source_digest: str = ""
+    binary_digest: str = ""
+    date: str = ""
+
+    @property
+    def mlups(self) -> float | None:
+        """The best founded speed: of the final if there is one, else of the first measurement."""
+        best = self.final or self.measurement
+        return best.mlups if best and self.outcome is Outcome.OK else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where a study ran. device_id: UUID of a GPU, or host and CPU model; packages: name -> version."""
+
+    backend: str
+    device: str
+    device_id: str
+    architecture: str
+    driver: str = ""
+    runtime: str = ""
+    compiler: str = ""
+    memory_bytes: int = 0
+    power_limit_w: float | None = None
+    max_sm_clock_hz: float | None = None
+    ecc: bool | None = None
+    cores: int = 0
+    vector_bits: int = 0
+    host: str = ""
+    python: str = ""
+    packages: dict[str, str] = field(default_factory=dict)
+    date: str = ""

@@ -1,0 +1,86 @@
+"""Reading and writing study folders. What is returned from here is on disk already."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from lbmtune.errors import InputError
+from lbmtune.records import SCHEMA_VERSION, Trial
+from lbmtune.records.study import StudyHeader, StudyRecord
+
+HEADER, TRIALS = "study.json", "trials.jsonl"
+T = TypeVar("T")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a whole file or nothing. Raises InputError where the folder cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; choose another output folder.") from error
+
+
+def write_header(folder: Path, header: StudyHeader) -> None:
+    """Starts a study folder."""
+    write_atomically(folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n")
+
+
+def append_trial(folder: Path, trial: Trial) -> None:
+    """Adds one trial and flushes it to disk."""
+    with (folder / TRIALS).open("ab") as file:
+        file.write(msgspec.json.encode(trial) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_study(folder: Path) -> StudyRecord:
+    """The study of a folder. A last line cut short by a crash is left out. Raises InputError."""
+    header = _decode(folder / HEADER, StudyHeader)
+    if header.schema > SCHEMA_VERSION:
+        raise InputError(
+            f"{folder / HEADER} has schema {header.schema}, this version reads up to {SCHEMA_VERSION}; update lbmtune."
+        )
+    return StudyRecord(header=header, trials=tuple(_trials(folder / TRIALS)))
+
+
+def drop_torn_line(folder: Path) -> None:
+    """Cuts an unfinished last line off, so that the next append starts on a line of its own."""
+    path = folder / TRIALS
+    if path.exists():
+        content = path.read_bytes()
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            os.truncate(path, end)
+
+
+def _trials(path: Path) -> list[Trial]:
+    """The last entry of a trial number counts: finals are appended after the first measurement."""
+    latest: dict[int, Trial] = {}
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            trial = msgspec.json.decode(line, type=Trial)
+        except msgspec.MsgspecError as error:
+            raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
+        latest[trial.number] = trial
+    return [latest[number] for number in sorted(latest)]
+
+
+def _decode(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise InputError(f"no study at {path.parent}; give the folder that lbmtune study wrote.") from None
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error

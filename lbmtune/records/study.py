@@ -1,0 +1,103 @@
+"""A study: what was asked, where, and the trials that answered. On disk: one folder.
+
+study.json      the header, written once
+trials.jsonl    one trial a line, appended and flushed to disk before the search is told
+optuna.db       the sampler's state; it can always be rebuilt from the trials
+report.html, best.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import Scalar
+from lbmtune.records import SCHEMA_VERSION, Environment, Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingProtocol:
+    """How a configuration is verified and timed.
+
+    verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
+    sample_s: shortest sample; min_samples, max_samples; confidence: aimed half-width of the 95 % interval of
+    the median, relative; bail_out: a candidate this many times slower than the best after one look is not
+    measured further; finalists: measured again interleaved, final_rounds times; winners are verified at full size.
+    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
+    """
+
+    verify_periods: int = 3
+    warmup_s: float = 0.02
+    sample_s: float = 0.01
+    min_samples: int = 5
+    max_samples: int = 30
+    confidence: float = 0.01
+    bail_out: float = 1.25
+    finalists: int = 5
+    final_rounds: int = 15
+    min_cpu_share: float = 0.95
+    compile_limit_s: float = 60.0
+    verify_limit_s: float = 60.0
+    measure_limit_s: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When a search ends: whichever comes first. trials: 0 means no limit of that kind."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySpec:
+    """What a study file says. axes: values of each axis, by backend ('cuda', 'cpu'); fixed axes have one value.
+
+    objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
+    """
+
+    name: str
+    case: Case
+    axes: dict[str, dict[str, tuple[Scalar, ...]]]
+    budget: Budget = field(default_factory=Budget)
+    objective: str = "mlups"
+    seed: int = 1
+    protocol: TimingProtocol = field(default_factory=TimingProtocol)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """The measured bandwidths of the device that a study is held against, bytes per second."""
+
+    copy_bytes_per_s: float
+    in_place_bytes_per_s: float
+    stream_bytes_per_s: dict[str, float]
+    date: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyHeader:
+    """The first thing written of a study."""
+
+    spec: StudySpec
+    backend: str
+    environment: Environment
+    ceiling: Ceiling
+    legal_configurations: int
+    date: str
+    version: str
+    schema: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyRecord:
+    """A study as read back from its folder."""
+
+    header: StudyHeader
+    trials: tuple[Trial, ...]
+
+    @property
+    def ranked(self) -> tuple[Trial, ...]:
+        """Verified trials, fastest first; those with a final measurement before the others."""
+        valid = [t for t in self.trials if t.mlups is not None]
+        return tuple(sorted(valid, key=lambda t: (t.final is None, -(t.mlups or 0.0))))

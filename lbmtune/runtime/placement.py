@@ -1,0 +1,94 @@
+"""Where f_i(x, t) lies in a buffer: element indices for a whole domain, read off scheme, layout and frame.
+
+The same indices initialise a buffer and gather it. Written for whole fields, so it works with numpy and cupy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.scheme import Place
+from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.lattice import Vector, negate
+
+Array = Any
+
+
+class Placement(NamedTuple):
+    """Element index of one population at every cell, and where a moving wall adds to it on reading.
+
+    indices: int64, (nz, ny, nx); gain: what reading adds, in lattice units of f (0 or an array of that shape).
+    """
+
+    indices: Array
+    gain: Array | float
+
+
+def placements(
+    case: Case, config: KernelConfig, domain: tuple[int, int, int], parity: int, xp: ModuleType
+) -> Iterator[Placement]:
+    """One Placement per direction, in order."""
+    phase = config.propagation.phase(case.stencil, parity)
+    for access in phase.accesses:
+        i = access.direction
+        indices = _element_indices(case, config, domain, access.read, xp, wrap=True)
+        cut, moving = _cut_masks(case, domain, negate(case.stencil.velocities[i]), xp)
+        gain: Array | float = 0.0
+        if cut is not None:
+            indices = xp.where(cut, _element_indices(case, config, domain, access.cut_read, xp, wrap=False), indices)
+            if phase.wall_term == "read":
+                gain = moving * _gain(case, i)
+        yield Placement(indices, gain)
+
+
+def _gain(case: Case, i: int) -> float:
+    c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
+    return 6 * w * sum(a * u for a, u in zip(c, case.wall_velocity, strict=True))
+
+
+def _element_indices(
+    case: Case, config: KernelConfig, domain: tuple[int, int, int], place: Place, xp: ModuleType, *, wrap: bool
+) -> Array:
+    """Index of a place for every cell. wrap: whether ghost coordinates stand for their image."""
+    storage, layout = frame(case.stencil, config), config.memory
+    extents = storage.extents(Domain(*domain))
+    x, y, z = (_coordinates(domain, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
+    along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))
+    parts = [a if hasattr(a, "shape") else xp.full(x.shape, a) for a in along]
+    return (
+        parts[0][:, None, None] + parts[1][None, :, None] + parts[2][None, None, :] + _component(config, place, extents)
+    )
+
+
+def _component(config: KernelConfig, place: Place, extents: Extents) -> int:
+    return int(config.memory.component(place.slot, extents))
+
+
+def _coordinates(
+    domain: tuple[int, int, int], storage: StorageFrame, axis: int, offset: Vector, xp: ModuleType, *, wrap: bool
+) -> Array:
+    moved = xp.arange(domain[axis], dtype=xp.int64) + offset[axis]
+    if wrap or not storage.ghost[axis]:
+        moved = moved % domain[axis]
+    return moved + storage.origin[axis]
+
+
+def _cut_masks(case: Case, domain: tuple[int, int, int], velocity: Vector, xp: ModuleType) -> tuple[Array, Array]:
+    """(cut, moving) masks of the links along a velocity, (nz, ny, nx); (None, None) where no face can cut it."""
+    crossed = case.crossed(velocity)
+    if not crossed:
+        return None, None
+    cut, moving = (xp.zeros(domain[::-1], bool) for _ in range(2))
+    for face, kind in crossed:
+        axis, high = divmod(face, 2)
+        layer: list[Any] = [slice(None)] * 3
+        layer[2 - axis] = -1 if high else 0
+        cut[tuple(layer)] = True
+        if kind == "moving":
+            moving[tuple(layer)] = True
+    return cut, moving

@@ -1,0 +1,111 @@
+"""A program with its fields on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.catalogue.case import Case
+from lbmtune.codegen.program import Launch, Program, scalars
+from lbmtune.runtime.placement import placements
+
+Array = Any
+
+
+class Simulation:
+    """A state of populations that a program advances.
+
+    case: values of relaxation rate, force and wall velocity, and the domain; it may differ from the program's
+    case in those alone, since they are launch arguments.
+    """
+
+    def __init__(self, program: Program, binary: Binary, device: Device, case: Case | None = None) -> None:
+        """Loads the program and allocates its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
+        self.program, self.device = program, device
+        self.case = case or program.case
+        self.executable = device.load(program, binary)
+        self.steps_done = 0
+        self._stored = program.config.stored
+        elements = program.buffer_elements(self.case.domain)
+        self.buffers = {name: device.empty(elements, self._stored.dtype) for name in program.buffers()}
+        self.poison()
+        self._plan = [
+            [self._bound(launch, flip) for launch in program.period[parity]] for parity, flip in self._cycle()
+        ]
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array module of the device."""
+        return self.device.xp
+
+    def poison(self) -> None:
+        """Fills every buffer with NaN, so that a value that nobody wrote shows."""
+        for buffer in self.buffers.values():
+            buffer.fill(np.nan)
+
+    def initialise(self, populations: Array) -> None:
+        """Sets the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module."""
+        self.steps_done = 0
+        xp, target = self.xp, self.buffers["f0"]
+        weights = self.case.stencil.weights
+        for i, place in enumerate(placements(self.case, self.program.config, self.case.domain, 0, xp)):
+            shifted = xp.asarray(populations[i]) - float(weights[i]) - place.gain
+            target[place.indices] = (shifted * self._stored.scale).astype(self._stored.dtype)
+
+    def step(self, steps: int) -> None:
+        """Enqueues time steps."""
+        for _ in range(steps):
+            for launch, grid, arguments in self._plan[self.steps_done % len(self._plan)]:
+                self.executable.launch(launch, grid, arguments)
+            self.steps_done += 1
+
+    def populations(self) -> Array:
+        """All f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
+        return self.xp.stack(list(self.each_population()))
+
+    def macroscopic(self) -> tuple[Array, Array]:
+        """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
+        rho: Array = 0.0
+        momentum: list[Array] = [0.5 * force for force in self.case.force]
+        for i, f in enumerate(self.each_population()):
+            rho = rho + f
+            momentum = [m + c * f if c else m for m, c in zip(momentum, self.case.stencil.velocities[i], strict=True)]
+        return rho, self.xp.stack([m / rho for m in momentum])
+
+    def each_population(self) -> Iterator[Array]:
+        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx): one at a time, for large domains."""
+        config, xp = self.program.config, self.xp
+        self.device.synchronize()
+        source = self.buffers[self._current()]
+        parity = self.steps_done % config.propagation.period
+        weights = self.case.stencil.weights
+        for i, place in enumerate(placements(self.case, config, self.case.domain, parity, xp)):
+            yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + float(weights[i]))
+
+    def _current(self) -> str:
+        """The buffer that holds the state now."""
+        names = self.program.buffers()
+        return names[self.steps_done % len(names)]
+
+    def _cycle(self) -> list[tuple[int, int]]:
+        """(parity, whether the buffers are exchanged) of each step until both repeat."""
+        length = max(len(self.program.period), len(self.buffers))
+        return [(t % len(self.program.period), t % len(self.buffers)) for t in range(length)]
+
+    def _bound(self, launch: Launch, flip: int) -> tuple[Launch, tuple[int, int, int], list[Any]]:
+        values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain))
+        names = self.program.buffers()
+        for place, name in enumerate(names):
+            values[name] = self.buffers[names[(place + flip) % len(names)]]
+        real = np.dtype(self.program.config.computed.dtype).type
+        arguments = [_typed(values[name], real) for name in launch.arguments]
+        return launch, launch.grid(self.case.domain, self.program.frame), arguments
+
+
+def _typed(value: Any, real: Any) -> Any:
+    """Floats in the compute precision, integers in 32 bits, arrays as they are."""
+    return real(value) if isinstance(value, float) else np.int32(value) if isinstance(value, int) else value

@@ -1,0 +1,39 @@
+"""Printing and reading of quantities. Inside the package everything is SI base units."""
+
+from __future__ import annotations
+
+import re
+
+from lbmtune.errors import InputError
+
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def mlups(sites: int, steps: float, seconds: float) -> float:
+    """Million lattice-site updates per second."""
+    return sites * steps / seconds / 1e6
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds from '90', '90s', '5m', '1.5h'. Raises InputError."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", text)
+    if match and match[2] in _SECONDS:
+        try:
+            return float(match[1]) * _SECONDS[match[2]]
+        except ValueError:
+            pass
+    raise InputError(f"duration {text!r} is not a number with a unit; write for example 90s, 5m or 1h.")
+
+
+def format_bytes(n: float) -> str:
+    """Bytes with a binary prefix, for people: 1536 -> '1.5 KiB'."""
+    for prefix in ("", "Ki", "Mi", "Gi"):
+        if abs(n) < 1024:
+            return f"{n:.4g} {prefix}B"
+        n /= 1024
+    return f"{n:.4g} TiB"
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """Bytes per second with a decimal prefix, for people: 4.08e12 -> '4080 GB/s'."""
+    return f"{bytes_per_s / 1e9:.4g} GB/s"

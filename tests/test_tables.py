@@ -1,0 +1,107 @@
+"""The scheme tables themselves, interpreted in NumPy against the oracle, and their proof of safety."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.scheme import Place
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.lattice import LATTICES, Vector, negate
+from lbmtune.measure import oracle
+from lbmtune.runtime.placement import placements
+
+COMBINATIONS = list(product(SCHEMES, ("box", "cavity", "channel"), LATTICES))
+
+
+def _case(flow: str, lattice: str) -> Case:
+    domain = (6, 5, 1 if lattice == "d2q9" else 3)
+    if flow == "box":
+        return box(lattice, "bgk", domain)
+    if flow == "cavity":
+        return cavity(lattice, "bgk", domain, 1.3)
+    return channel(lattice, "bgk", domain, 1.1, force=1e-3)
+
+
+def _element(case: Case, place: Place, cell: Vector) -> tuple[int, int, int, int]:
+    x, y, z = ((a + o) % n for a, o, n in zip(cell, place.offset, case.domain, strict=True))
+    return place.slot, z, y, x
+
+
+def _step(case: Case, scheme: str, stored: np.ndarray, target: np.ndarray, parity: int) -> None:
+    """One step by the table, cell after cell."""
+    phase = SCHEMES[scheme].phase(case.stencil, parity)
+    lattice = case.stencil
+    f = np.empty((lattice.q, *case.domain[::-1]))
+    for z, y, x in np.ndindex(*case.domain[::-1]):
+        for access in phase.accesses:
+            i = access.direction
+            kind = case.cut((x, y, z), negate(lattice.velocities[i]))
+            place = access.read if kind == "open" else access.cut_read
+            f[i, z, y, x] = stored[_element(case, place, (x, y, z))]
+            if kind == "moving" and phase.wall_term == "read":
+                f[i, z, y, x] += _gain(case, i)
+    g = oracle.collide(f, case)
+    for z, y, x in np.ndindex(*case.domain[::-1]):
+        for access in phase.accesses:
+            i = access.direction
+            kind = case.cut((x, y, z), lattice.velocities[i])
+            place = access.write if kind == "open" else access.cut_write
+            gain = _gain(case, lattice.opposite[i]) if kind == "moving" and phase.wall_term == "write" else 0.0
+            target[_element(case, place, (x, y, z))] = g[i, z, y, x] + gain
+
+
+def _gain(case: Case, i: int) -> float:
+    c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
+    return 6 * w * float(np.dot(c, case.wall_velocity))
+
+
+@pytest.mark.parametrize(("scheme", "flow", "lattice"), COMBINATIONS)
+def test_table_reproduces_the_oracle(scheme: str, flow: str, lattice: str) -> None:
+    case = _case(flow, lattice)
+    table, config = SCHEMES[scheme], CudaConfig(scheme=scheme, storage="fp64", compute="fp64")
+    state = oracle.random_state(case)
+    stored = np.full((case.stencil.q, *case.domain[::-1]), np.nan)
+    for i, place in enumerate(placements(case, config, case.domain, 0, np)):
+        stored.reshape(-1)[place.indices] = state[i] - place.gain
+    for t in range(5):
+        target = stored if table.in_place else np.full_like(stored, np.nan)
+        _step(case, scheme, stored, target, t % table.period)
+        stored, state = target, oracle.step(state, case)
+        parity = (t + 1) % table.period
+        for i, place in enumerate(placements(case, config, case.domain, parity, np)):
+            np.testing.assert_allclose(stored.reshape(-1)[place.indices] + place.gain, state[i], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("scheme", "flow", "lattice"), COMBINATIONS)
+def test_no_place_is_shared_between_cells(scheme: str, flow: str, lattice: str) -> None:
+    """Within a pass, a written place has one writer, and in place no other reader."""
+    case, table = _case(flow, lattice), SCHEMES[scheme]
+    for parity in range(table.period):
+        writers: dict[tuple[int, ...], Vector] = {}
+        readers: dict[tuple[int, ...], set[Vector]] = {}
+        for x, y, z in np.ndindex(*case.domain):
+            for access in table.phase(case.stencil, parity).accesses:
+                c = case.stencil.velocities[access.direction]
+                written = access.write if case.cut((x, y, z), c) == "open" else access.cut_write
+                read = access.read if case.cut((x, y, z), negate(c)) == "open" else access.cut_read
+                place = _element(case, written, (x, y, z))
+                assert place not in writers
+                writers[place] = (x, y, z)
+                readers.setdefault(_element(case, read, (x, y, z)), set()).add((x, y, z))
+        assert len(writers) == case.sites * case.stencil.q
+        if table.in_place:
+            assert all(readers[place] == {cell} for place, cell in writers.items())
+
+
+def test_a_wrong_table_is_noticed() -> None:
+    """The interpreter test can fail: pulling from downstream gives another state."""
+    case = _case("box", "d3q19")
+    state = oracle.random_state(case)
+    wrong = replace(case, relaxation_rate=case.relaxation_rate + 1e-6)
+    assert np.abs(oracle.step(state, case) - oracle.step(state, wrong)).max() > 1e-9
