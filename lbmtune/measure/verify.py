@@ -20,6 +20,7 @@ from lbmtune.runtime import Simulation
 
 ROUNDINGS = 8.0
 """C of the bound: roundings of the largest deviation that one step may add up to."""
+_ORACLE_EPSILON = 2.0**-53
 
 
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
@@ -58,10 +59,10 @@ def compare(program: Program, binary: Binary, device: Device, case: Case, period
 def error_bound(config: KernelConfig, scale: float, steps: int) -> float:
     """Largest deviation allowed after some steps, for populations whose shifted values reach `scale`.
 
-    Storage rounds values of that size once a step, arithmetic rounds values of that size in every operation.
+    Storage and arithmetic round shifted values; the oracle rounds unshifted ones, of order one, in float64.
     """
     epsilon = max(config.stored.epsilon, config.computed.epsilon)
-    return ROUNDINGS * epsilon * scale * steps
+    return ROUNDINGS * steps * (epsilon * scale + _ORACLE_EPSILON)
 
 
 def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
