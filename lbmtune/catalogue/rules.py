@@ -67,9 +67,10 @@ def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | N
     needed = footprint_bytes(case, config)
     if needed <= limits.memory_bytes:
         return None
+    largest = _cells(largest_cube(case, config, limits.memory_bytes))
     return (
-        f"domain {_cells(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}; the device has "
-        f"{format_bytes(limits.memory_bytes)} free, enough for {_cells(largest_cube(case, config, limits.memory_bytes))}"
+        f"domain {_cells(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}; "
+        f"the device has {format_bytes(limits.memory_bytes)} free, enough for {largest}"
     )
 
 
@@ -104,7 +105,10 @@ def _block_size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 def _block_shape(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     x = config.block[0]
     if config.cells_per_thread > 1 and x % 32 and 32 % x:
-        return f"block {_cells(config.block)}: with {config.cells_per_thread} cells per thread its x must divide or be a multiple of 32"
+        return (
+            f"block {_cells(config.block)}: with {config.cells_per_thread} cells per thread "
+            "its x must divide or be a multiple of 32"
+        )
     if case.domain[2] < config.block[2] or case.domain[1] < config.block[1]:
         return f"block {_cells(config.block)} reaches beyond the domain {_cells(case.domain)} along y or z"
     return None
@@ -115,7 +119,10 @@ def _block_covers_row(case: Case, config: CudaConfig, limits: Limits) -> str | N
     covered = config.block[0] * config.cells_per_thread
     needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
     if covered >= 2 * needed and config.block[0] > 32:
-        return f"block {_cells(config.block)} x {config.cells_per_thread} cells covers {covered} cells of a row of {case.domain[0]}"
+        return (
+            f"block {_cells(config.block)} x {config.cells_per_thread} cells covers {covered} cells "
+            f"of a row of {case.domain[0]}"
+        )
     return None
 
 
@@ -124,8 +131,9 @@ def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     cells = config.cells_per_thread
     if cells not in (1, 2, 4, 8):
         return f"cells_per_thread {cells}: 1, 2, 4 and 8 exist"
-    if cells * config.stored.bytes > 16:
-        return f"cells_per_thread {cells} x {config.stored.bytes} bytes = {cells * config.stored.bytes}; one access moves at most 16 bytes"
+    width = cells * config.stored.bytes
+    if width > 16:
+        return f"cells_per_thread {cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
     if case.domain[0] % cells:
         return f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by cells_per_thread {cells}"
     run = config.memory.run
@@ -141,12 +149,18 @@ def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 @_cuda
 def _register_mechanisms(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.max_registers and config.min_blocks:
-        return f"max_registers {config.max_registers} with min_blocks {config.min_blocks}: launch bounds override the compiler's cap"
+        return (
+            f"max_registers {config.max_registers} with min_blocks {config.min_blocks}: "
+            "launch bounds override the compiler's cap"
+        )
     if config.max_registers and not 32 <= config.max_registers <= 255:
         return f"max_registers {config.max_registers} is outside 32..255"
     threads = prod(config.block)
     if config.min_blocks < 0 or config.min_blocks * threads > limits.threads_per_multiprocessor:
-        return f"min_blocks {config.min_blocks} x {threads} threads; a multiprocessor holds {limits.threads_per_multiprocessor}"
+        return (
+            f"min_blocks {config.min_blocks} x {threads} threads; "
+            f"a multiprocessor holds {limits.threads_per_multiprocessor}"
+        )
     return None
 
 
@@ -196,7 +210,10 @@ def _cpu_vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"vector_bits {config.vector_bits} with wrap select: vectors need the ghost columns"
     run = config.memory.run
     if run and run % lanes:
-        return f"vector_bits {config.vector_bits} with layout {config.layout}: its runs of {run} cells are no multiple of {lanes} lanes"
+        return (
+            f"vector_bits {config.vector_bits} with layout {config.layout}: "
+            f"its runs of {run} cells are no multiple of {lanes} lanes"
+        )
     return None
 
 
@@ -226,7 +243,10 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
         )
     line = 64 // config.stored.bytes
     if config.vector_bits != 512 or config.computed.bytes != config.stored.bytes:
-        return f"streaming_stores with {config.vector_bits} bits of {config.storage}: a store must fill a cache line of 64 bytes"
+        return (
+            f"streaming_stores with {config.vector_bits} bits of {config.storage}: "
+            "a store must fill a cache line of 64 bytes"
+        )
     if config.layout != "soa":
         return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
     row = config.row_offset + case.domain[0] + 1 + config.row_padding

@@ -1,0 +1,48 @@
+# make study: tune on GPU 0, or on the CPU where there is none. make test: the tests. See README.md.
+VENV  := .venv
+BIN   := $(VENV)/bin
+EXTRA := $(shell sh scripts/cuda_extra.sh)
+ARGS  :=
+
+INPUTS    := pyproject.toml constraints-dev.txt
+INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
+DEVELOP   := $(VENV)/.installed-dev
+
+.PHONY: study test check nvrtc-all peer-cpu gpu wheel clean
+
+study: $(INSTALLED)
+	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
+
+test: $(DEVELOP)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEVELOP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# every legal combination of the catalogue's axes through NVRTC (make test compiles one of each kind)
+nvrtc-all: $(DEVELOP)
+	$(BIN)/python -m pytest -m nvrtc_all $(ARGS)
+
+gpu: $(DEVELOP) $(INSTALLED)
+	$(BIN)/python -m pytest -m gpu $(ARGS)
+
+# our CPU kernels beside lbmpy's generated ones, interleaved in one process
+peer-cpu: $(VENV)/.installed-peer
+	$(BIN)/python scripts/peer_cpu.py $(ARGS)
+
+wheel: $(DEVELOP)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/.installed: $(INPUTS)
+	@sh scripts/environment.sh $(VENV)
+	@touch $@
+
+$(VENV)/.installed-%: $(INPUTS)
+	@sh scripts/environment.sh $(VENV) $*
+	@touch $@

@@ -1,0 +1,63 @@
+"""What all tests share: the hypothesis profile, and when a test may be skipped.
+
+LBMTUNE_REQUIRE_ALL=1 (set by CI) turns every skip into a failure, except that of the tests marked gpu on a
+machine without one: a missing compiler or browser must not pass for a success.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
+
+settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
+settings.load_profile("lbmtune")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
+    for item in items:
+        if missing and item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return _refuse_skip(report) if REQUIRE_ALL and not item.get_closest_marker("gpu") else report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return _refuse_skip(report) if REQUIRE_ALL else report
+
+
+def _refuse_skip(report: Report) -> Report:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"skipped although LBMTUNE_REQUIRE_ALL=1: {reason}"
+    return report
+
+
+def _why_no_gpu() -> str:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1)"
+    if driver.cuInit(0):
+        return "no NVIDIA GPU that the driver can use"
+    return "" if importlib.util.find_spec("cupy") else "CuPy is not installed"
