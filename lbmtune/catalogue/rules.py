@@ -190,7 +190,8 @@ def _cpu_names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"wrap {config.wrap!r}: ghost and select exist on the CPU"
     if config.vector_bits not in (0, 256, 512):
         return f"vector_bits {config.vector_bits}: 0, 256 and 512 exist"
-    if (config.loop == "tile") != (config.tile_y > 0 and config.tile_z > 0):
+    tile = config.tile_y, config.tile_z
+    if (min(tile) < 1) if config.loop == "tile" else any(tile):
         return f"tile {config.tile_y}x{config.tile_z} with loop {config.loop}: exactly the tile loop has a tile"
     return None
 
@@ -265,15 +266,16 @@ def _cpu_threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+# in this order: a rule may take for granted what those before it demand
 RULES: tuple[Rule, ...] = (
     _known_names,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
     _compute_holds_storage,
     _block_size,
+    _vectors,
     _block_shape,
     _block_covers_row,
-    _vectors,
     _register_mechanisms,
     _cuda_wrap,
     _grid,

@@ -1,0 +1,138 @@
+"""The symbolic collision operators against the plain NumPy oracle, and the properties that follow from physics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.collision import Parameters, assignments, flops, population, relaxed, wall_gain
+from lbmtune.catalogue.collisions import OPERATORS, collision
+from lbmtune.codegen.program import omega_minus
+from lbmtune.errors import InputError
+from lbmtune.lattice import LATTICES, lattice
+from lbmtune.measure import oracle
+
+COMBINATIONS = list(product(LATTICES, OPERATORS, (False, True)))
+each_operator = pytest.mark.parametrize(("stencil", "operator", "forced"), COMBINATIONS)
+SCALE = 2.0**15
+
+
+def _case(stencil: str, operator: str, forced: bool) -> Case:
+    flat = stencil == "d2q9"
+    case = box(stencil, operator, (5, 4, 1 if flat else 3), relaxation_rate=1.7)
+    return replace(case, magic=0.11, force=(2e-3, -1e-3, 0.0 if flat else 3e-3)) if forced else case
+
+
+@cache
+def _compiled(stencil: str, operator: str, forced: bool) -> Callable[..., Any]:
+    """The assignments, executed in their order: (populations..., parameters...) -> relaxed populations."""
+    lattice_ = lattice(stencil)
+    inputs = [population(i) for i in range(lattice_.q)]
+    parameters = [Parameters.omega, Parameters.omega_minus, Parameters.unit, *Parameters.force]
+    outputs = [relaxed(i) for i in range(lattice_.q)]
+    lines = [
+        f"    {name} = {sympy.pycode(value)}" for name, value in assignments(collision(operator), lattice_, forced)
+    ]
+    arguments = ", ".join(map(str, inputs + parameters))
+    text = "\n".join([f"def run({arguments}):", *lines, f"    return [{', '.join(map(str, outputs))}]"])
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    return scope["run"]  # type: ignore[no-any-return]
+
+
+def _relax(f: np.ndarray, case: Case, scale: float = 1.0) -> np.ndarray:
+    """Unshifted populations in and out; inside, deviations times `scale`, as a kernel stores them."""
+    weights = np.array([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
+    run = _compiled(case.lattice, case.collision, case.forced)
+    force = [scale * value for value in case.force]
+    g = run(*((f - weights) * scale), case.relaxation_rate, omega_minus(case), scale, *force)
+    return np.array(g) / scale + weights
+
+
+@each_operator
+def test_operator_equals_the_oracle(stencil: str, operator: str, forced: bool) -> None:
+    case = _case(stencil, operator, forced)
+    f = oracle.random_state(case)
+    np.testing.assert_allclose(_relax(f, case), oracle.collide(f, case), rtol=0, atol=2e-15)
+
+
+@each_operator
+def test_operator_is_homogeneous_in_the_storage_scale(stencil: str, operator: str, forced: bool) -> None:
+    """Scaling by a power of two changes no mantissa: the result is the same to the last bit."""
+    case = _case(stencil, operator, forced)
+    f = oracle.random_state(case)
+    np.testing.assert_array_equal(_relax(f, case, SCALE), _relax(f, case))
+
+
+@each_operator
+def test_mass_is_kept_and_momentum_gains_the_force(stencil: str, operator: str, forced: bool) -> None:
+    case = _case(stencil, operator, forced)
+    f = oracle.random_state(case)
+    change = _relax(f, case) - f
+    velocities = np.array(case.stencil.velocities, dtype=float)
+    np.testing.assert_allclose(change.sum(axis=0), 0.0, atol=5e-16)
+    gained = np.tensordot(velocities.T, change, axes=1)
+    expected = np.broadcast_to(np.reshape(case.force, (3, 1, 1, 1)), gained.shape)
+    np.testing.assert_allclose(gained, expected, atol=5e-16)
+
+
+@pytest.mark.parametrize(("stencil", "operator"), list(product(LATTICES, OPERATORS)))
+def test_equilibrium_is_left_alone(stencil: str, operator: str) -> None:
+    case = _case(stencil, operator, forced=False)
+    rng = np.random.default_rng(3)
+    u = rng.uniform(-0.1, 0.1, (3, *case.domain[::-1]))
+    u[case.stencil.dimensions :] = 0.0
+    f = oracle.equilibrium(1 + rng.uniform(-0.05, 0.05, case.domain[::-1]), u, case.stencil)
+    np.testing.assert_allclose(_relax(f, case), f, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("stencil", LATTICES)
+@pytest.mark.parametrize("forced", [False, True])
+def test_trt_with_equal_rates_is_bgk(stencil: str, forced: bool) -> None:
+    case = _case(stencil, "trt", forced)
+    case = replace(case, magic=(1 / case.relaxation_rate - 0.5) ** 2)
+    f = oracle.random_state(case)
+    np.testing.assert_allclose(_relax(f, case), _relax(f, replace(case, collision="bgk")), rtol=0, atol=2e-15)
+
+
+@pytest.mark.parametrize("stencil", LATTICES)
+def test_wall_gain_is_odd_and_sums_to_the_wall_momentum(stencil: str) -> None:
+    """Sum over i of c_i 6 w_i c_i . u = 2 u (density one, c_s^2 = 1/3)."""
+    lattice_ = lattice(stencil)
+    gains = [wall_gain(lattice_, i) for i in range(lattice_.q)]
+    assert all(sympy.expand(gains[i] + gains[o]) == 0 for i, o in enumerate(lattice_.opposite))
+    for axis in range(lattice_.dimensions):
+        total = sum(c[axis] * gain for c, gain in zip(lattice_.velocities, gains, strict=True))
+        assert sympy.expand(total - 2 * Parameters.wall[axis]) == 0
+
+
+@each_operator
+def test_every_name_is_assigned_once_before_its_use(stencil: str, operator: str, forced: bool) -> None:
+    lattice_ = lattice(stencil)
+    known = {population(i) for i in range(lattice_.q)} | {Parameters.unit}
+    known |= {sympy.Symbol(name) for name in collision(operator).parameters}
+    known |= set(Parameters.force) if forced else set()
+    for name, value in assignments(collision(operator), lattice_, forced):
+        assert name not in known
+        assert value.free_symbols <= known
+        known.add(name)
+    assert {relaxed(i) for i in range(lattice_.q)} <= known
+
+
+@pytest.mark.parametrize(("stencil", "limit"), [("d2q9", 95), ("d3q19", 200), ("d3q27", 300)])
+def test_operator_stays_as_cheap_as_the_literature_counts_it(stencil: str, limit: int) -> None:
+    """Wellein et al. 2006 count about 200 operations for a D3Q19 BGK update."""
+    assert flops(assignments(collision("bgk"), lattice(stencil), False)) <= limit
+
+
+def test_unknown_operator_is_bad_input() -> None:
+    with pytest.raises(InputError, match="unknown collision 'bgg'; did you mean 'bgk'"):
+        collision("bgg")

@@ -1,0 +1,190 @@
+"""Legality: every rule has an illegal example with its sentence, and beside it a legal neighbour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, parse_config
+from lbmtune.catalogue.rules import RULES, Limits, broken
+from lbmtune.errors import InputError
+
+CASE = box("d3q19", "bgk", (256, 256, 256))
+LIMITS = Limits(cores=16, memory_bytes=2**36)
+
+# (legal, illegal, the sentence)
+CUDA = [
+    ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
+    ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa has groups"),
+    ("padding=64", "padding=-64", "padding -64 is negative"),
+    ("padding=64", "layout=aos,padding=64", "padding 64 with layout aos: only soa has separate direction arrays"),
+    ("storage=fp64,compute=fp64", "storage=fp64", "compute fp32 is narrower than storage fp64"),
+    ("block=256x1x1", "block=0x1x1", "block 0x1x1 has an extent below 1"),
+    ("block=256x4x1", "block=1024x1x2", "block 1024x1x2 = 2048 threads; this device allows 1024"),
+    ("block=1x1x64", "block=1x1x128", "block 1x1x128 has 128 threads along z; this device allows 64"),
+    (
+        "block=64x2x1,cells_per_thread=2",
+        "block=48x2x1,cells_per_thread=2",
+        "block 48x2x1: with 2 cells per thread its x must divide or be a multiple of 32",
+    ),
+    (
+        "block=128x1x1,cells_per_thread=2",
+        "block=256x1x1,cells_per_thread=2",
+        "block 256x1x1 x 2 cells covers 512 cells of a row of 256",
+    ),
+    ("cells_per_thread=1", "cells_per_thread=0", "cells_per_thread 0: 1, 2, 4 and 8 exist"),
+    ("cells_per_thread=1", "cells_per_thread=3", "cells_per_thread 3: 1, 2, 4 and 8 exist"),
+    (
+        "cells_per_thread=8,storage=fp16s,block=32x1x1",
+        "cells_per_thread=8,block=32x1x1",
+        "cells_per_thread 8 x 4 bytes = 32; one access moves at most 16 bytes",
+    ),
+    (
+        "cells_per_thread=2,layout=aosoa,width=32,block=64x1x1",
+        "cells_per_thread=2,layout=aos,block=64x1x1",
+        "cells_per_thread 2 with layout aos: its runs of 1 cells are no multiple of 2",
+    ),
+    (
+        "cells_per_thread=4,padding=8,block=64x1x1",
+        "cells_per_thread=4,padding=2,block=64x1x1",
+        "padding 2 is no multiple of cells_per_thread 4",
+    ),
+    (
+        "max_registers=64",
+        "max_registers=64,min_blocks=2",
+        "max_registers 64 with min_blocks 2: launch bounds override the compiler's cap",
+    ),
+    ("max_registers=32", "max_registers=24", "max_registers 24 is outside 32..255"),
+    ("min_blocks=8", "min_blocks=9", "min_blocks 9 x 256 threads; a multiprocessor holds 2048"),
+    ("wrap=ghost", "wrap=select", "wrap 'select': arithmetic and ghost exist on CUDA"),
+]
+CPU = [
+    ("loop=zy", "loop=yz", "loop 'yz': z, zy and tile exist"),
+    ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),
+    ("vector_bits=256", "vector_bits=128", "vector_bits 128: 0, 256 and 512 exist"),
+    ("loop=tile,tile_y=8,tile_z=4", "loop=tile,tile_y=8", "tile 8x0 with loop tile: exactly the tile loop has a tile"),
+    ("loop=z", "loop=z,tile_z=4", "tile 0x4 with loop z: exactly the tile loop has a tile"),
+    (
+        "vector_bits=0,wrap=select,row_offset=0",
+        "vector_bits=512,wrap=select,row_offset=0",
+        "vector_bits 512 with wrap select: vectors need the ghost columns",
+    ),
+    (
+        "layout=aosoa,width=16",
+        "layout=aosoa,width=8",
+        "vector_bits 512 with layout aosoa: its runs of 8 cells are no multiple of 16 lanes",
+    ),
+    ("row_padding=2", "row_padding=-2", "row_padding -2 and row_offset 16 are not negative"),
+    ("row_offset=1", "row_offset=0", "row_offset 0: the ghost column before a row needs 1"),
+    (
+        "vector_bits=0,wrap=select,row_offset=0",
+        "vector_bits=0,wrap=select,row_offset=16",
+        "row_offset 16 with wrap select: rows start at 0",
+    ),
+    (
+        "layout=aosoa,width=16,row_offset=32",
+        "layout=aosoa,width=16,row_offset=8",
+        "row_offset 8 is no multiple of the AoSoA width 16",
+    ),
+    ("streaming_stores=1,row_padding=15", "streaming_stores=2", "streaming_stores 2: 0 and 1 exist"),
+    (
+        "streaming_stores=1,row_padding=15",
+        "streaming_stores=1,row_padding=15,scheme=aa",
+        "streaming_stores with scheme aa: only pull writes whole aligned lines that it did not read",
+    ),
+    (
+        "streaming_stores=1,row_padding=15",
+        "streaming_stores=1,row_padding=15,vector_bits=256",
+        "streaming_stores with 256 bits of fp32: a store must fill a cache line of 64 bytes",
+    ),
+    (
+        "streaming_stores=1,row_padding=15",
+        "streaming_stores=1,row_padding=15,layout=aosoa,width=16",
+        "streaming_stores with layout aosoa: only soa is prepared for them",
+    ),
+    (
+        "streaming_stores=1,row_padding=15",
+        "streaming_stores=1,row_padding=14",
+        "streaming_stores: row_offset 16, row length 287 and padding 0 must be multiples of 16 elements",
+    ),
+    ("threads=16", "threads=17", "threads 17; this device has 16 cores"),
+    ("threads=1", "threads=0", "threads 0; this device has 16 cores"),
+]
+# (legal case and limits, illegal ones, configuration, the sentence): rules between the case, the device and the knobs
+DOMAIN = [
+    ((8, 4, 2), (8, 2, 4), "block=8x4x1", "block 8x4x1 reaches beyond the domain 8x2x4 along y or z"),
+    (
+        (66, 4, 4),
+        (67, 4, 4),
+        "cells_per_thread=2,block=32x1x1",
+        "domain 67x4x4: nx = 67 is not divisible by cells_per_thread 2",
+    ),
+    (
+        (64, 4, 4),
+        (60, 4, 4),
+        "layout=aosoa,width=8,block=32x1x1",
+        "domain 60x4x4: nx = 60 is not divisible by the AoSoA width 8",
+    ),
+    (
+        (64, 65535, 1),
+        (64, 65536, 1),
+        "block=64x1x1",
+        "grid 1x65536x1 for block 64x1x1; this device allows 2147483647x65535x65535",
+    ),
+    ((64, 4, 4), (60, 4, 4), "backend=cpu", "domain 60x4x4: nx = 60 is not divisible by 16 lanes of fp32"),
+]
+
+
+@pytest.mark.parametrize(
+    ("backend", "legal", "illegal", "sentence"),
+    [("cuda", *row) for row in CUDA] + [("cpu", *row) for row in CPU],
+)
+def test_rule_of_the_knobs(backend: str, legal: str, illegal: str, sentence: str) -> None:
+    assert broken(CASE, parse_config(legal, backend), LIMITS) is None
+    assert broken(CASE, parse_config(illegal, backend), LIMITS) == sentence
+
+
+@pytest.mark.parametrize(("legal", "illegal", "text", "sentence"), DOMAIN)
+def test_rule_between_domain_and_knobs(
+    legal: tuple[int, int, int], illegal: tuple[int, int, int], text: str, sentence: str
+) -> None:
+    assert broken(replace(CASE, domain=legal), parse_config(text), LIMITS) is None
+    assert broken(replace(CASE, domain=illegal), parse_config(text), LIMITS) == sentence
+
+
+def test_vector_width_of_the_device() -> None:
+    config = CpuConfig(vector_bits=512)
+    assert broken(CASE, config, LIMITS) is None
+    assert broken(CASE, config, replace(LIMITS, vector_bits=256)) == "vector_bits 512; this CPU has 256"
+    assert broken(CASE, replace(config, vector_bits=256), replace(LIMITS, vector_bits=256)) is None
+
+
+def test_a_domain_too_large_is_told_the_largest_that_fits() -> None:
+    """256^3 x 19 x 2 x 4 bytes = 2.375 GiB; 1 GiB holds two lattices of a cube of 191."""
+    config, memory = CudaConfig(), 2**30
+    reason = broken(CASE, config, replace(LIMITS, memory_bytes=memory))
+    assert reason == (
+        "domain 256x256x256 needs 2.375 GiB in fp32 pull; the device has 1 GiB free, enough for 176x176x176"
+    )
+    for edge, fits in ((176, True), (192, False)):
+        case = replace(CASE, domain=(edge, edge, edge))
+        assert (broken(case, config, replace(LIMITS, memory_bytes=memory)) is None) is fits
+
+
+def test_unknown_name_is_bad_input_and_no_illegal_point() -> None:
+    with pytest.raises(InputError, match="unknown scheme 'aaa'; did you mean 'aa'"):
+        broken(CASE, CudaConfig(scheme="aaa"), LIMITS)
+
+
+def test_every_rule_speaks_in_an_example_above() -> None:
+    examples = [(CASE, parse_config(bad, "cuda")) for _, bad, _ in CUDA]
+    examples += [(CASE, parse_config(bad, "cpu")) for _, bad, _ in CPU]
+    examples += [(replace(CASE, domain=bad), parse_config(text)) for _, bad, text, _ in DOMAIN]
+    examples += [(replace(CASE, domain=(4096, 4096, 4096)), CudaConfig())]  # too large for the memory
+    first = {
+        next(number for number, rule in enumerate(RULES) if rule(case, config, LIMITS)) for case, config in examples
+    }
+    unknown_names = 0  # its examples raise
+    assert first | {unknown_names} == set(range(len(RULES)))
