@@ -1,0 +1,82 @@
+"""Bytes per update and footprint: exact integers that the literature and a calculator give."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes, largest_cube
+
+CUBE = (256, 256, 256)
+SITES = 256**3
+
+
+def _case(lattice: str) -> Case:
+    return box(lattice, "bgk", (256, 256, 1) if lattice == "d2q9" else CUBE)
+
+
+@pytest.mark.parametrize(
+    ("lattice", "config", "expected"),
+    [
+        ("d3q19", CudaConfig(), 152),
+        ("d3q19", CudaConfig(scheme="aa"), 152),
+        ("d3q19", CudaConfig(storage="fp64", compute="fp64"), 304),
+        ("d3q19", CudaConfig(storage="fp16s"), 76),
+        ("d2q9", CudaConfig(), 72),
+        ("d3q27", CudaConfig(scheme="esoteric-pull"), 216),
+        # a store to a line that was not read first fetches it, unless it streams
+        ("d3q19", CpuConfig(), 228),
+        ("d3q19", CpuConfig(scheme="push"), 228),
+        ("d3q19", CpuConfig(streaming_stores=1), 152),
+        ("d3q19", CpuConfig(scheme="aa"), 152),
+        ("d3q19", CpuConfig(storage="fp64", compute="fp64"), 456),
+        ("d3q19", CpuConfig(storage="fp64", compute="fp64", streaming_stores=1), 304),
+        ("d3q19", CpuConfig(storage="fp16s", scheme="esoteric-twist"), 76),
+    ],
+)
+def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> None:
+    assert bytes_per_update(_case(lattice), config) == expected
+
+
+@pytest.mark.parametrize(
+    ("lattice", "config", "expected"),
+    [
+        ("d3q19", CudaConfig(), 2 * 19 * 4 * SITES),
+        ("d3q19", CudaConfig(scheme="aa"), 19 * 4 * SITES),
+        ("d3q19", CudaConfig(scheme="aa", storage="fp16s"), 19 * 2 * SITES),
+        ("d3q19", CudaConfig(scheme="aa", layout="aos"), 19 * 4 * SITES),
+        ("d3q19", CudaConfig(scheme="aa", layout="aosoa", width=32), 19 * 4 * SITES),
+        ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
+        ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
+        # ghost layer: 32 floats (128 bytes) before a row, rounded up to whole such lines behind it
+        ("d3q19", CudaConfig(wrap="ghost"), 2 * 19 * 4 * (32 + 256 + 32) * 258 * 258),
+        ("d2q9", CudaConfig(wrap="ghost"), 2 * 9 * 4 * (32 + 256 + 32) * 258),
+        # CPU rows: offset, cells, one ghost column, padding
+        ("d3q19", CpuConfig(scheme="aa", row_offset=16, row_padding=3), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
+        ("d3q19", CpuConfig(wrap="select", row_offset=0, vector_bits=0), 2 * 19 * 4 * SITES),
+        # an AoSoA row is a whole number of groups: 16 + 256 + 1 -> 288
+        ("d3q19", CpuConfig(scheme="aa", layout="aosoa", width=16), 19 * 4 * 288 * 256**2),
+    ],
+)
+def test_footprint(lattice: str, config: KernelConfig, expected: int) -> None:
+    assert footprint_bytes(_case(lattice), config) == expected
+
+
+def test_in_place_schemes_need_half_the_memory() -> None:
+    case = _case("d3q19")
+    for scheme in ("aa", "esoteric-twist", "esoteric-pull"):
+        assert 2 * footprint_bytes(case, CudaConfig(scheme=scheme)) == footprint_bytes(case, CudaConfig(scheme="push"))
+
+
+def test_a_domain_of_its_own_can_be_asked_for() -> None:
+    assert buffer_elements(_case("d3q19"), CudaConfig(), (10, 3, 2)) == 19 * 60
+
+
+@pytest.mark.parametrize("lattice", ["d2q9", "d3q19"])
+def test_largest_cube_fits_and_the_next_does_not(lattice: str) -> None:
+    case, config, memory = _case(lattice), CudaConfig(scheme="aa"), 10**9
+    edge = largest_cube(case, config, memory)[0]
+    q, dimensions = case.stencil.q, case.stencil.dimensions
+    assert edge % 16 == 0
+    assert q * 4 * edge**dimensions <= memory < q * 4 * (edge + 16) ** dimensions

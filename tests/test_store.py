@@ -1,0 +1,190 @@
+"""Study folders on disk: what is written comes back, and a crash costs at most the line in flight."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lbmtune.catalogue.case import cavity
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.errors import InputError
+from lbmtune.records import (
+    SCHEMA_VERSION,
+    Conditions,
+    Costs,
+    Environment,
+    Measurement,
+    Outcome,
+    Prediction,
+    Resources,
+    Trial,
+    Verification,
+)
+from lbmtune.records.store import (
+    HEADER,
+    TRIALS,
+    append_trial,
+    drop_torn_line,
+    read_study,
+    write_atomically,
+    write_header,
+)
+from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec
+
+HEADER_RECORD = StudyHeader(
+    spec=StudySpec(
+        name="lid",
+        case=cavity("d3q19", "trt", (64, 48, 32), 1.7),
+        axes={"cuda": {"scheme": ("aa", "pull"), "cells_per_thread": (1, 2)}},
+        budget=Budget(trials=7, seconds=90.5),
+        seed=5,
+    ),
+    backend="cuda",
+    environment=Environment(
+        backend="cuda", device="GPU", device_id="GPU-1", architecture="sm_90", packages={"numpy": "2.4.6"}
+    ),
+    ceiling=Ceiling(copy_bytes_per_s=4e12, in_place_bytes_per_s=3.9e12, stream_bytes_per_s={"16": 4.1e12}),
+    legal_configurations=31,
+    date="2026-01-01T00:00:00Z",
+    version="0.1.0",
+)
+MEASUREMENT = Measurement(
+    mlups=26800.0,
+    ci_low_mlups=26700.25,
+    ci_high_mlups=26900.75,
+    bandwidth_bytes_per_s=4.07e12,
+    bytes_per_update=152.0,
+    samples_s=(6.25e-4, 6.26e-4),
+    steps_per_sample=32,
+    sites=256**3,
+    conditions=Conditions(sm_clock_hz=1.98e9, throttle=("power cap",)),
+)
+CONFIG = CudaConfig(scheme="aa", block=(128, 2, 1))
+TRIAL = Trial(
+    number=3,
+    key=CONFIG.key,
+    config=CONFIG.flat(),
+    outcome=Outcome.OK,
+    prediction=Prediction(
+        mlups=27000.0,
+        bytes_per_update=152.0,
+        bandwidth_bytes_per_s=4.1e12,
+        footprint_bytes=10**9,
+        limit="memory bandwidth",
+        ceiling_source="copy of 19 streams, 16 bytes",
+    ),
+    resources=Resources(registers=64, spill_bytes=8),
+    verification=Verification(
+        error=1e-8,
+        bound=1e-7,
+        worst_cell=(1, 2, 3),
+        worst_direction=4,
+        worst_steps=6,
+        domains=((258, 5, 3),),
+        full_size=True,
+    ),
+    measurement=MEASUREMENT,
+    costs=Costs(compile_s=0.5, verify_s=0.01, measure_s=0.1),
+    source_digest="ab" * 32,
+    date="2026-01-01T00:00:01Z",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_header(tmp_path / "study", HEADER_RECORD)
+    return tmp_path / "study"
+
+
+def test_a_study_comes_back_as_it_was_written(folder: Path) -> None:
+    trials = (replace(TRIAL, number=0), replace(TRIAL, number=1, outcome=Outcome.ILLEGAL, reason="why"), TRIAL)
+    for trial in trials:
+        append_trial(folder, trial)
+    study = read_study(folder)
+    assert study.header == HEADER_RECORD
+    assert study.trials == trials
+
+
+def test_a_study_without_trials_is_empty(folder: Path) -> None:
+    assert read_study(folder).trials == ()
+
+
+def test_the_last_entry_of_a_trial_counts(folder: Path) -> None:
+    append_trial(folder, TRIAL)
+    append_trial(folder, replace(TRIAL, number=4))
+    append_trial(folder, replace(TRIAL, final=replace(MEASUREMENT, mlups=26500.0)))
+    trials = read_study(folder).trials
+    assert [trial.number for trial in trials] == [3, 4]
+    assert trials[0].mlups == 26500.0
+
+
+@pytest.mark.parametrize("kept", [1, 40, -1])
+def test_a_torn_last_line_costs_only_itself(folder: Path, kept: int) -> None:
+    append_trial(folder, TRIAL)
+    whole = (folder / TRIALS).read_bytes()
+    (folder / TRIALS).write_bytes(whole + whole[:kept])
+    assert read_study(folder).trials == (TRIAL,)
+    drop_torn_line(folder)
+    assert (folder / TRIALS).read_bytes() == whole
+    append_trial(folder, replace(TRIAL, number=4))
+    assert len(read_study(folder).trials) == 2
+
+
+def test_dropping_a_torn_line_leaves_whole_files_alone(folder: Path) -> None:
+    drop_torn_line(folder)
+    assert not (folder / TRIALS).exists()
+    append_trial(folder, TRIAL)
+    before = (folder / TRIALS).read_bytes()
+    drop_torn_line(folder)
+    assert (folder / TRIALS).read_bytes() == before
+
+
+def test_a_damaged_line_is_named(folder: Path) -> None:
+    append_trial(folder, TRIAL)
+    (folder / TRIALS).write_bytes(b'{"number": "x"}\n' + (folder / TRIALS).read_bytes())
+    with pytest.raises(InputError, match=r"trials\.jsonl, line 1 is damaged .*; delete that line and resume\."):
+        read_study(folder)
+
+
+def test_a_damaged_header_and_a_missing_study_get_a_sentence(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no study at .*nowhere; give the folder"):
+        read_study(tmp_path / "nowhere")
+    (folder / HEADER).write_text("{")
+    with pytest.raises(InputError, match=r"study\.json is damaged: "):
+        read_study(folder)
+
+
+def test_a_record_of_a_later_version_is_refused(folder: Path) -> None:
+    later = json.loads((folder / HEADER).read_text()) | {"schema": SCHEMA_VERSION + 1}
+    (folder / HEADER).write_text(json.dumps(later))
+    with pytest.raises(InputError, match=f"has schema {SCHEMA_VERSION + 1}, this version reads up to {SCHEMA_VERSION}"):
+        read_study(folder)
+
+
+def test_writing_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_unwritable_folder_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot write .*; choose another output folder"):
+        write_atomically(tmp_path / "file" / "study.json", b"")
+
+
+def test_only_a_verified_measurement_has_a_speed() -> None:
+    assert TRIAL.mlups == MEASUREMENT.mlups
+    assert replace(TRIAL, outcome=Outcome.WRONG_RESULT).mlups is None
+    assert replace(TRIAL, measurement=None).mlups is None
+
+
+@pytest.mark.parametrize(("error", "passed"), [(1e-7, True), (1.1e-7, False), (float("nan"), False)])
+def test_verification_passes_within_its_bound(error: float, passed: bool) -> None:
+    assert TRIAL.verification is not None
+    assert replace(TRIAL.verification, error=error).passed is passed
