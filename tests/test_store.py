@@ -150,7 +150,7 @@ def test_a_damaged_line_is_named(folder: Path) -> None:
 
 
 def test_a_damaged_header_and_a_missing_study_get_a_sentence(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no study at .*nowhere; give the folder"):
+    with pytest.raises(InputError, match=r"no study at .*nowhere; give the folder"):
         read_study(tmp_path / "nowhere")
     (folder / HEADER).write_text("{")
     with pytest.raises(InputError, match=r"study\.json is damaged: "):
@@ -174,7 +174,7 @@ def test_writing_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
 
 def test_an_unwritable_folder_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError, match="cannot write .*; choose another output folder"):
+    with pytest.raises(InputError, match=r"cannot write .*; choose another output folder"):
         write_atomically(tmp_path / "file" / "study.json", b"")
 
 
