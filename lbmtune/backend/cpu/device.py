@@ -1,0 +1,151 @@
+"""The processor as a device: arrays, launches, timing, environment."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+import psutil
+
+from lbmtune.backend.cpu.modules import import_text
+from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, TooManyResourcesError
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.records import Conditions, Environment, Resources
+
+_PAGE_BYTES = 2 << 20
+"""Alignment of buffers: a huge page, so that equal configurations meet equal cache sets."""
+
+
+@dataclass(frozen=True)
+class CpuExecutable:
+    """The entries of a generated module. threads: of the parallel loop."""
+
+    entries: dict[str, Callable[..., None]]
+    resources: Resources
+    threads: int
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
+        """Runs to the end; the grid is the kernel's own business. Halves are passed as 16-bit integers."""
+        numba.set_num_threads(self.threads)
+        self.entries[launch.entry](*map(_passed, arguments))
+
+
+def _passed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.view(np.uint16) if value.dtype == np.float16 else value
+    return int(value) if isinstance(value, np.integer) else value
+
+
+class CpuDevice:
+    """All cores that this process may use."""
+
+    def __init__(self) -> None:
+        self._share: float | None = None
+        self._threads = 1
+
+    @property
+    def xp(self) -> ModuleType:
+        """Numpy."""
+        return np
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Cores, widest vectors, free memory."""
+        return Limits(
+            cores=min(cores(), numba.config.NUMBA_NUM_THREADS),
+            vector_bits=vector_bits(),
+            memory_bytes=psutil.virtual_memory().available,
+        )
+
+    @cached_property
+    def environment(self) -> Environment:
+        """The machine and the versions of what makes its kernels."""
+        model = cpu_model()
+        return Environment(
+            backend="cpu",
+            device=model,
+            device_id=f"{platform.node()}/{model}",
+            architecture=llvm.get_host_cpu_name(),
+            driver=platform.release(),
+            runtime=f"numba {numba.__version__}",
+            compiler="LLVM " + ".".join(map(str, llvm.llvm_version_info)),
+            memory_bytes=psutil.virtual_memory().total,
+            cores=cores(),
+            vector_bits=vector_bits(),
+            host=platform.node(),
+            python=platform.python_version(),
+            packages={name: importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")},
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def empty(self, elements: int, dtype: str) -> Array:
+        """Starts at a huge page where it is larger than one, else at a cache line. Raises OutOfMemoryError."""
+        size = elements * np.dtype(dtype).itemsize
+        # memory is only promised when it is allocated: a page that nothing backs would end the process later
+        if size > psutil.virtual_memory().available:
+            raise OutOfMemoryError(f"{size} bytes asked for, {psutil.virtual_memory().available} available")
+        alignment = _PAGE_BYTES if size > _PAGE_BYTES else 64
+        raw = np.empty(size + alignment, np.uint8)
+        start = -raw.ctypes.data % alignment
+        return raw[start : start + size].view(dtype)
+
+    def load(self, program: Program, binary: Binary) -> CpuExecutable:
+        """Imports the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
+        threads = int(program.config.flat()["threads"])
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            raise TooManyResourcesError(f"{threads} threads; Numba was started with {numba.config.NUMBA_NUM_THREADS}")
+        module = import_text(Path(binary.image.decode()), program.source)
+        self._threads = threads
+        entries = {name: getattr(module, name) for name in program.entries}
+        return CpuExecutable(entries, binary.resources, threads)
+
+    def synchronize(self) -> None:
+        """Launches end before they return."""
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        """Wall-clock seconds."""
+        start_s, start_cpu_s = time.perf_counter(), time.process_time()
+        run()
+        wall_s = time.perf_counter() - start_s
+        self._share = (time.process_time() - start_cpu_s) / (wall_s * self._threads)
+        return wall_s
+
+    def conditions(self) -> Conditions:
+        """The CPU share of what was timed last."""
+        return Conditions(cpu_share=self._share)
+
+
+def cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def vector_bits() -> int:
+    """Widest SIMD registers that explicit vectors are made for; 0: none."""
+    features = llvm.get_host_cpu_features()
+    if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512vl")):
+        return 512
+    return 256 if features.get("avx2") and features.get("f16c") else 0
+
+
+def cpu_model() -> str:
+    """The name that the processor gives itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())

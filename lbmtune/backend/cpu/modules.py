@@ -1,0 +1,58 @@
+"""Generated modules as files: Numba keeps machine code beside them, so a second process loads in a moment."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import platformdirs
+from numba.core.errors import NumbaError
+
+from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.codegen.program import Program
+from lbmtune.records import Resources
+from lbmtune.records.store import write_atomically
+
+CACHE_VARIABLE = "LBMTUNE_CACHE"
+
+
+def compile_program(program: Program) -> Binary:
+    """Writes the text to a file named after its digest and imports it, which compiles it. Raises CompileError."""
+    path = cache_folder() / f"lbm_{program.digest[:24]}.py"
+    module = import_text(path, program.source)
+    code = [machine_code(getattr(module, entry)) for entry in program.entries]
+    return Binary(
+        image=str(path).encode(),
+        digest=hashlib.sha256(b"\0".join(code)).hexdigest(),
+        resources=Resources(code_bytes=max(map(len, code))),
+    )
+
+
+def cache_folder() -> Path:
+    """Where generated modules and their machine code are kept; LBMTUNE_CACHE overrides the user's cache folder."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    return Path(chosen or platformdirs.user_cache_dir("lbmtune")) / "cpu"
+
+
+def import_text(path: Path, source: str) -> ModuleType:
+    """The module of that text, kept at that path. Raises CompileError, InputError where nothing can be written."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != source:
+        write_atomically(path, source.encode())
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    assert found and found.loader
+    module = importlib.util.module_from_spec(found)
+    try:
+        found.loader.exec_module(module)
+    except NumbaError as error:
+        raise CompileError(str(error)) from error
+    return module
+
+
+def machine_code(entry: Any) -> bytes:
+    """Object code of a compiled entry."""
+    (compiled,) = entry.overloads.values()
+    return bytes(compiled.library._get_compiled_object())

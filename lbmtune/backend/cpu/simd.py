@@ -1,0 +1,243 @@
+"""What generated CPU kernels import: an explicit SIMD type for Numba, its memory access, the decorators.
+
+Vectors are LLVM vectors of 1 to 16 lanes of float32 or float64 with + - * /; a scalar operand is copied to all
+lanes. `memory(compute, lanes)` gives loads and stores between arrays of a storage type and such vectors (plain
+scalars for one lane). Arrays of uint16 hold IEEE halves. Indices are not checked and do not wrap around.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+from llvmlite import ir
+from numba import prange, types
+from numba.core import cgutils
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+__all__ = ["fence", "kernel", "memory", "prange", "row"]
+
+# contract allows fused multiply-add. nnan and ninf are left out: a NaN that was read must reach the result
+FLAGS = ("contract", "nsz", "arcp")
+_LANE = ir.IntType(32)
+_OPERATORS = ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv"))
+_ELEMENTS = {
+    types.float64: ir.DoubleType(),
+    types.float32: ir.FloatType(),
+    types.uint16: ir.HalfType(),
+}
+_BYTES = {types.float64: 8, types.float32: 4, types.uint16: 2}
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """The Numba type of a SIMD vector."""
+
+    def __init__(self, element: Any, lanes: int) -> None:
+        self.element, self.lanes = element, lanes
+        super().__init__(name=f"Vector({element}x{lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, _llvm(kind.element, kind.lanes))
+
+
+def _llvm(element: Any, lanes: int) -> Any:
+    return ir.VectorType(_ELEMENTS[element], lanes) if lanes > 1 else _ELEMENTS[element]
+
+
+_VECTORS = {(e, n): Vector(e, n) for e, counts in ((types.float32, (8, 16)), (types.float64, (4, 8))) for n in counts}
+
+
+def _splat(builder: Any, value: Any, lanes: int) -> Any:
+    blank = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    first = builder.insert_element(blank, value, ir.Constant(_LANE, 0))
+    return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(_LANE, lanes), [0] * lanes))
+
+
+def _register(function: Any, instruction: str) -> None:
+    """Teaches Numba a binary operator on vectors, and on a vector and a scalar."""
+    cases = [s for v in _VECTORS.values() for s in (signature(v, v, v), signature(v, v, v.element), signature(v, v.element, v))]
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lanes = sig.return_type.lanes
+        both = [a if isinstance(t, Vector) else _splat(builder, a, lanes) for t, a in zip(sig.args, args, strict=True)]
+        return getattr(builder, instruction)(*both, flags=FLAGS)
+
+    infer_global(function)(type("_Template", (ConcreteTemplate,), {"cases": cases}))
+    for case in cases:
+        lower_builtin(function, *case.args)(lower)
+
+
+def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.fneg(args[0], flags=FLAGS)
+
+
+for _function, _instruction in _OPERATORS:
+    _register(_function, _instruction)
+infer_global(operator.neg)(
+    type("_Template", (ConcreteTemplate,), {"cases": [signature(v, v) for v in _VECTORS.values()]})
+)
+for _vector in _VECTORS.values():
+    lower_builtin(operator.neg, _vector)(_negate)
+
+
+class Memory(NamedTuple):
+    """Access functions of a number of lanes.
+
+    load(array, i), store(array, i, value): elements i, i + 1, ...; stream: a non-temporal store, i a multiple
+    of the lanes. load_before(array, i, edge): element `edge`, then i, i + 1, ...; load_after: i + 1, ..., then
+    `edge`; the stores likewise. Those serve a vector that is shifted by one cell across the border of a group.
+    """
+
+    load: Any
+    store: Any
+    stream: Any
+    load_before: Any
+    load_after: Any
+    store_before: Any
+    store_after: Any
+
+
+def memory(compute: str, lanes: int) -> Memory:
+    """Loads to and stores from vectors (scalars for one lane) of the compute type."""
+    real = getattr(types, compute)
+    value = _VECTORS[real, lanes] if lanes > 1 else real
+    return Memory(
+        load=_load(value, lanes),
+        store=_store(value, lanes, streaming=False),
+        stream=_store(value, lanes, streaming=True),
+        load_before=_load_shifted(value, lanes, -1),
+        load_after=_load_shifted(value, lanes, 1),
+        store_before=_store_shifted(value, lanes, -1),
+        store_after=_store_shifted(value, lanes, 1),
+    )
+
+
+def _load(value: Any, lanes: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def load(typing: Any, array: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return _read(context, builder, sig.args[0], args[0], args[1], value, lanes)
+
+        return value(array, types.int64), generate
+
+    return load
+
+
+def _store(value: Any, lanes: int, *, streaming: bool) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def store(typing: Any, array: Any, index: Any, stored: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            size = _BYTES[sig.args[0].dtype]
+            target = _pointer(context, builder, sig.args[0], args[0], args[1], lanes)
+            narrow = _narrowed(builder, args[2], sig.args[0].dtype, lanes)
+            instruction = builder.store(narrow, target, align=size * lanes if streaming else size)
+            if streaming:
+                hint = builder.module.add_metadata([ir.Constant(_LANE, 1)])
+                instruction.set_metadata("nontemporal", hint)
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, value), generate
+
+    return store
+
+
+def _load_shifted(value: Any, lanes: int, shift: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def load_shifted(typing: Any, array: Any, index: Any, edge: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            here = _read(context, builder, sig.args[0], args[0], args[1], value, lanes)
+            single = _read(context, builder, sig.args[0], args[0], args[2], getattr(value, "element", value), 1)
+            moved = _rotated(builder, here, lanes, shift)
+            return builder.insert_element(moved, single, ir.Constant(_LANE, 0 if shift < 0 else lanes - 1))
+
+        return value(array, types.int64, types.int64), generate
+
+    return load_shifted
+
+
+def _store_shifted(value: Any, lanes: int, shift: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def store_shifted(typing: Any, array: Any, index: Any, edge: Any, stored: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            array_type, (data, here, outer, wide) = sig.args[0], args
+            element, last = array_type.dtype, lanes - 1
+            narrow = _narrowed(builder, wide, element, lanes)
+            single = builder.extract_element(narrow, ir.Constant(_LANE, 0 if shift < 0 else last))
+            builder.store(single, _pointer(context, builder, array_type, data, outer, 1), align=_BYTES[element])
+            target = _pointer(context, builder, array_type, data, here, lanes)
+            # the lane beyond the shifted vector belongs to another one, so it must not be written
+            kept = [int(lane != (last if shift < 0 else 0)) for lane in range(lanes)]
+            _masked_store(builder, _rotated(builder, narrow, lanes, -shift), target, kept, _BYTES[element])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, types.int64, value), generate
+
+    return store_shifted
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: int) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _llvm(array_type.dtype, lanes).as_pointer())
+
+
+def _read(context: Any, builder: Any, array_type: Any, array: Any, index: Any, value: Any, lanes: int) -> Any:
+    source = _pointer(context, builder, array_type, array, index, lanes)
+    loaded = builder.load(source, align=_BYTES[array_type.dtype])
+    wide = _llvm(getattr(value, "element", value), lanes)
+    return loaded if loaded.type == wide else builder.fpext(loaded, wide)
+
+
+def _narrowed(builder: Any, value: Any, element: Any, lanes: int) -> Any:
+    narrow = _llvm(element, lanes)
+    if value.type == narrow:
+        return value
+    if element is types.uint16 and value.type == _llvm(types.float64, lanes):
+        # by way of single precision: hardware has no conversion from double to half
+        value = builder.fptrunc(value, _llvm(types.float32, lanes))
+    return builder.fptrunc(value, narrow)
+
+
+def _rotated(builder: Any, vector: Any, lanes: int, by: int) -> Any:
+    """Lane k of the result is lane k + by, cyclically."""
+    order = [(lane + by) % lanes for lane in range(lanes)]
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(_LANE, lanes), order))
+
+
+def _masked_store(builder: Any, vector: Any, target: Any, kept: list[int], align: int) -> None:
+    mask = ir.VectorType(ir.IntType(1), len(kept))
+    name = f"llvm.masked.store.v{len(kept)}{vector.type.element.intrinsic_name}.p0"
+    kind = ir.FunctionType(ir.VoidType(), [vector.type, target.type, _LANE, mask])
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    builder.call(function, [vector, target, ir.Constant(_LANE, align), ir.Constant(mask, kept)])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def fence(typing: Any) -> Any:
+    """Makes non-temporal stores visible to other threads."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+_OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "boundscheck": False, "nogil": True}
+
+
+def row(function: Callable[..., None]) -> Any:
+    """Compiles what updates one row, when a kernel that calls it is compiled."""
+    return numba.njit(function, **_OPTIONS)
+
+
+def kernel(signature_text: str, *, parallel: bool) -> Callable[[Callable[..., None]], Any]:
+    """Compiles an entry at once, or loads it from Numba's cache beside the generated file."""
+    return numba.njit(signature_text, parallel=parallel, cache=True, **_OPTIONS)  # type: ignore[no-any-return]

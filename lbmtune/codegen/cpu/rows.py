@@ -1,0 +1,311 @@
+"""How the two ends of a row are dealt with, and what a load and a store look like: one class for each way.
+
+Everything about y and z is settled before the loop along x: the base `p` of a stream is that of its open place,
+or of its cut place in a row where a wall at a y or z face cuts its link. Ends of rows:
+
+- `LinearRow`: cell x lies at p + x * step. Before the loop, the element that the end cell is going to read (in
+  the ghost column, or wherever its link would be) is filled; after the loop, what was written there is moved to
+  where it belongs. One row alone uses a place of a slot and a row, so rows may run in any order and at once.
+- `GroupedRow`: the same for AoSoA, where the offset of a cell in its row is no multiple of a step.
+- `SelectedRow`: no ghost columns; each cell chooses its index.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lbmtune.codegen.cpu.streams import Stream, Streams
+
+_SHIFTED = {-1: "low", 0: "here", 1: "high"}
+
+
+@dataclass(frozen=True)
+class Row(ABC):
+    """Lines before, inside and after the loop. lanes: cells per access; leave: name of the store function."""
+
+    streams: Streams
+    lanes: int
+    leave: str = "store"
+
+    def before(self) -> list[str]:
+        """Lines ahead of the loop."""
+        s = self.streams
+        flags = [s.test(face) for face in s.faces_used() if face > 1]
+        return [*s.extent_lines(), *s.neighbour_lines(), *flags, *self.bases(), *self.row_gains(), *self.fill()]
+
+    def loads(self) -> list[str]:
+        """Lines that set f0, f1, ..."""
+        return [f"f{i} = {self.load(s)}" for i, s in enumerate(self.streams.reads)]
+
+    def stores(self) -> list[str]:
+        """Lines that leave g0, g1, ..."""
+        return [line for i, s in enumerate(self.streams.writes) for line in self.store(s, f"g{i}")]
+
+    @abstractmethod
+    def bases(self) -> list[str]:
+        """Definitions of the bases."""
+
+    @abstractmethod
+    def row_gains(self) -> list[str]:
+        """Definitions of what moving walls add in this row."""
+
+    @abstractmethod
+    def fill(self) -> list[str]:
+        """What end cells will read."""
+
+    @abstractmethod
+    def cell(self) -> list[str]:
+        """Lines at the top of the loop."""
+
+    @abstractmethod
+    def load(self, s: Stream) -> str:
+        """Expression for a population."""
+
+    @abstractmethod
+    def store(self, s: Stream, value: str) -> list[str]:
+        """Lines that leave it."""
+
+    @abstractmethod
+    def after(self) -> list[str]:
+        """Lines behind the loop."""
+
+
+@dataclass(frozen=True)
+class GhostRow(Row):
+    """Rows with a ghost column at each end."""
+
+    def row_gains(self) -> list[str]:
+        """Every cell of a row at a moving y or z face gains the same."""
+        return _unique(f"m{s.name} = {s.gain} if {at} else c0" for s in self.streams.all if (at := self._moving(s)))
+
+    def fill(self) -> list[str]:
+        """Copies from the periodic image, or from the place of the cut link."""
+        ends = ((s, self.end(s), self._origin(s)) for s in self.streams.reads)
+        return [self._copy(s, end, origin) for s, end, origin in ends if origin]
+
+    def after(self) -> list[str]:
+        """Copies back."""
+        ends = ((s, self.end(s), self._origin(s)) for s in self.streams.writes)
+        return [self._copy(s, origin, end) for s, end, origin in ends if origin]
+
+    def gained(self, s: Stream) -> str:
+        """What is added to the population in every cell of the row, as text."""
+        return f" + m{s.name}" if self._moving(s) else ""
+
+    def is_high(self, s: Stream) -> bool:
+        """Whether the stream leaves the row at its far end."""
+        return (s.open.offset[0] or s.link[0]) > 0
+
+    def has_cut_end(self, s: Stream) -> bool:
+        """Whether the end cell's place differs from the one that the loop would use."""
+        return self.streams.x_face(s) != "periodic" and s.cut != s.open
+
+    def _moving(self, s: Stream) -> str:
+        return self.streams.at_wall(s, moving=True) if s.gain else ""
+
+    def _origin(self, s: Stream) -> str:
+        """The other index of the copy at the end of the row, or '' where none is needed."""
+        if self.has_cut_end(s):
+            return self.cut_end(s)
+        if self.streams.x_face(s) == "periodic" and s.open.offset[0]:
+            return self.image(s)
+        return self.end(s) if self._end_gain(s) else ""
+
+    def _copy(self, s: Stream, target: str, source: str) -> str:
+        return f"store_one({s.buffer}, {target}, load_one({s.buffer}, {source}){self._end_gain(s)})"
+
+    def _end_gain(self, s: Stream) -> str:
+        """What the end cell gains from a moving x face, unless the whole row has gained it."""
+        if not s.gain or self.streams.x_face(s) != "moving":
+            return ""
+        at = self._moving(s)
+        return f" + (c0 if {at} else {s.gain})" if at else f" + {s.gain}"
+
+    @abstractmethod
+    def end(self, s: Stream) -> str:
+        """Index that the loop uses for the end cell of the stream."""
+
+    @abstractmethod
+    def cut_end(self, s: Stream) -> str:
+        """Index of the end cell's cut place."""
+
+    @abstractmethod
+    def image(self, s: Stream) -> str:
+        """Index of the periodic image of `end`; `end` itself in a row whose cut place is no image of another."""
+
+
+@dataclass(frozen=True)
+class LinearRow(GhostRow):
+    """Cell x lies at p + x * step; the shift of a place along x is part of its p."""
+
+    @property
+    def step(self) -> int:
+        """Elements between cells."""
+        along = self.streams.config.memory.along_x
+        return int(along(1, self.streams.extents) - along(0, self.streams.extents))
+
+    def bases(self) -> list[str]:
+        """p of the place that the row uses; q of the cut place where the end cell needs it."""
+        return _unique(line for s in self.streams.all for line in self._base(s))
+
+    def cell(self) -> list[str]:
+        """Nothing but x is needed."""
+        return []
+
+    def load(self, s: Stream) -> str:
+        """All lanes are neighbours."""
+        return f"load({s.buffer}, p{s.name} + {self._times('x')}){self.gained(s)}"
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """All lanes are neighbours."""
+        return [f"{self.leave}({s.buffer}, p{s.name} + {self._times('x')}, {value}{self.gained(s)})"]
+
+    def end(self, s: Stream) -> str:
+        """The first or the last cell."""
+        return f"p{s.name} + {self._times('(nx - 1)')}" if self.is_high(s) else f"p{s.name}"
+
+    def cut_end(self, s: Stream) -> str:
+        """The same from q."""
+        return "q" + self.end(s)[1:]
+
+    def image(self, s: Stream) -> str:
+        """One period away."""
+        at, period = self.streams.at_wall(s), self._times("nx")
+        return f"{self.end(s)} {'-' if self.is_high(s) else '+'} {f'(0 if {at} else {period})' if at else period}"
+
+    def _base(self, s: Stream) -> list[str]:
+        at = self.streams.at_wall(s) if s.cut != s.open else ""
+        opened = self._start(s, cut=False)
+        cut = [f"q{s.name} = {self._start(s, cut=True)}"] if self.has_cut_end(s) else []
+        closed = f"q{s.name}" if cut else self._start(s, cut=True)
+        return [*cut, f"p{s.name} = {f'{closed} if {at} else {opened}' if at else opened}"]
+
+    def _start(self, s: Stream, *, cut: bool) -> str:
+        place = s.cut if cut else s.open
+        start = (self.streams.frame.origin[0] + place.offset[0]) * self.step
+        return f"{self.streams.base(place)} + {start}" if start else self.streams.base(place)
+
+    def _times(self, count: str) -> str:
+        return f"{count} * {self.step}" if self.step > 1 else count
+
+
+@dataclass(frozen=True)
+class GroupedRow(GhostRow):
+    """Cell x lies at p + along_x(x), which jumps between groups; the lanes of a vector lie in one group."""
+
+    def bases(self) -> list[str]:
+        """p of the place that the row uses, q of the cut place; neither contains anything of x."""
+        return _unique(line for s in self.streams.all for line in self._base(s))
+
+    def cell(self) -> list[str]:
+        """Offsets of the cells at x and of those next to them."""
+        cells = (("low", "(x - 1)"), ("here", "x"), ("high", f"(x + {self.lanes})"))
+        return [f"{name} = {self.streams.along_x(x)}" for name, x in cells]
+
+    def load(self, s: Stream) -> str:
+        """Shifted lanes come from two groups."""
+        opened, closed = (self._load(s, place.offset[0]) for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return (f"({closed} if {at} else {opened})" if at and closed != opened else opened) + self.gained(s)
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """Shifted lanes go to two groups."""
+        opened, closed = (self._store(s, place.offset[0], value + self.gained(s)) for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return [f"if {at}:", f"    {closed}", "else:", f"    {opened}"] if at and closed != opened else [opened]
+
+    def end(self, s: Stream) -> str:
+        """The first or the last cell, by the place that the row uses."""
+        opened, closed = (f"({self._end_x(s, place.offset[0])})" for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return f"p{s.name} + " + (f"({closed} if {at} else {opened})" if at and closed != opened else opened)
+
+    def cut_end(self, s: Stream) -> str:
+        """The same of the cut place."""
+        return f"q{s.name} + {self._end_x(s, s.cut.offset[0])}"
+
+    def image(self, s: Stream) -> str:
+        """The cell at the other end."""
+        at = self.streams.at_wall(s)
+        inside = self.streams.along_x("0" if self.is_high(s) else "(nx - 1)")
+        end = f"({self._end_x(s, s.cut.offset[0])})"
+        return f"p{s.name} + " + (f"({end} if {at} else ({inside}))" if at else f"({inside})")
+
+    def _end_x(self, s: Stream, shift: int) -> str:
+        cell = ("nx", "(nx - 1)", "(nx - 2)")[1 - shift] if self.is_high(s) else ("(0 - 1)", "0", "1")[1 + shift]
+        return self.streams.along_x(cell)
+
+    def _base(self, s: Stream) -> list[str]:
+        at = self.streams.at_wall(s) if s.cut != s.open else ""
+        opened, closed = self.streams.base(s.open), self.streams.base(s.cut)
+        cut = [f"q{s.name} = {closed}"] if self.has_cut_end(s) else []
+        return [*cut, f"p{s.name} = {f'{closed} if {at} else {opened}' if at and closed != opened else opened}"]
+
+    def _indices(self, s: Stream, shift: int) -> str:
+        if self.lanes == 1 or not shift:
+            return f"p{s.name} + {_SHIFTED[shift]}"
+        return f"p{s.name} + here, p{s.name} + {_SHIFTED[shift]}"
+
+    def _load(self, s: Stream, shift: int) -> str:
+        return f"load{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)})"
+
+    def _store(self, s: Stream, shift: int, value: str) -> str:
+        return f"store{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)}, {value})"
+
+    def _suffix(self, shift: int) -> str:
+        return "" if self.lanes == 1 else ("_before", "", "_after")[1 + shift]
+
+
+@dataclass(frozen=True)
+class SelectedRow(Row):
+    """Neighbours along x by selecting indices, one cell at a time."""
+
+    def bases(self) -> list[str]:
+        """p of the open, q of the cut place."""
+        return _unique(line for s in self.streams.all for line in self._base(s))
+
+    def row_gains(self) -> list[str]:
+        """Each cell selects its own."""
+        return []
+
+    def fill(self) -> list[str]:
+        """There is nothing to fill."""
+        return []
+
+    def after(self) -> list[str]:
+        """There is nothing to move."""
+        return []
+
+    def cell(self) -> list[str]:
+        """Offsets of the cell and its neighbours, and whether it lies at an end."""
+        cells = (("low", "(x - 1 if x > 0 else nx - 1)"), ("here", "x"), ("high", "(x + 1 if x < nx - 1 else 0)"))
+        flags = [self.streams.test(face) for face in self.streams.faces_used() if face < 2]
+        return [*(f"{name} = {self.streams.along_x(x)}" for name, x in cells), *flags]
+
+    def load(self, s: Stream) -> str:
+        """From the selected index."""
+        return f"load({s.buffer}, {self._index(s)}){self._gained(s)}"
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """To the selected index."""
+        return [f"store({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
+
+    def _base(self, s: Stream) -> list[str]:
+        cut = [f"q{s.name} = {self.streams.base(s.cut)}"] if self._at(s) else []
+        return [f"p{s.name} = {self.streams.base(s.open)}", *cut]
+
+    def _at(self, s: Stream) -> str:
+        return self.streams.at_wall(s, first_face=0) if s.cut != s.open else ""
+
+    def _index(self, s: Stream) -> str:
+        opened, closed = f"p{s.name} + {_SHIFTED[s.open.offset[0]]}", f"q{s.name} + {_SHIFTED[s.cut.offset[0]]}"
+        return f"({closed} if {at} else {opened})" if (at := self._at(s)) else opened
+
+    def _gained(self, s: Stream) -> str:
+        return f" + ({s.gain} if {self.streams.at_wall(s, moving=True, first_face=0)} else c0)" if s.gain else ""
+
+
+def _unique(lines: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,165 @@
+"""The ways of populations into and out of the cells of a row, and what y, z and slots add to their indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.scheme import Access, Phase, Place
+from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.codegen.trace import Traced
+from lbmtune.lattice import Vector, negate
+
+FACES = ("first_x", "last_x", "first_y", "last_y", "first_z", "last_z")
+_TESTS = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
+_NEIGHBOURS = {-1: "({a} - 1 if {a} > 0 else n{a} - 1)", 0: "{a}", 1: "({a} + 1 if {a} < n{a} - 1 else 0)"}
+_SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One population's way: its open and its cut place in a buffer; link: the velocity along which a wall cuts it.
+
+    name: tells streams apart; in place, what arrives by a link leaves by it, and both ways have one name.
+    gain: name of what a moving wall adds to it, or ''.
+    """
+
+    name: str
+    buffer: str
+    open: Place
+    cut: Place
+    link: Vector
+    gain: str
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All ways of one phase. buffers: names of the arrays (read from, written to)."""
+
+    case: Case
+    config: CpuConfig
+    phase: Phase
+    buffers: tuple[str, str]
+
+    @cached_property
+    def reads(self) -> tuple[Stream, ...]:
+        """The way in of each direction: its link goes back along -c_i."""
+        return tuple(
+            Stream(str(i), self.buffers[0], access.read, access.cut_read, link, self._gain("read", i, link))
+            for i, access, link in self._links(-1)
+        )
+
+    @cached_property
+    def writes(self) -> tuple[Stream, ...]:
+        """The way out of each direction: its link goes along c_i, and what is cut comes back in the opposite one."""
+        opposite, (source, target) = self.case.stencil.opposite, self.buffers
+        return tuple(
+            Stream(
+                str(opposite[i]) if source == target else f"{i}w",
+                target,
+                access.write,
+                access.cut_write,
+                link,
+                self._gain("write", opposite[i], link),
+            )
+            for i, access, link in self._links(1)
+        )
+
+    @property
+    def all(self) -> tuple[Stream, ...]:
+        """Both ways."""
+        return (*self.reads, *self.writes)
+
+    def _links(self, sign: int) -> Iterable[tuple[int, Access, Vector]]:
+        for access in self.phase.accesses:
+            velocity = self.case.stencil.velocities[access.direction]
+            yield access.direction, access, velocity if sign > 0 else negate(velocity)
+
+    def _gain(self, way: str, i: int, link: Vector) -> str:
+        moving = any(kind == "moving" for _, kind in self.case.crossed(link))
+        return f"gain{i}" if moving and way == self.phase.wall_term else ""
+
+    @property
+    def gains(self) -> tuple[int, ...]:
+        """Directions whose wall gain is used."""
+        return tuple(sorted({int(s.gain.removeprefix("gain")) for s in self.all if s.gain}))
+
+    # indices
+
+    @cached_property
+    def frame(self) -> StorageFrame:
+        """Where cells lie in storage."""
+        return frame(self.case.stencil, self.config)
+
+    @cached_property
+    def extents(self) -> Extents:
+        """Storage extents by their names in the text."""
+        return Extents(*(Traced(n, "//") for n in ("pitch", "ny", "nz")), self.case.stencil.q)
+
+    def extent_lines(self) -> list[str]:
+        """Cells of a stored row (the pitch), and elements between slots where the domain decides that."""
+        domain = Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz")))
+        lines = [f"pitch = {plain(self.frame.extents(domain).x)}"]
+        stride = self.config.memory.component(1, self.extents)
+        return [*lines, f"stride = {plain(stride)}"] if isinstance(stride, Traced) else lines
+
+    def neighbour_lines(self) -> list[str]:
+        """What the rows at y - 1, y, y + 1 and z - 1, z, z + 1 add to an index, of those in use; they wrap."""
+        lines = []
+        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
+            offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
+            for offset in sorted(offsets):
+                wrapped = Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
+                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(wrapped, self.extents))}")
+        return lines
+
+    def base(self, place: Place) -> str:
+        """What slot, y and z of a place add to an index."""
+        stride = self.config.memory.component(1, self.extents)
+        slot = f"{place.slot} * stride" if isinstance(stride, Traced) else str(place.slot * stride)
+        row = f"y{_SUFFIX[place.offset[1]]} + z{_SUFFIX[place.offset[2]]}"
+        return f"{slot} + {row}" if place.slot else row
+
+    def along_x(self, x: str) -> str:
+        """What cell x of the domain adds to an index."""
+        origin = self.frame.origin[0]
+        return plain(self.config.memory.along_x(Traced(x, "//") + origin, self.extents))
+
+    # walls
+
+    def faces_used(self) -> tuple[int, ...]:
+        """Faces that some link crosses."""
+        return tuple(sorted({face for s in self.all for face, _ in self.case.crossed(s.link)}))
+
+    def test(self, face: int) -> str:
+        """Definition of the flag that says whether the cell lies at a face."""
+        return f"{FACES[face]} = {_TESTS[face]}"
+
+    def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:
+        """Condition that the link crosses a wall (a moving one) here, at a y or z face or from first_face on; or ''."""
+        crossed = self.case.crossed(stream.link)
+        return " or ".join(FACES[f] for f, kind in crossed if f >= first_face and (not moving or kind == "moving"))
+
+    def x_face(self, stream: Stream) -> str:
+        """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
+        return self.case.faces[stream.link[0] > 0] if stream.link[0] else "periodic"
+
+
+def plain(value: object) -> str:
+    """Text of an expression without parentheses around the whole."""
+    text = str(value)
+    return text[1:-1] if text.startswith("(") and _closing(text) == len(text) - 1 else text
+
+
+def _closing(text: str) -> int:
+    """Position of the parenthesis that closes the first character's."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return position
+    raise AssertionError(text)
