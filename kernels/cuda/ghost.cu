@@ -1,0 +1,57 @@
+// Refresh of the ghost layer: one thread per ghost cell, numbered along the shell.
+//
+// Before a step that reads ghost cells they take the value of their periodic image; after a step that wrote to
+// them the image takes theirs. A copy is made only where a cell of the domain uses the place over an open link.
+
+constexpr int SHELL_THREADS = 128;
+
+struct Point {
+    int x, y, z;
+};
+
+// The ghost cell of that number: first the planes below and above, then the rings around the other planes.
+__device__ __forceinline__ Point shell_cell(const int number, const int nx, const int ny, const int nz) {
+    const int row = nx + 2, plane = row * (ny + 2), planes = GHOST_Z ? 2 * plane : 0;
+    if (number < planes) {
+        const int rest = number % plane;
+        return {rest % row - 1, rest / row - 1, number < plane ? -1 : nz};
+    }
+    const int ring = 2 * row + 2 * ny;
+    const int z = (number - planes) / ring, rest = (number - planes) % ring;
+    if (rest < 2 * row) return {rest % row - 1, rest < row ? -1 : ny, z};
+    const int side = rest - 2 * row;
+    return {side < ny ? -1 : nx, side % ny, z};
+}
+
+__device__ __forceinline__ int image(const int i, const int extent) { return i < 0 ? extent - 1 : i == extent ? 0 : i; }
+
+__device__ __forceinline__ Index cell_index(const int x, const int y, const int z, const Extents& n) {
+    return along_x(here(x, ORIGIN_X), n) + (along_y(here(y, ORIGIN_Y), n) + along_z(here(z, ORIGIN_Z), n));
+}
+
+//@begin entry
+//@begin signature
+extern "C" __global__ void __launch_bounds__(SHELL_THREADS) refresh_read_0(
+    Stored* populations, const int nx, const int ny, const int nz)
+//@end signature
+{
+    const int number = blockIdx.x * SHELL_THREADS + threadIdx.x;
+    const int shell = (nx + 2) * (ny + 2) * (GHOST_Z ? nz + 2 : nz) - nx * ny * nz;
+    if (number >= shell) return;
+    const Point ghost = shell_cell(number, nx, ny, nz);
+    const Extents n = storage_extents(nx, ny, nz);
+    //@begin places
+    const Index from = cell_index(image(ghost.x, nx), image(ghost.y, ny), image(ghost.z, nz), n);
+    const Index to = cell_index(ghost.x, ghost.y, ghost.z, n);
+    //@end places
+    // Copies component q if the cell that uses the ghost cell from (dx, dy, dz) away exists and no wall cuts the link.
+    const auto copy = [&](const int q, const int dx, const int dy, const int dz, const auto cut) {
+        const int x = ghost.x - dx, y = ghost.y - dy, z = ghost.z - dz;
+        if (x < 0 || x >= nx || y < 0 || y >= ny || z < 0 || z >= nz || cut(x, y, z)) return;
+        populations[component(q, n) + to] = populations[component(q, n) + from];
+    };
+    //@begin copies
+    copy(1, -1, 0, 0, [&](int x, int y, int z) { return false; });
+    //@end copies
+}
+//@end entry

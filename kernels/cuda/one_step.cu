@@ -1,0 +1,250 @@
+// One time step of a propagation scheme on a box; every thread updates CELLS consecutive cells of a row.
+//
+// What stands between //@begin and //@end is an example (rest and +-x, two lattices, pull, periodic), so that this
+// file compiles as it is. For a configuration these regions are printed anew from the tables of its scheme, layout,
+// lattice and case; the entry is printed once per parity of the scheme.
+//
+// A population one cell before or after is moved as the aligned vector of the same thread plus one warp shuffle;
+// only at the ends of a warp's part of a row is one value loaded or stored alone. Every place is read and written
+// by the same thread in both forms, so schemes that work in place stay free of races.
+
+//@begin constants
+typedef float Real;          // arithmetic
+typedef unsigned int Index;  // elements within one component
+constexpr int Q = 3;
+constexpr int CELLS = 4;
+constexpr int BLOCK_X = 64, BLOCK_Y = 1, BLOCK_Z = 1;
+constexpr int ORIGIN_X = 0, ORIGIN_Y = 0, ORIGIN_Z = 0;  // storage coordinates of the first cell
+constexpr bool WRAPS = true;                             // neighbours over a face by arithmetic, not in ghost cells
+constexpr bool ROTATES = true;                           // a row that one warp holds is a ring of lanes
+constexpr Real unit = 1;                                 // the density one, as stored
+//@end constants
+
+typedef unsigned long long Offset;  // elements of a whole buffer
+
+//@begin storage
+#include "storage_plain.cu"
+//@end storage
+
+struct Extents {
+    Index x, y, z;
+};
+
+//@begin layout
+__device__ __forceinline__ Extents storage_extents(const Index nx, const Index ny, const Index nz) {
+    return {nx, ny, nz};
+}
+__device__ __forceinline__ Index along_x(const Index x, const Extents& n) { return x; }
+__device__ __forceinline__ Index along_y(const Index y, const Extents& n) { return y * n.x; }
+__device__ __forceinline__ Index along_z(const Index z, const Extents& n) { return z * (n.x * n.y); }
+__device__ __forceinline__ Offset component(const Offset q, const Extents& n) { return q * (n.x * n.y * n.z); }
+//@end layout
+
+// Storage coordinates along one axis: of cell i, of the one before it, and of the one `step` cells after it.
+__device__ __forceinline__ Index here(const int i, const int origin) { return i + origin; }
+__device__ __forceinline__ Index before(const int i, const int extent, const int origin) {
+    return WRAPS && i == 0 ? extent - 1 : i - 1 + origin;
+}
+__device__ __forceinline__ Index after(const int i, const int step, const int extent, const int origin) {
+    return WRAPS && i + step == extent ? 0 : i + step + origin;
+}
+
+// Threads of one warp that work on the same row.
+constexpr int SEGMENT = BLOCK_X < 32 ? BLOCK_X : 32;
+
+struct Lane {
+    Index at, before, after;  // elements along x: the thread's first cell, the cell before it, the one after its last
+    int previous, next;       // lanes of the segment that hold those two cells
+    bool first, last;         // whether they are held by another warp instead
+    unsigned active;          // lanes inside the domain
+};
+
+__device__ __forceinline__ Lane make_lane(const int x, const int nx, const Extents& n, const unsigned active) {
+    const int lane = threadIdx.x % SEGMENT;
+    const bool ring = ROTATES && nx <= CELLS * SEGMENT;
+    const bool starts = lane == 0;
+    const bool ends = lane == SEGMENT - 1 || x + CELLS == nx;
+    Lane made;
+    made.at = along_x(here(x, ORIGIN_X), n);
+    made.before = along_x(before(x, nx, ORIGIN_X), n);
+    made.after = along_x(after(x, CELLS, nx, ORIGIN_X), n);
+    made.previous = !starts ? lane - 1 : ring ? nx / CELLS - 1 : 0;
+    made.next = !ends ? lane + 1 : ring ? 0 : lane;
+    made.first = starts && !ring;
+    made.last = ends && !ring;
+    made.active = active;
+    return made;
+}
+
+// Where cell `number` of the thread lies along x; -1 and CELLS are the cells before and after.
+__device__ __forceinline__ Index element(const Lane& lane, const int number) {
+    return number < 0 ? lane.before : number >= CELLS ? lane.after : lane.at + number;
+}
+
+__device__ __forceinline__ Real from_lane(const Real value, const int source, const Lane& lane) {
+    return __shfl_sync(lane.active, value, source, SEGMENT);
+}
+
+__device__ __forceinline__ void read_here(Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane) {
+    if (CELLS == 1) {
+        f[0] = widen(slot[row + lane.at]);
+    } else {
+        unpack(f, *reinterpret_cast<const Pack*>(slot + (row + lane.at)));
+    }
+}
+
+__device__ __forceinline__ void read_before(Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane) {
+    if (CELLS == 1) {
+        f[0] = widen(slot[row + lane.before]);
+        return;
+    }
+    Real own[CELLS], edge = 0;
+    read_here(own, slot, row, lane);
+    if (lane.first) edge = widen(slot[row + lane.before]);
+    const Real moved = from_lane(own[CELLS - 1], lane.previous, lane);
+    f[0] = lane.first ? edge : moved;
+#pragma unroll
+    for (int v = 1; v < CELLS; ++v) f[v] = own[v - 1];
+}
+
+__device__ __forceinline__ void read_after(Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane) {
+    if (CELLS == 1) {
+        f[0] = widen(slot[row + lane.after]);
+        return;
+    }
+    Real own[CELLS], edge = 0;
+    read_here(own, slot, row, lane);
+    if (lane.last) edge = widen(slot[row + lane.after]);
+    const Real moved = from_lane(own[0], lane.next, lane);
+    f[CELLS - 1] = lane.last ? edge : moved;
+#pragma unroll
+    for (int v = 0; v < CELLS - 1; ++v) f[v] = own[v + 1];
+}
+
+// Cell by cell, `shift` cells along x: for the rare rows along a wall.
+__device__ __forceinline__ void read_each(
+    Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane, const int shift) {
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) f[v] = widen(slot[row + element(lane, v + shift)]);
+}
+
+__device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane) {
+    if (CELLS == 1) {
+        slot[row + lane.at] = narrow(f[0]);
+    } else {
+        *reinterpret_cast<Pack*>(slot + (row + lane.at)) = pack(f);
+    }
+}
+
+// Only the cells whose link is open: the first and the last one may lie at a wall.
+__device__ __forceinline__ void write_here_open(
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool first, const bool last) {
+    if (first && last) {
+        write_here(f, slot, row, lane);
+        return;
+    }
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) {
+        if ((v > 0 || first) && (v < CELLS - 1 || last)) slot[row + lane.at + v] = narrow(f[v]);
+    }
+}
+
+// row_open: whether the links of the row are open; end_open: that of the cell that hands its value over the end.
+__device__ __forceinline__ void write_after(
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
+    const bool end_open = true) {
+    if (CELLS == 1) {
+        if (row_open && end_open) slot[row + lane.after] = narrow(f[0]);
+        return;
+    }
+    Real moved[CELLS];
+    moved[0] = from_lane(f[CELLS - 1], lane.previous, lane);
+#pragma unroll
+    for (int v = 1; v < CELLS; ++v) moved[v] = f[v - 1];
+    if (!row_open) return;
+    if (!lane.first) {
+        write_here(moved, slot, row, lane);
+    } else {
+#pragma unroll
+        for (int v = 1; v < CELLS; ++v) slot[row + lane.at + v] = narrow(moved[v]);
+    }
+    if (lane.last && end_open) slot[row + lane.after] = narrow(f[CELLS - 1]);
+}
+
+__device__ __forceinline__ void write_before(
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
+    const bool end_open = true) {
+    if (CELLS == 1) {
+        if (row_open && end_open) slot[row + lane.before] = narrow(f[0]);
+        return;
+    }
+    Real moved[CELLS];
+    moved[CELLS - 1] = from_lane(f[0], lane.next, lane);
+#pragma unroll
+    for (int v = 0; v < CELLS - 1; ++v) moved[v] = f[v + 1];
+    if (!row_open) return;
+    if (!lane.last) {
+        write_here(moved, slot, row, lane);
+    } else {
+#pragma unroll
+        for (int v = 0; v < CELLS - 1; ++v) slot[row + lane.at + v] = narrow(moved[v]);
+    }
+    if (lane.first && end_open) slot[row + lane.before] = narrow(f[0]);
+}
+
+__device__ __forceinline__ void write_each(
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const int shift) {
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) slot[row + element(lane, v + shift)] = narrow(f[v]);
+}
+
+__device__ __forceinline__ void add(Real (&f)[CELLS], const Real gain) {
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) f[v] += gain;
+}
+
+//@begin collide
+__device__ __forceinline__ void collide(Real (&f)[Q][CELLS], const int v, const Real omega) {
+    const Real mean = (f[0][v] + f[1][v] + f[2][v]) / 3;
+    for (int i = 0; i < Q; ++i) f[i][v] += omega * (mean - f[i][v]);
+}
+//@end collide
+
+//@begin entry
+//@begin signature
+extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y* BLOCK_Z) step_0(
+    const Stored* __restrict__ source, Stored* __restrict__ target, const int nx, const int ny, const int nz,
+    const Real omega)
+//@end signature
+{
+    const int x = CELLS * (blockIdx.x * BLOCK_X + threadIdx.x);
+    const int y = blockIdx.y * BLOCK_Y + threadIdx.y;
+    const int z = blockIdx.z * BLOCK_Z + threadIdx.z;
+    const bool inside = x < nx && y < ny && z < nz;
+    const unsigned active = CELLS == 1 ? 0 : __ballot_sync(0xffffffffu, inside);
+    if (!inside) return;
+    const Extents n = storage_extents(nx, ny, nz);
+    const Lane lane = make_lane(x, nx, n, active);
+    //@begin rows
+    const Index row_oo = along_y(here(y, ORIGIN_Y), n) + along_z(here(z, ORIGIN_Z), n);
+    //@end rows
+
+    Real f[Q][CELLS];
+    //@begin read
+    read_here(f[0], source + component(0, n), row_oo, lane);
+    read_before(f[1], source + component(1, n), row_oo, lane);
+    read_after(f[2], source + component(2, n), row_oo, lane);
+    //@end read
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) {
+        //@begin call
+        collide(f, v, omega);
+        //@end call
+    }
+    //@begin write
+    write_here(f[0], target + component(0, n), row_oo, lane);
+    write_here(f[1], target + component(1, n), row_oo, lane);
+    write_here(f[2], target + component(2, n), row_oo, lane);
+    //@end write
+}
+//@end entry

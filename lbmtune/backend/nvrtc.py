@@ -1,0 +1,102 @@
+"""Compiling CUDA text for a real architecture without a GPU or a driver: NVRTC through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.codegen.program import Program
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Resources
+
+_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+_PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
+_TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
+
+
+def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
+    """A cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
+    return compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
+
+
+def compile_text(source: str, options: tuple[str, ...], name: str = "lbmtune.cu") -> Binary:
+    """The same for any text; `options` name the architecture."""
+    library, handle = nvrtc(), c_void_p()
+    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
+    try:
+        given = [option.encode() for option in (*options, "--ptxas-options=-v")]
+        status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))
+        log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+        if status:
+            raise CompileError(log or library.nvrtcGetErrorString(status).decode())
+        image = _fetch(library, handle, "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(byref(handle))
+    return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
+
+
+def version() -> tuple[int, int]:
+    """Version of NVRTC, for example (13, 0). Raises DeviceUnavailableError where there is none."""
+    major, minor = c_int(), c_int()
+    _check(nvrtc(), nvrtc().nvrtcVersion(byref(major), byref(minor)))
+    return major.value, minor.value
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    """The library of a pip package, of a toolkit, or of the system's search path."""
+    for candidate in (*_installed(), *_NAMES):
+        try:
+            library = ctypes.CDLL(str(candidate), mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+        library.nvrtcGetErrorString.restype = c_char_p
+        library.nvrtcCreateProgram.argtypes = [POINTER(c_void_p), c_char_p, c_char_p, c_int, c_void_p, c_void_p]
+        library.nvrtcCompileProgram.argtypes = [c_void_p, c_int, POINTER(c_char_p)]
+        return library
+    raise DeviceUnavailableError(
+        "NVRTC (libnvrtc.so) was not found in this Python environment, in /usr/local/cuda or by the loader; "
+        "install it with: pip install nvidia-cuda-nvrtc"
+    )
+
+
+def _installed() -> list[Path]:
+    spec = find_spec("nvidia")
+    roots = [Path(root).parent for root in (spec.submodule_search_locations or ())] if spec else []
+    folders = [root / package for root in roots for package in _PACKAGES] + [Path(folder) for folder in _TOOLKITS]
+    return [folder / name for folder in folders for name in _NAMES if (folder / name).exists()]
+
+
+def _fetch(library: ctypes.CDLL, handle: c_void_p, what: str) -> bytes:
+    size = c_size_t()
+    _check(library, library[f"nvrtcGet{what}Size"](handle, byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    _check(library, library[f"nvrtcGet{what}"](handle, text))
+    return text.raw
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        raise CompileError(f"NVRTC failed: {library.nvrtcGetErrorString(status).decode()}")
+
+
+def resources(log: str, image: bytes) -> Resources:
+    """Largest figures over the entries, from the assembler's log; the code is the whole cubin."""
+    return Resources(
+        registers=_largest(r"Used (\d+) registers", log),
+        spill_bytes=_largest(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log),
+        local_bytes=_largest(r"(\d+) bytes stack frame", log),
+        shared_bytes=_largest(r"(\d+) bytes smem", log),
+        code_bytes=len(image),
+    )
+
+
+def _largest(pattern: str, log: str) -> int:
+    """Largest value of a figure in the log, the groups of each match added."""
+    return max((sum(map(int, match.groups())) for match in re.finditer(pattern, log)), default=0)

@@ -1,0 +1,72 @@
+"""SymPy expressions as C text in the type Real.
+
+Constants and launch arguments come first in a product: what does not depend on the cell is then one common
+factor, which the compiler works out once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
+
+_NUMBER = re.compile(r"(\d+)")
+
+
+@lru_cache(maxsize=4096)
+def text(value: Expr) -> str:
+    """C text of a sum, product, reciprocal, symbol or rational number."""
+    if isinstance(value, Add):
+        return _sum(value)
+    if isinstance(value, Mul):
+        return _product(value)
+    if isinstance(value, Pow):
+        assert value.exp == -1, value
+        return f"Real(1) / {_factor(value.base)}"
+    if isinstance(value, Integer):
+        return f"Real({value.p})"
+    if isinstance(value, Rational):
+        return f"Real({value.p}.0 / {value.q})"
+    assert isinstance(value, Symbol), value
+    return str(value)
+
+
+def _sum(value: Expr) -> str:
+    """Terms in reading order, a positive one first."""
+    terms = sorted(value.args, key=lambda term: (_negative(term), _natural(text(abs_term(term)))))
+    first, *rest = ((_negative(term), text(abs_term(term))) for term in terms)
+    return ("-" if first[0] else "") + first[1] + "".join(f" {'-' if minus else '+'} {t}" for minus, t in rest)
+
+
+def abs_term(term: Expr) -> Expr:
+    """The term without its sign."""
+    return -term if _negative(term) else term
+
+
+def _negative(term: Expr) -> bool:
+    return bool(term.as_coeff_Mul()[0] < 0)
+
+
+def _product(value: Expr) -> str:
+    coefficient, rest = value.as_coeff_Mul()
+    factors = sorted(Mul.make_args(rest), key=_order)
+    printed = " * ".join(_factor(factor) for factor in factors)
+    if coefficient == 1:
+        return printed
+    return f"-{printed}" if coefficient == -1 else f"{text(coefficient)} * {printed}"
+
+
+def _factor(value: Expr) -> str:
+    return f"({text(value)})" if isinstance(value, Add) else text(value)
+
+
+def _order(factor: Expr) -> tuple[int, list[tuple[int, str]]]:
+    """Launch arguments and what follows from them alone, then symbols of the cell, then sums."""
+    uniform = str(factor).startswith(("omega", "keep", "part", "even_part", "odd_part", "force", "wall"))
+    return (0 if uniform else 2 if isinstance(factor, Add) else 1), _natural(text(factor))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts f9 before f10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBER.split(name)]

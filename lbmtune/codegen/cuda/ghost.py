@@ -1,0 +1,48 @@
+"""Refresh of the ghost layer: which components are copied between a ghost cell and its image."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.scheme import Phase, Place
+from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.lattice import Vector, negate
+
+_AT_FACE = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
+_GHOST = "cell_index(ghost.x, ghost.y, ghost.z, n)"
+_IMAGE = "cell_index(image(ghost.x, nx), image(ghost.y, ny), image(ghost.z, nz), n)"
+
+Crossing = tuple[Place, Vector]
+"""A place in another cell, and the velocity of the link that it belongs to."""
+
+
+def reads_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
+    """Places in other cells that a phase reads, with the links they arrive by, seen from the reader."""
+    velocities = case.stencil.velocities
+    return tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset))
+
+
+def writes_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
+    """Places in other cells that a phase writes, with the links they leave by."""
+    velocities = case.stencil.velocities
+    return tuple((a.write, velocities[a.direction]) for a in phase.accesses if any(a.write.offset))
+
+
+def refresh(case: Case, name: str, crossings: tuple[Crossing, ...], *, to_ghost: bool) -> str:
+    """The text of one refresh kernel."""
+    origin, target = (_IMAGE, _GHOST) if to_ghost else (_GHOST, _IMAGE)
+    return fill(
+        "cuda/ghost.cu",
+        {
+            "signature": f'extern "C" __global__ void __launch_bounds__(SHELL_THREADS) {name}(\n'
+            "    Stored* populations, const int nx, const int ny, const int nz)",
+            "places": f"    const Index from = {origin};\n    const Index to = {target};",
+            "copies": "\n".join(_copy(case, *crossing) for crossing in crossings),
+        },
+        inside="entry",
+    )
+
+
+def _copy(case: Case, place: Place, velocity: Vector) -> str:
+    faces = " || ".join(_AT_FACE[face] for face, _ in case.crossed(velocity)) or "false"
+    x, y, z = place.offset
+    return f"    copy({place.slot}, {x}, {y}, {z}, [&](int x, int y, int z) {{ return {faces}; }});"

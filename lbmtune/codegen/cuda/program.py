@@ -1,0 +1,147 @@
+"""The CUDA program of a configuration."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.storage import frame
+from lbmtune.codegen.cuda import access, ghost, layout, physics
+from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.program import Launch, Program
+
+SHELL_THREADS = 128
+"""Threads per block of the ghost refresh, as in kernels/cuda/ghost.cu."""
+_REAL = {"fp32": "float", "fp64": "double"}
+_EXTENTS = ("nx", "ny", "nz")
+
+
+def render_cuda(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: one entry per parity of its scheme, and refreshes of a ghost layer."""
+    period = tuple(_launches(case, config, parity) for parity in range(config.propagation.period))
+    return Program("cuda", case, config, _source(case, config), _options(config), period)
+
+
+def _options(config: CudaConfig) -> tuple[str, ...]:
+    """Reciprocals are approximate to one unit in the last place and denormals flush, in single precision only."""
+    cap = (f"--maxrregcount={config.max_registers}",) if config.max_registers else ()
+    return ("--std=c++17", "--ftz=true", "--prec-div=false", *cap)
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    regions = {
+        "constants": _constants(case, config),
+        "storage": _storage(config),
+        "layout": layout.functions(case, config),
+        "collide": physics.collide_function(case.collision, case.lattice, case.forced),
+        "entry": "\n".join(_step(case, config, parity) for parity in range(config.propagation.period)),
+    }
+    parts = [f"// {case.lattice} {case.collision}, {case.flow}\n// {config}", fill("cuda/one_step.cu", regions)]
+    refreshes = [text for parity in range(config.propagation.period) for text in _refreshes(case, config, parity)]
+    if refreshes:
+        parts.append(fill("cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
+    return "\n".join(parts) + "\n"
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    storage = frame(case.stencil, config)
+    wraps = config.wrap == "arithmetic"
+    origin = ", ".join(f"ORIGIN_{a} = {n}" for a, n in zip("XYZ", storage.origin, strict=True))
+    block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
+    return "\n".join(
+        (
+            f"typedef {_REAL[config.compute]} Real;",
+            f"typedef {layout.index_type(case, config)} Index;",
+            f"constexpr int Q = {case.stencil.q};",
+            f"constexpr int CELLS = {config.cells_per_thread};",
+            f"constexpr int {block};",
+            f"constexpr int {origin};",
+            f"constexpr bool WRAPS = {_bool(wraps)};",
+            f"constexpr bool ROTATES = {_bool(wraps and case.faces[0] == 'periodic')};",
+            *(() if wraps else (f"constexpr bool GHOST_Z = {_bool(storage.ghost[2])};",)),
+            f"constexpr Real unit = {config.stored.scale:.0f};",
+        )
+    )
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _storage(config: CudaConfig) -> str:
+    if config.storage == "fp16s":
+        return fill("cuda/storage_half.cu", {})
+    return fill("cuda/storage_plain.cu", {"stored": f"typedef {_REAL[config.storage]} Stored;"})
+
+
+def _step(case: Case, config: CudaConfig, parity: int) -> str:
+    phase = config.propagation.phase(case.stencil, parity)
+    source, target = ("populations",) * 2 if config.propagation.in_place else ("source", "target")
+    taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    return fill(
+        "cuda/one_step.cu",
+        {
+            "signature": _signature(case, config, parity),
+            "rows": access.rows(case, phase),
+            "read": access.reads(case, phase, source),
+            "call": f"        collide(f, v, {taken});",
+            "write": access.writes(case, phase, target),
+        },
+        inside="entry",
+    )
+
+
+def _signature(case: Case, config: CudaConfig, parity: int) -> str:
+    if config.propagation.in_place:
+        buffers = "Stored* populations"
+    else:
+        buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
+    scalars = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in _scalars(case, config, parity)]
+    return f'extern "C" __global__ void {_bounds(config)}step_{parity}(\n    {buffers}, {", ".join(scalars)})'
+
+
+def _bounds(config: CudaConfig) -> str:
+    """Launch bounds override a register cap given to the compiler, so a capped kernel has none."""
+    if config.max_registers:
+        return ""
+    blocks = f", {config.min_blocks}" if config.min_blocks else ""
+    return f"__launch_bounds__({prod(config.block)}{blocks}) "
+
+
+def _scalars(case: Case, config: CudaConfig, parity: int) -> tuple[str, ...]:
+    used = {*physics.collision_scalars(case.collision, case.lattice, case.forced)}
+    used |= access.gain_scalars(case, config.propagation.phase(case.stencil, parity))
+    return tuple(name for name in physics.SCALARS if name in used)
+
+
+def _refreshes(case: Case, config: CudaConfig, parity: int) -> list[str]:
+    """Texts of the refresh kernels of one parity; none where no ghost cell is touched."""
+    if config.wrap != "ghost":
+        return []
+    phase = config.propagation.phase(case.stencil, parity)
+    reads, writes = ghost.reads_over(case, phase), ghost.writes_over(case, phase)
+    texts = [ghost.refresh(case, f"refresh_read_{parity}", reads, to_ghost=True)] if reads else []
+    return texts + ([ghost.refresh(case, f"refresh_write_{parity}", writes, to_ghost=False)] if writes else [])
+
+
+def _launches(case: Case, config: CudaConfig, parity: int) -> tuple[Launch, ...]:
+    phase = config.propagation.phase(case.stencil, parity)
+    buffers = ("f0",) if config.propagation.in_place else ("f0", "f1")
+    x, y, z = config.block
+    step = Launch(
+        f"step_{parity}",
+        (*buffers, *_EXTENTS, *_scalars(case, config, parity)),
+        block=config.block,
+        covers=(x * config.cells_per_thread, y, z),
+    )
+    if config.wrap != "ghost":
+        return (step,)
+    before = (_shell(f"refresh_read_{parity}", "f0"),) if ghost.reads_over(case, phase) else ()
+    after = (_shell(f"refresh_write_{parity}", buffers[-1]),) if ghost.writes_over(case, phase) else ()
+    return (*before, step, *after)
+
+
+def _shell(entry: str, buffer: str) -> Launch:
+    threads = (SHELL_THREADS, 1, 1)
+    return Launch(entry, (buffer, *_EXTENTS), block=threads, covers=threads, over="shell")
