@@ -110,11 +110,12 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Seconds spent on a trial, by stage."""
+    """Seconds spent on a trial, by stage. search_s: choosing it and keeping the books."""
 
     compile_s: float = 0.0
     verify_s: float = 0.0
     measure_s: float = 0.0
+    search_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ report.html, best.json
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
-from lbmtune.records import SCHEMA_VERSION, Environment, Trial
+from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +77,17 @@ class Ceiling:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:
-    """The first thing written of a study."""
+    """The first thing written of a study.
+
+    illegal_configurations: an example of each reason -> how many points of the axes it removed.
+    """
 
     spec: StudySpec
     backend: str
     environment: Environment
     ceiling: Ceiling
     legal_configurations: int
+    illegal_configurations: dict[str, int] = field(default_factory=dict)
     date: str
     version: str
     schema: int = SCHEMA_VERSION
@@ -98,6 +102,17 @@ class StudyRecord:
 
     @property
     def ranked(self) -> tuple[Trial, ...]:
-        """Verified trials, fastest first; those with a final measurement before the others."""
+        """Verified trials, best first by the objective; those with a final measurement before the others."""
         valid = [t for t in self.trials if t.mlups is not None]
-        return tuple(sorted(valid, key=lambda t: (t.final is None, -(t.mlups or 0.0))))
+        small = self.header.spec.objective == "footprint"
+
+        def rank(trial: Trial) -> tuple[bool, int, float]:
+            footprint = trial.prediction.footprint_bytes if small and trial.prediction else 0
+            return (trial.final is None, footprint, -(trial.mlups or 0.0))
+
+        return tuple(sorted(valid, key=rank))
+
+    @property
+    def costs(self) -> Costs:
+        """Seconds spent on all trials, by stage."""
+        return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})

@@ -1,0 +1,107 @@
+"""The axes of a configuration: what each means, what a study searches unless told otherwise, and when it acts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.precision import COMPUTES, STORAGES
+from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.schemes import SCHEMES
+
+ALL_CORES = "all"
+"""Value of the axis `threads` that stands for every core of the device."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One knob. values: what a study searches unless its file says otherwise; names: known values of a text axis."""
+
+    name: str
+    title: str
+    values: tuple[Scalar, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """An axis acts only where another has one of some values; elsewhere it takes its neutral value."""
+
+    on: str
+    values: tuple[Scalar, ...]
+    neutral: Scalar
+
+
+_COMMON = (
+    Axis("scheme", "propagation scheme", tuple(SCHEMES), tuple(SCHEMES)),
+    Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),
+    Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
+    Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
+    Axis("width", "cells per group of an AoSoA", (16, 32)),
+    Axis("padding", "elements between the direction arrays of SoA", (0, 64)),
+)
+_CUDA = (
+    Axis("block", "threads per block, x by y by z", ("64x1x1", "128x1x1", "256x1x1", "512x1x1", "64x4x1", "32x4x2")),
+    Axis("cells_per_thread", "consecutive cells along x of a thread, moved as one vector", (1, 2, 4, 8)),
+    Axis("max_registers", "register cap given to the compiler; 0: none", (0, 64, 96, 128)),
+    Axis("min_blocks", "blocks per multiprocessor asked for by launch bounds; 0: none", (0, 2, 4)),
+    Axis(
+        "wrap",
+        "periodic neighbours: by index arithmetic or a ghost layer",
+        ("arithmetic", "ghost"),
+        ("arithmetic", "ghost"),
+    ),
+)
+_CPU = (
+    Axis(
+        "wrap",
+        "periodic neighbours along x: ghost columns or selected indices",
+        ("ghost", "select"),
+        ("ghost", "select"),
+    ),
+    Axis("threads", f"threads of the parallel loop; {ALL_CORES!r}: every core", (ALL_CORES,), (ALL_CORES,)),
+    Axis("vector_bits", "explicit SIMD width; 0: scalar loop", (0, 256, 512)),
+    Axis("loop", "what the parallel loop runs over", ("z", "zy", "tile"), ("z", "zy", "tile")),
+    Axis("tile_y", "rows along y of a tile", (8, 16)),
+    Axis("tile_z", "rows along z of a tile", (4,)),
+    Axis("row_offset", "position of the first cell in a row", (1, 16)),
+    Axis("row_padding", "cells added to a row", (0, 15)),
+    Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
+)
+AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
+"""The axes of each backend, each after those that it depends on."""
+
+DEPENDENCES: Mapping[str, Dependence] = {
+    "width": Dependence("layout", ("aosoa",), 1),
+    "padding": Dependence("layout", ("soa",), 0),
+    "tile_y": Dependence("loop", ("tile",), 0),
+    "tile_z": Dependence("loop", ("tile",), 0),
+    "row_offset": Dependence("wrap", ("ghost",), 0),
+    "streaming_stores": Dependence("scheme", ("pull",), 0),
+}
+
+
+def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
+    """The value that an axis must take because the others keep it from acting, or None where it acts."""
+    dependence = DEPENDENCES.get(name)
+    if dependence is None or others.get(dependence.on, dependence.values[0]) in dependence.values:
+        return None
+    return dependence.neutral
+
+
+def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:
+    """The same configuration with what the device or another axis decides filled in, where it was not said.
+
+    compute follows storage (fp64 for fp64); threads are all cores; vectors are as wide as the CPU has them.
+    """
+    full = dict(values)
+    full.setdefault("compute", "fp64" if full.get("storage") == "fp64" else "fp32")
+    if full.get("backend") == "cpu":
+        if full.setdefault("threads", ALL_CORES) == ALL_CORES:
+            full["threads"] = limits.cores
+        full.setdefault("vector_bits", 0 if full.get("wrap") == "select" else limits.vector_bits)
+        if full.get("wrap") == "select":
+            full.setdefault("row_offset", 0)
+    return full

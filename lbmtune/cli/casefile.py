@@ -1,0 +1,82 @@
+"""The [case] table of a study file: a flow problem in the words of the field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lbmtune.catalogue.case import FLOWS, Case, box, cavity, channel
+from lbmtune.errors import InputError, unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseFile:
+    """A flow and its parameters, in lattice units.
+
+    domain: cells, '256x256x256' or [256, 256, 256], two extents for a two-dimensional lattice.
+    Exactly one of relaxation_rate (omega), viscosity and reynolds. The Reynolds number is built with: box, nx
+    and velocity_scale; cavity, ny and the lid; channel, ny and the velocity on the axis.
+    lid: speed of the moving wall (cavity); force: body force density along x (channel); magic: Lambda of TRT.
+    """
+
+    flow: str
+    lattice: str
+    domain: str | tuple[int, ...]
+    collision: str = "bgk"
+    relaxation_rate: float | None = None
+    viscosity: float | None = None
+    reynolds: float | None = None
+    lid: float = 0.1
+    force: float = 1e-5
+    magic: float = 3 / 16
+    velocity_scale: float = 0.05
+
+
+def case_of(file: CaseFile) -> Case:
+    """The case. Raises InputError."""
+    domain = _domain(file.domain)
+    omega = _relaxation_rate(file, domain)
+    if file.flow == "box":
+        case = box(file.lattice, file.collision, domain, omega)
+    elif file.flow == "cavity":
+        case = cavity(file.lattice, file.collision, domain, omega, file.lid)
+    elif file.flow == "channel":
+        case = channel(file.lattice, file.collision, domain, omega, file.force)
+    else:
+        raise unknown("flow", file.flow, FLOWS)
+    return replace(case, magic=file.magic, velocity_scale=file.velocity_scale)
+
+
+def _domain(value: str | tuple[int, ...]) -> tuple[int, int, int]:
+    try:
+        cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
+    except ValueError:
+        cells = []
+    if len(cells) == 2:
+        cells.append(1)
+    if len(cells) != 3:
+        raise InputError(f"domain {value!r} is not two or three cell counts; write for example 256x256x256.")
+    return cells[0], cells[1], cells[2]
+
+
+def _relaxation_rate(file: CaseFile, domain: tuple[int, int, int]) -> float:
+    given = {n: v for n in ("relaxation_rate", "viscosity", "reynolds") if (v := getattr(file, n)) is not None}
+    if len(given) != 1:
+        said = " and ".join(given) or "none"
+        raise InputError(f"exactly one of relaxation_rate, viscosity and reynolds is needed, given: {said}.")
+    if file.relaxation_rate is not None:
+        return file.relaxation_rate
+    viscosity = file.viscosity if file.viscosity is not None else _viscosity(file, domain)
+    if viscosity <= 0:
+        raise InputError(f"viscosity {viscosity:g} is not positive; choose a positive value.")
+    return 1.0 / (3.0 * viscosity + 0.5)
+
+
+def _viscosity(file: CaseFile, domain: tuple[int, int, int]) -> float:
+    assert file.reynolds is not None
+    if file.reynolds <= 0:
+        raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
+    if file.flow == "channel":
+        # u = F H^2 / (8 nu) on the axis, so Re = u H / nu = F H^3 / (8 nu^2)
+        return float((abs(file.force) * domain[1] ** 3 / (8 * file.reynolds)) ** 0.5)
+    length, speed = (domain[1], file.lid) if file.flow == "cavity" else (domain[0], file.velocity_scale)
+    return length * speed / file.reynolds

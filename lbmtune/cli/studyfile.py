@@ -1,0 +1,308 @@
+"""Study files: TOML to StudySpec, with overrides. Every error names file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+from lbmtune.catalogue.axes import AXES, Axis
+from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
+from lbmtune.catalogue.config import CONFIGS, Scalar
+from lbmtune.cli.casefile import CaseFile, case_of
+from lbmtune.errors import InputError
+from lbmtune.lattice import LATTICES
+from lbmtune.records.study import Budget, StudySpec, TimingProtocol
+from lbmtune.units import parse_duration_s
+
+OBJECTIVES = ("mlups", "footprint")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetFile:
+    """[budget]: trials; time such as '5m'."""
+
+    trials: int = 0
+    time: str | int | float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """What a study file may hold."""
+
+    name: str
+    case: CaseFile
+    objective: Literal["mlups", "footprint"] = "mlups"
+    seed: int = 1
+    budget: BudgetFile = field(default_factory=BudgetFile)
+    protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    axes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "": tuple(f.name for f in fields(StudyFile)),
+    "case": tuple(f.name for f in fields(CaseFile)),
+    "budget": tuple(f.name for f in fields(BudgetFile)),
+    "protocol": tuple(f.name for f in fields(TimingProtocol)),
+    "axes": tuple(AXES),
+    **{f"axes.{backend}": tuple(axis.name for axis in axes) for backend, axes in AXES.items()},
+}
+"""The keys of each table."""
+
+_NAMES: Mapping[str, Iterable[str]] = {
+    "case.flow": FLOWS,
+    "case.lattice": LATTICES,
+    "case.collision": COLLISIONS,
+    "objective": OBJECTIVES,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a study comes from. overridden: keys that --set gave, which stand on no line."""
+
+    name: str
+    text: str
+    overridden: frozenset[str] = frozenset()
+
+    def fail(self, key: str, problem: str) -> NoReturn:
+        """Raises InputError for a key such as 'case.lattice'."""
+        if key in self.overridden:
+            raise InputError(f"--set {key}: {problem}")
+        line = line_of(self.text, key)
+        raise InputError(f"{self.name}{f', line {line}' if line else ''}: {key}: {problem}")
+
+
+def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
+    """The study of a file, or of the shipped study of that name. overrides: 'key=value'. Raises InputError."""
+    path = find_study(reference)
+    return parse_study(_read(path), str(path), overrides)
+
+
+def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
+    """The study of a text."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = re.sub(r"\s*\(at (line \d+), column \d+\)", "", str(error))
+        line = re.search(r"line (\d+)", str(error))
+        at = f", line {line[1]}" if line else ""
+        raise InputError(f"{name}{at}: this is not TOML: {message[0].lower() + message[1:]}.") from None
+    keys = [_override(tree, item) for item in overrides]
+    source = Source(name, text, frozenset(key for several in keys for key in several))
+    _check_keys(tree, "", source)
+    return _spec(_converted(tree, source), source)
+
+
+def find_study(reference: str) -> Path:
+    """The path of a study file, or of a shipped study by its bare name. Raises InputError."""
+    path = Path(reference)
+    if path.suffix == ".toml" or path.exists():
+        if path.is_file():
+            return path
+        raise InputError(f"there is no study file {path}; shipped studies are {', '.join(shipped_studies())}.")
+    shipped = shipped_studies()
+    if reference in shipped:
+        return shipped[reference]
+    close = difflib.get_close_matches(reference, shipped, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"shipped studies are {', '.join(shipped)}."
+    raise InputError(f"unknown study {reference!r}; {hint}")
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Studies that come with the package, by name: in the wheel beside the modules, in a checkout at its root."""
+    package = Path(str(resources.files("lbmtune")))
+    folder = next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def line_of(text: str, key: str) -> int | None:
+    """The line, from 1, on which a dotted key stands; else that of the nearest table above it."""
+    table, found = "", None
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[([^\[\]]+)\]", line)
+        entry = re.match(r"\s*([\w.\"'-]+)\s*=", line)
+        if header:
+            table = header[1].replace(" ", "")
+            name = table
+        elif entry:
+            name = f"{table}.{entry[1]}" if table else entry[1]
+        else:
+            continue
+        if name == key:
+            return number
+        if header and key.startswith(f"{name}."):
+            found = number
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check the path and its permissions.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
+
+
+def _override(tree: dict[str, Any], item: str) -> list[str]:
+    """Puts 'key=value' into the tree and returns the dotted keys that it set."""
+    key, equals, text = item.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise InputError(f"--set {item!r} is not of the form key=value; write for example --set storage=fp64.")
+    targets = _targets(key)
+    for target in targets:
+        *tables, last = target.split(".")
+        node = tree
+        for table in tables:
+            node = node.setdefault(table, {})
+        node[last] = _value(text.strip())
+        if tables == ["case"]:
+            _drop_rivals(node, last)
+    return targets
+
+
+def _drop_rivals(case: dict[str, Any], key: str) -> None:
+    """An override of one way to give the viscosity takes the place of the file's."""
+    rivals = ("relaxation_rate", "viscosity", "reynolds")
+    for rival in rivals if key in rivals else ():
+        if rival != key:
+            case.pop(rival, None)
+
+
+def _targets(key: str) -> list[str]:
+    axes = [f"axes.{backend}.{key}" for backend in AXES if key in TABLES[f"axes.{backend}"]]
+    if axes:
+        return axes
+    table, _, last = key.rpartition(".")
+    if last in TABLES.get(table, ()):
+        return [key]
+    everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in TABLES.items() for k in names}
+    everything |= {k: k for backend in AXES for k in TABLES[f"axes.{backend}"]}
+    everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol") for k in TABLES[t]}
+    close = difflib.get_close_matches(key, everything, n=1, cutoff=0.5)
+    hint = f"did you mean {everything[close[0]]!r}?" if close else "lbmtune list shows the axes."
+    raise InputError(f"--set {key}: there is no such key; {hint}")
+
+
+def _value(text: str) -> object:
+    """A TOML value where it is one, else the text itself; a comma makes a list."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return [_value(part.strip()) for part in text.split(",")] if "," in text else text
+
+
+def _check_keys(tree: Mapping[str, Any], table: str, source: Source) -> None:
+    for key, value in tree.items():
+        dotted = f"{table}.{key}" if table else key
+        if key not in TABLES[table]:
+            close = difflib.get_close_matches(key, TABLES[table], n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(TABLES[table])}."
+            source.fail(dotted, f"unknown key; {hint}")
+        if dotted in TABLES:
+            if not isinstance(value, Mapping):
+                source.fail(dotted, f"is a table; write [{dotted}] and its keys below.")
+            _check_keys(value, dotted, source)
+
+
+def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
+    for key, known in _NAMES.items():
+        table, _, last = key.rpartition(".")
+        value = (tree.get(table, {}) if table else tree).get(last)
+        if isinstance(value, str):
+            _check_name(value, known, key, source)
+    try:
+        return msgspec.convert(tree, StudyFile)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        key = re.sub(r"\[[^\]]*\]", "", path.strip("`")).lstrip(".")
+        missing = re.match(r"Object missing required field `(\w+)`", message)
+        if missing:
+            source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
+        source.fail(key, f"{message[0].lower() + message[1:]}; correct the value.")
+
+
+def _spec(file: StudyFile, source: Source) -> StudySpec:
+    return StudySpec(
+        name=file.name,
+        case=_case(file.case, source),
+        axes={backend: _axes(file.axes.get(backend), backend, source) for backend in AXES},
+        budget=_budget(file.budget, source),
+        objective=file.objective,
+        seed=file.seed,
+        protocol=file.protocol,
+    )
+
+
+def _case(file: CaseFile, source: Source) -> Case:
+    try:
+        return case_of(file)
+    except InputError as error:
+        source.fail(next((f"case.{k}" for k in TABLES["case"] if k in str(error)), "case"), str(error))
+
+
+def _budget(file: BudgetFile, source: Source) -> Budget:
+    try:
+        seconds = parse_duration_s(str(file.time))
+    except InputError as error:
+        source.fail("budget.time", str(error))
+    if file.trials < 0:
+        source.fail("budget.trials", f"{file.trials} is negative; 0 means no limit.")
+    return Budget(trials=file.trials, seconds=seconds)
+
+
+def _axes(table: Mapping[str, Any] | None, backend: str, source: Source) -> dict[str, tuple[Scalar, ...]]:
+    """The values of each axis. A backend without a table searches the usual values of all axes."""
+    if table is None:
+        return {axis.name: axis.values for axis in AXES[backend]}
+    known = {axis.name: axis for axis in AXES[backend]}
+    return {name: _axis(known[name], values, backend, source) for name, values in table.items()}
+
+
+def _axis(axis: Axis, values: object, backend: str, source: Source) -> tuple[Scalar, ...]:
+    key = f"axes.{backend}.{axis.name}"
+    default = getattr(CONFIGS[backend], axis.name)
+    items = values if isinstance(values, list) and not _is_extent(values, default) else [values]
+    if not items:
+        source.fail(key, "has no values; give at least one.")
+    return tuple(dict.fromkeys(_scalar(axis, item, default, key, source) for item in items))
+
+
+def _is_extent(values: list[object], default: object) -> bool:
+    return isinstance(default, tuple) and bool(values) and all(isinstance(v, int) for v in values)
+
+
+def _scalar(axis: Axis, value: object, default: object, key: str, source: Source) -> Scalar:
+    """One value in the type of the axis: a name, a whole number, or extents such as '256x1x1'."""
+    if isinstance(default, tuple):
+        return _extents(value, len(default), key, source)
+    if isinstance(value, str) and axis.names:
+        _check_name(value, axis.names, key, source)
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or isinstance(default, str):
+        source.fail(key, f"{value!r} is not {'a name' if isinstance(default, str) else 'a whole number'}; correct it.")
+    return value
+
+
+def _extents(value: object, length: int, key: str, source: Source) -> str:
+    parts = value.split("x") if isinstance(value, str) else value
+    if not isinstance(parts, list) or len(parts) != length or not all(str(p).isdecimal() for p in parts):
+        source.fail(key, f"{value!r} is not of the form {'x'.join(['256', '1', '1'][:length])}; correct it.")
+    return "x".join(str(int(p)) for p in parts)
+
+
+def _check_name(value: str, known: Iterable[str], key: str, source: Source) -> None:
+    names = list(known)
+    if value not in names:
+        close = difflib.get_close_matches(value, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
+        source.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {hint}")

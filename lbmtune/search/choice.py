@@ -1,0 +1,134 @@
+"""Which configuration to try next: the model's best first, then what a surrogate expects most of.
+
+Works on indices into the legal set. Nothing is proposed twice; what is pending counts as seen at its expected
+value (kriging believer), so that several proposals at once differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.search import surrogate
+from lbmtune.search.features import Array, Features, features
+
+SEEDS = 10
+"""How many of the model's candidates come first."""
+_RANDOM_EVERY = 10
+_POOL, _TRAINING, _LEADERS = 1500, 300, 5
+
+Indices = NDArray[np.intp]
+
+
+class Choice:
+    """The state of a search over configs. expected: MLUPS by the model; tiers: try lower ones first."""
+
+    def __init__(
+        self, configs: Sequence[KernelConfig], expected: Sequence[float], seed: int, tiers: Sequence[int] | None = None
+    ) -> None:
+        self._space = features(configs)
+        self._log_expected = np.log(np.maximum(np.asarray(expected, dtype=float), 1e-9))
+        self._tiers = np.asarray(tiers if tiers is not None else np.zeros(len(configs)))
+        self._random = np.random.default_rng(seed)
+        self._hyper, self._fitted_at = surrogate.start(int(self._space.groups.max()) + 1), 0
+        self._value: dict[int, float | None] = {}
+        self._pending: list[int] = []
+        self._seeds = [i for i in leaders(configs, expected, self._random) if self._tiers[i] == self._tiers.min()]
+        self._asked = 0
+
+    @property
+    def remaining(self) -> int:
+        """Configurations that were neither proposed nor observed."""
+        return len(self._log_expected) - len(self._value.keys() | set(self._pending))
+
+    def observe(self, index: int, mlups: float | None) -> None:
+        """Takes in a result; None: the configuration has no speed."""
+        self._value[index] = mlups
+        if index in self._pending:
+            self._pending.remove(index)
+
+    def propose(self) -> int:
+        """The next configuration, pending from now on. `remaining` must not be zero."""
+        self._asked += 1
+        index = self._next()
+        self._pending.append(index)
+        return index
+
+    def _next(self) -> int:
+        unseen = self._unseen()
+        seeds = [i for i in self._seeds[:SEEDS] if i in set(unseen.tolist())]
+        if seeds:
+            return seeds[0]
+        measured = [i for i, value in self._value.items() if value]
+        if len(measured) < 3 or self._asked % _RANDOM_EVERY == 0:
+            return int(self._random.choice(unseen))
+        pool = self._pool(unseen, measured)
+        return int(pool[np.argmax(self._gain(pool))])
+
+    def _unseen(self) -> Indices:
+        free = np.ones(len(self._log_expected), dtype=bool)
+        free[[*self._value, *self._pending]] = False
+        lowest = self._tiers[free].min()
+        return np.flatnonzero(free & (self._tiers == lowest))
+
+    def _pool(self, unseen: Indices, measured: list[int]) -> Indices:
+        """A part of the unseen ones, where they are many: neighbours of the best, and a sample of the others."""
+        if len(unseen) <= _POOL:
+            return unseen
+        best = sorted(measured, key=lambda i: -(self._value[i] or 0.0))[:_LEADERS]
+        values = self._space.values
+        near = np.min([np.abs(values[unseen] - values[i]).sum(1) for i in best], axis=0)
+        return np.union1d(
+            unseen[np.argsort(near)[: _POOL // 2]], self._random.choice(unseen, _POOL // 2, replace=False)
+        )
+
+    def _gain(self, pool: Indices) -> Array:
+        """Expected improvement of log MLUPS; the process describes what the model misses."""
+        seen, values = self._training()
+        process = surrogate.condition(self._at(seen), values - self._log_expected[seen], self._refit(seen, values))
+        if self._pending:
+            pending = np.array(self._pending)
+            believed, _ = process.predict(self._space.values[pending])
+            seen, values = np.append(seen, pending), np.append(values, believed + self._log_expected[pending])
+            process = surrogate.condition(self._at(seen), values - self._log_expected[seen], self._hyper)
+        mean, deviation = process.predict(self._space.values[pool])
+        return surrogate.expected_improvement(mean + self._log_expected[pool], deviation, float(values.max()))
+
+    def _training(self) -> tuple[Indices, Array]:
+        """What was seen, with failures as bad as the worst; where there is too much, the best and the latest."""
+        worst = min(value for value in self._value.values() if value)
+        seen = np.array(list(self._value))
+        values = np.log([value or worst for value in self._value.values()])
+        if len(seen) > _TRAINING:
+            keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
+            seen, values = seen[keep], values[keep]
+        return seen, values
+
+    def _refit(self, seen: Indices, values: Array) -> surrogate.Hyperparameters:
+        if len(self._value) >= 1.25 * self._fitted_at:
+            self._hyper = surrogate.fit(self._at(seen), values - self._log_expected[seen], self._hyper)
+            self._fitted_at = len(self._value)
+        return self._hyper
+
+    def _at(self, indices: Indices) -> Features:
+        return Features(self._space.values[indices], self._space.groups)
+
+
+def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
+    """The best by the model of each kind (scheme, access width), best kind first; wide access first, then drawn."""
+    draw = random.permutation(len(configs))
+    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_kind(configs[i])[1], draw[i]))
+    first: dict[tuple[str, int], int] = {}
+    for i in order:
+        first.setdefault(_kind(configs[i]), i)
+    return list(first.values())
+
+
+def _kind(config: KernelConfig) -> tuple[str, int]:
+    if isinstance(config, CudaConfig):
+        return config.scheme, config.cells_per_thread
+    assert isinstance(config, CpuConfig)
+    return config.scheme, config.vector_bits

@@ -1,0 +1,50 @@
+"""Configurations as points of a unit cube, for the surrogate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.search.space import varied
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Features:
+    """values: (configurations, features), each feature within 0..1; groups: the axis of each feature, 0..axes-1."""
+
+    values: Array
+    groups: NDArray[np.intp]
+
+
+def features(configs: Sequence[KernelConfig]) -> Features:
+    """Numbers on a logarithmic scale, texts as indicators, a block as one number per axis."""
+    columns: list[Array] = []
+    groups: list[int] = []
+    for group, name in enumerate(varied(configs)):
+        for column in _columns([getattr(config, name) for config in configs]):
+            columns.append(column)
+            groups.append(group)
+    if not columns:
+        columns, groups = [np.zeros(len(configs))], [0]
+    return Features(np.stack(columns, axis=1), np.array(groups, dtype=np.intp))
+
+
+def _columns(values: Sequence[Any]) -> list[Array]:
+    if isinstance(values[0], tuple):
+        return [_scaled(np.log2(np.array(part, dtype=float))) for part in zip(*values, strict=True)]
+    if isinstance(values[0], str):
+        # two different names lie at distance one
+        return [np.array([v == name for v in values]) / np.sqrt(2) for name in sorted(set(values))]
+    return [_scaled(np.log2(1.0 + np.array(values, dtype=float)))]
+
+
+def _scaled(column: Array) -> Array:
+    low, high = column.min(), column.max()
+    return (column - low) / (high - low) if high > low else np.zeros_like(column)

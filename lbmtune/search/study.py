@@ -1,0 +1,223 @@
+"""The loop of a study: ask, evaluate, record, tell; then the finals.
+
+A trial is on disk before Optuna hears of it, so a study that is killed at any moment resumes from its records:
+what was measured stays, what was in flight is tried again, nothing is tried twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.rules import Limits
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records import Environment, Outcome, Prediction, Trial
+from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
+from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
+from lbmtune.search.choice import Choice
+from lbmtune.search.space import Space
+
+if TYPE_CHECKING:
+    from lbmtune.search.ledger import Ledger
+
+Predict = Callable[[KernelConfig], Prediction]
+
+
+class Evaluator(Protocol):
+    """Answers configurations with trials, in any order, several at once."""
+
+    @property
+    def ahead(self) -> int:
+        """How many configurations may usefully be under way at once."""
+        ...
+
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def environment(self) -> Environment: ...
+    def submit(self, number: int, config: KernelConfig) -> None: ...
+    def next(self) -> Trial:
+        """The next finished trial; waits for it."""
+        ...
+
+    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+        """The same configurations verified at full size and measured interleaved, in order."""
+        ...
+
+
+class Observer:
+    """Hears of progress; this one keeps silent."""
+
+    def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
+        """The search begins; `done` was read back from disk."""
+
+    def finished(self, trial: Trial) -> None:
+        """A trial is on disk."""
+
+    def finals(self, finalists: Sequence[Trial]) -> None:
+        """The search is over and the finalists are measured again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What a run needs besides the study itself. storage_url: of Optuna; None: a file in the folder."""
+
+    evaluator: Evaluator
+    predict: Predict
+    folder: Path
+    observer: Observer
+    storage_url: str | None = None
+
+
+def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
+    """Runs or resumes a study in its folder and returns its record.
+
+    Raises InputError where the folder holds another study, NothingValidError when no trial was verified.
+    """
+    header, done = _open_folder(search.folder, header, resume=resume)
+    search.observer.started(header, done)
+    _Loop(search, header.spec, space, done).run()
+    _finals(search, header.spec)
+    record = read_study(search.folder)
+    if not record.ranked:
+        raise NothingValidError(_nothing(record))
+    return record
+
+
+class _Loop:
+    """The search proper, from the first trial that is not recorded yet to the end of the budget."""
+
+    def __init__(self, search: Search, spec: StudySpec, space: Space, done: Sequence[Trial]) -> None:
+        self._search, self._space = search, space
+        self._begin_s = time.monotonic()
+        self._search_s = 0.0
+        self._next_number = max((t.number for t in done), default=-1) + 1
+        self._budget = budget_left(spec, done)
+        predictions = [search.predict(config) for config in space.configs]
+        tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
+        self._choice = Choice(space.configs, [p.mlups for p in predictions], spec.seed, tiers)
+        self._index = {config.key: i for i, config in enumerate(space.configs)}
+        self._ledger = self._new_ledger(spec, done)
+
+    def run(self) -> None:
+        """Until the budget or the legal set is used up."""
+        under_way = 0
+        while True:
+            while under_way < self._search.evaluator.ahead and self._may_start():
+                self._start()
+                under_way += 1
+            if not under_way:
+                break
+            self._take(self._search.evaluator.next())
+            under_way -= 1
+        self._ledger.close()
+
+    def _new_ledger(self, spec: StudySpec, done: Sequence[Trial]) -> Ledger:
+        from lbmtune.search.ledger import Ledger  # here, because Optuna is slow to import
+
+        for trial in done:
+            if trial.key in self._index:
+                self._choice.observe(self._index[trial.key], trial.mlups)
+        search = self._search
+        ledger = Ledger(self._space.configs, self._choice, search.folder, spec.name, search.storage_url, spec.objective)
+        ledger.catch_up(done, self._index)
+        return ledger
+
+    def _may_start(self) -> bool:
+        trials, seconds = self._budget
+        in_time = time.monotonic() - self._begin_s < seconds
+        return trials > 0 and in_time and self._choice.remaining > 0
+
+    def _start(self) -> None:
+        begin = time.perf_counter()
+        index = self._ledger.ask(self._next_number)
+        self._search_s += time.perf_counter() - begin
+        self._search.evaluator.submit(self._next_number, self._space.configs[index])
+        self._next_number += 1
+        self._budget = (self._budget[0] - 1, self._budget[1])
+
+    def _take(self, trial: Trial) -> None:
+        trial = replace(trial, costs=replace(trial.costs, search_s=self._search_s))
+        append_trial(self._search.folder, trial)
+        begin = time.perf_counter()
+        self._ledger.tell(trial)
+        self._choice.observe(self._index[trial.key], trial.mlups)
+        self._search_s = time.perf_counter() - begin
+        self._search.observer.finished(trial)
+
+
+def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
+    """Trials and seconds that may still be spent; infinite where there is no limit.
+
+    Of earlier runs the seconds that the device was busy are counted.
+    """
+    spent_s = sum(t.costs.verify_s + t.costs.measure_s for t in done)
+    trials = spec.budget.trials - len(done) if spec.budget.trials else float("inf")
+    return trials, spec.budget.seconds - spent_s if spec.budget.seconds else float("inf")
+
+
+def _open_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
+    if not (folder / HEADER).exists():
+        write_header(folder, header)
+        return header, ()
+    if not resume:
+        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
+    drop_torn_line(folder)
+    kept = read_study(folder)
+    check_same(kept.header, header, folder)
+    if kept.header.spec != header.spec:
+        kept = replace(kept, header=replace(kept.header, spec=header.spec))
+        write_header(folder, kept.header)
+    return kept.header, kept.trials
+
+
+def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
+    """Raises InputError where a study cannot go on: another device, or another question. Budgets may differ."""
+    for name in ("backend", "device", "device_id"):
+        was, here = getattr(kept.environment, name), getattr(now.environment, name)
+        if was != here:
+            raise InputError(
+                f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
+            )
+    for name in ("case", "axes", "objective", "seed", "protocol"):
+        if getattr(kept.spec, name) != getattr(now.spec, name):
+            raise InputError(
+                f"{folder} holds a study with another {name}; resume it as it was or choose another --out."
+            )
+
+
+def _finals(search: Search, spec: StudySpec) -> None:
+    """Measures the best once more, interleaved, and appends them with both measurements."""
+    record = read_study(search.folder)
+    first = replace(record, trials=tuple(replace(t, final=None) for t in record.trials))
+    finalists = first.ranked[: spec.protocol.finalists]
+    had = {t.number for t in record.trials if t.final}
+    if not finalists or had == {t.number for t in finalists}:
+        return
+    search.observer.finals(finalists)
+    answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
+    for trial, answer in zip(finalists, answers, strict=True):
+        append_trial(search.folder, with_final(trial, answer))
+    for trial in first.trials:
+        if trial.number in had - {t.number for t in finalists}:
+            append_trial(search.folder, trial)  # finals of another run are not comparable with these
+
+
+def with_final(trial: Trial, answer: Trial) -> Trial:
+    """The trial with what the finals found; a finalist that fails at full size has no speed any more."""
+    merged = replace(trial, verification=answer.verification or trial.verification, final=answer.final)
+    if answer.outcome is not Outcome.OK:
+        merged = replace(merged, outcome=answer.outcome, reason=f"in the finals: {answer.reason}")
+    return merged
+
+
+def _nothing(record: StudyRecord) -> str:
+    reasons: dict[str, int] = {}
+    for trial in record.trials:
+        reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
+    return f"no configuration gave a verified measurement ({counted}); see the reasons in the report."

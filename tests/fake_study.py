@@ -1,0 +1,183 @@
+"""A study without a device: an evaluator whose speeds are a formula. Also a program: see `main`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.rules import Limits
+from lbmtune.records import Costs, Environment, Measurement, Outcome, Prediction, Trial
+from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol
+from lbmtune.search.space import Axes, Space, legal_set
+from lbmtune.search.study import Observer, Search
+
+CASE = box("d3q19", "bgk", (64, 64, 64))
+LIMITS = Limits(cores=2, memory_bytes=2**36)
+BANDWIDTH = 4e12
+_SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoteric-pull": 0.98}
+
+
+def usual_axes(backend: str) -> Axes:
+    return {axis.name: axis.values for axis in AXES[backend]}
+
+
+def scatter(config: KernelConfig) -> float:
+    """A number in 0..1 that belongs to the configuration."""
+    return int(hashlib.sha256(config.key.encode()).hexdigest()[:8], 16) / 2**32
+
+
+def speed(config: KernelConfig) -> float:
+    """MLUPS with the interactions that real kernels have: a cap hurts wide threads, streaming helps pull."""
+    value = 26000.0 * _SCHEME[config.scheme] * (0.75 if config.layout == "aosoa" else 1.0)
+    if isinstance(config, CudaConfig):
+        threads = config.block[0] * config.block[1] * config.block[2]
+        value *= {4: 0.8, 8: 0.95, 16: 1.0}.get(config.cells_per_thread * config.stored.bytes, 0.7)
+        value *= 0.97 if config.block[1] > 1 else 1.0
+        value /= 1.0 + 0.04 * abs(threads.bit_length() - 8)
+        if config.cells_per_thread >= 4 and config.max_registers == 64:
+            value *= 0.4
+        if config.wrap == "ghost":
+            value *= 1.08 if config.scheme == "aa" else 0.93
+    if isinstance(config, CpuConfig):
+        value *= {0: 0.2, 256: 0.9, 512: 1.0}[config.vector_bits]
+        value *= 0.85 if config.scheme == "aa" and config.vector_bits == 512 else 1.0
+        value *= {"z": 1.0, "zy": 0.9, "tile": 0.95}[config.loop]
+        value *= 1.1 if config.row_offset == 1 else 1.0
+    return value * (0.97 + 0.06 * scatter(config))
+
+
+def predict(config: KernelConfig) -> Prediction:
+    moved = bytes_per_update(CASE, config)
+    return Prediction(
+        mlups=BANDWIDTH / moved / 1e6,
+        bytes_per_update=moved,
+        bandwidth_bytes_per_s=BANDWIDTH,
+        footprint_bytes=footprint_bytes(CASE, config),
+        limit="memory bandwidth",
+        ceiling_source="a constant",
+    )
+
+
+def measurement(config: KernelConfig, factor: float = 1.0) -> Measurement:
+    mlups = speed(config) * factor
+    moved = bytes_per_update(CASE, config)
+    return Measurement(
+        mlups=mlups,
+        ci_low_mlups=0.99 * mlups,
+        ci_high_mlups=1.01 * mlups,
+        bandwidth_bytes_per_s=mlups * 1e6 * moved,
+        bytes_per_update=moved,
+        samples_s=(CASE.sites / mlups / 1e6,) * 5,
+        steps_per_sample=10,
+        sites=CASE.sites,
+    )
+
+
+At = Callable[[str, int], None]
+
+
+def ignore(stage: str, number: int) -> None:
+    pass
+
+
+class FakeEvaluator:
+    """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
+
+    ahead = 3
+    limits = LIMITS
+
+    def __init__(self, backend: str = "cuda", fails: Outcome | None = None, at: At = ignore) -> None:
+        self.environment = environment(backend)
+        self.tried: list[str] = []
+        self.finalists: list[str] = []
+        self._at, self._fails = at, fails
+        self._queue: deque[tuple[int, KernelConfig]] = deque()
+
+    def submit(self, number: int, config: KernelConfig) -> None:
+        self._at("compile", number)
+        self._queue.append((number, config))
+
+    def next(self) -> Trial:
+        number, config = self._queue.pop() if len(self._queue) > 1 else self._queue.popleft()
+        self.tried.append(config.key)
+        self._at("verify", number)
+        self._at("measure", number)
+        failed = self._fails or (Outcome.WRONG_RESULT if scatter(config) < 0.1 else None)
+        return Trial(
+            number=number,
+            key=config.key,
+            config=config.flat(),
+            outcome=failed or Outcome.OK,
+            reason="planted" if failed else "",
+            prediction=predict(config),
+            measurement=None if failed else measurement(config),
+            costs=Costs(compile_s=0.1, verify_s=0.2, measure_s=0.3),
+        )
+
+    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+        self._at("finals", 0)
+        self.finalists = [config.key for config in configs]
+        return [
+            Trial(number=n, key=c.key, config=c.flat(), outcome=Outcome.OK, final=measurement(c, 1.01))
+            for n, c in enumerate(configs)
+        ]
+
+
+def environment(backend: str) -> Environment:
+    return Environment(backend=backend, device="Made-up 1", device_id="uuid-1", architecture="none")
+
+
+def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:
+    chosen = {backend: {name: tuple(values) for name, values in (axes or usual_axes(backend)).items()}}
+    plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
+    return replace(plain, **changes)
+
+
+def space_of(study: StudySpec, backend: str = "cuda") -> Space:
+    return legal_set(study.case, backend, study.axes[backend], LIMITS)
+
+
+def header(study: StudySpec, backend: str = "cuda") -> StudyHeader:
+    space = space_of(study, backend)
+    return StudyHeader(
+        spec=study,
+        backend=backend,
+        environment=environment(backend),
+        ceiling=Ceiling(copy_bytes_per_s=4e12, in_place_bytes_per_s=4e12, stream_bytes_per_s={"16": BANDWIDTH}),
+        legal_configurations=len(space.configs),
+        illegal_configurations=space.illegal,
+        date="2000-01-01T00:00:00+00:00",
+        version="0",
+    )
+
+
+def search(folder: Path, evaluator: FakeEvaluator, observer: Observer | None = None) -> Search:
+    return Search(evaluator=evaluator, predict=predict, folder=folder, observer=observer or Observer())
+
+
+def main(folder: str, stage: str, number: str) -> None:
+    """Runs or resumes a study in folder and kills its own process (SIGKILL) when `stage` of trial `number` begins."""
+    from lbmtune.search.study import run_study
+
+    def at(now: str, trial: int) -> None:
+        if now == stage and trial == int(number):
+            os.kill(os.getpid(), 9)
+            time.sleep(60)
+
+    study = spec()
+    resume = (Path(folder) / "study.json").exists()
+    run_study(search(Path(folder), FakeEvaluator(at=at)), header(study), space_of(study), resume=resume)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
