@@ -1,0 +1,68 @@
+"""Taylor-Green vortices in a periodic box decay at the rate that the viscosity says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lbmtune.catalogue.case import Case, box
+from lbmtune.runtime import Simulation
+from physics import FP64, start, viscosity
+
+N = 32
+SPEED = 0.02
+SETTLE_STEPS, DECAY_STEPS = 50, 150
+
+# (lattice, collision, scheme, axes of the vortices)
+RUNS = [
+    ("d2q9", "bgk", "pull", (0, 1)),
+    ("d2q9", "trt", "aa", (0, 1)),
+    ("d3q19", "bgk", "esoteric-pull", (0, 1)),
+    ("d3q19", "bgk", "esoteric-pull", (1, 2)),
+    ("d3q19", "bgk", "esoteric-pull", (2, 0)),
+    ("d3q19", "trt", "esoteric-twist", (1, 2)),
+    ("d3q27", "bgk", "push", (2, 0)),
+]
+
+
+def _vortices(case: Case, axes: tuple[int, int]) -> list[np.ndarray]:
+    """u_a = U cos(k a) sin(k b), u_b = -U sin(k a) cos(k b), constant along the third axis."""
+    z, y, x = np.indices(case.domain[::-1])
+    a, b = (2 * np.pi * (x, y, z)[axis] / N for axis in axes)
+    velocity = [np.zeros_like(a) for _ in range(3)]
+    velocity[axes[0]] = SPEED * np.cos(a) * np.sin(b)
+    velocity[axes[1]] = -SPEED * np.sin(a) * np.cos(b)
+    return velocity
+
+
+def _amplitude(simulation: Simulation) -> float:
+    """Root of the kinetic energy."""
+    _, velocity = simulation.macroscopic()
+    return float(np.sqrt((velocity**2).sum()))
+
+
+@pytest.mark.parametrize(("lattice", "collision", "scheme", "axes"), RUNS)
+@pytest.mark.parametrize("omega", [1.2, 1.7])
+def test_decay_rate(lattice: str, collision: str, scheme: str, axes: tuple[int, int], omega: float) -> None:
+    """Both components decay as exp(-2 nu k^2 t); an exact solution of the Navier-Stokes equations (Taylor 1923)."""
+    case = box(lattice, collision, (N, N, 1 if lattice == "d2q9" else N), omega)
+    simulation = start(case, replace(FP64, scheme=scheme), _vortices(case, axes))
+    simulation.step(SETTLE_STEPS)
+    before = _amplitude(simulation)
+    simulation.step(DECAY_STEPS)
+    rate = np.log(before / _amplitude(simulation)) / DECAY_STEPS
+    assert rate == pytest.approx(2 * viscosity(case) * (2 * np.pi / N) ** 2, rel=0.01)
+
+
+def test_mass_and_momentum_are_kept() -> None:
+    case = box("d3q19", "trt", (N, 7, 5), 1.9)
+    rng = np.random.default_rng(2)
+    simulation = start(case, replace(FP64, scheme="aa"), rng.uniform(-0.05, 0.05, (3, 5, 7, N)))
+    rho, velocity = simulation.macroscopic()
+    mass, momentum = rho.sum(), (rho * velocity).sum(axis=(1, 2, 3))
+    simulation.step(101)
+    rho, velocity = simulation.macroscopic()
+    assert rho.sum() == pytest.approx(mass, rel=1e-13)
+    np.testing.assert_allclose((rho * velocity).sum(axis=(1, 2, 3)), momentum, atol=1e-11)
