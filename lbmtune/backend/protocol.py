@@ -40,6 +40,10 @@ class OutOfMemoryError(Exception):
     """The device could not hold the buffers."""
 
 
+class DeviceFaultError(Exception):
+    """A kernel did something that leaves the device unusable for this process, such as an illegal address."""
+
+
 class Executable(Protocol):
     """A loaded program."""
 

@@ -80,16 +80,22 @@ class Simulation:
         """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx): one at a time, for large domains."""
         config, xp = self.program.config, self.xp
         self.device.synchronize()
-        source = self.buffers[self._current()]
+        source = self.state
         parity = self.steps_done % config.propagation.period
         weights = self.case.stencil.weights
         for i, place in enumerate(placements(self.case, config, self.case.domain, parity, xp)):
             yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + float(weights[i]))
 
-    def _current(self) -> str:
+    @property
+    def state(self) -> Array:
         """The buffer that holds the state now."""
         names = self.program.buffers()
-        return names[self.steps_done % len(names)]
+        return self.buffers[names[self.steps_done % len(names)]]
+
+    @property
+    def cycle_steps(self) -> int:
+        """Time steps after which parity and buffers are those of the start again."""
+        return len(self._plan)
 
     def _cycle(self) -> list[tuple[int, int]]:
         """(parity, whether the buffers are exchanged) of each step until both repeat."""

@@ -1,0 +1,76 @@
+"""One allocation that all trials of a measurer share: none pays for fresh pages, and all run in the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from lbmtune.backend.protocol import Array, Binary, Device, Executable
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Program
+from lbmtune.records import Conditions, Environment
+
+ALIGNMENT_BYTES = 1 << 21
+
+
+class Arena:
+    """A device whose arrays are cut from one block that grows with need; `reset` gives it all back."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._block: Array | None = None
+        self._used_bytes = 0
+
+    def reset(self, bytes_needed: int = 0) -> None:
+        """Forgets every array handed out, and sees to a block of some bytes. Raises OutOfMemoryError."""
+        self._used_bytes = 0
+        if self._block is None or self._block.size < bytes_needed:
+            self._block = None  # the old block goes before the new one is asked for
+            self._block = self.device.empty(bytes_needed, "uint8")
+
+    def empty(self, elements: int, dtype: str) -> Array:
+        """A part of the block where there is room, else memory of its own. Raises OutOfMemoryError."""
+        size = elements * np.dtype(dtype).itemsize
+        start = -(-self._used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        if self._block is None or start + size > self._block.size:
+            return self.device.empty(elements, dtype)
+        self._used_bytes = start + size
+        return self._block[start : start + size].view(dtype)
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array module of the device."""
+        return self.device.xp
+
+    @property
+    def limits(self) -> Limits:
+        """Of the device."""
+        return self.device.limits
+
+    @property
+    def environment(self) -> Environment:
+        """Of the device."""
+        return self.device.environment
+
+    def load(self, program: Program, binary: Binary) -> Executable:
+        """As the device does."""
+        return self.device.load(program, binary)
+
+    def synchronize(self) -> None:
+        """As the device does."""
+        self.device.synchronize()
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        """As the device does."""
+        return self.device.time_s(run)
+
+    def conditions(self) -> Conditions:
+        """As the device does."""
+        return self.device.conditions()
+
+
+def arena_bytes(sizes_bytes: list[int]) -> int:
+    """Room for arrays of these sizes, with their alignment."""
+    return sum(-(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for size in sizes_bytes)

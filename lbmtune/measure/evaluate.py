@@ -1,0 +1,293 @@
+"""Trials in isolation: render, compile, verify and measure in processes that may die.
+
+Compile workers turn configurations into programs and binaries and lay them down in a spool folder; the one
+measurer of the device picks them up there, so that all messages stay small. On a GPU compilation runs ahead of
+measurement. On a CPU nothing of ours runs while a sample is taken: no compilation, and the caller waits in `next`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lbmtune.backend.protocol import Compiler, Device
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.render import render
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.stages import Compiled, Finals, Measured, Opened, Renderer, Work, open_compiler, open_measurer
+from lbmtune.measure.trials import compiled, died, measured
+from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
+from lbmtune.records import Outcome, Prediction, Trial
+from lbmtune.records.study import TimingProtocol
+
+Predict = Callable[[KernelConfig], Prediction]
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Job:
+    """One configuration on its way. full: verify at full size instead of measuring."""
+
+    trial: Trial
+    config: KernelConfig
+    full: bool
+    path: Path
+
+
+class Evaluator:
+    """Answers configurations with trials.
+
+    `submit` as many as `ahead`, then alternate `next` and `submit`. environment, limits: of the device.
+    incumbent_s: seconds per step of the best so far; set it when a study is resumed.
+    on_stage: called with trial number and stage as they begin.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        device_spec: str,
+        protocol: TimingProtocol,
+        predict: Predict | None = None,
+        *,
+        compiler: Compiler | None = None,
+        renderer: Renderer = render,
+        opener: Callable[[], Device] | None = None,
+        on_stage: Callable[[int, str], None] | None = None,
+    ) -> None:
+        """Starts the measurer. compiler, renderer and opener run in workers and must be picklable.
+
+        Raises DeviceUnavailableError where the device cannot be opened.
+        """
+        self.case, self.protocol = case, protocol
+        self.incumbent_s: float | None = None
+        self._predict, self._renderer, self._on_stage = predict, renderer, on_stage
+        self._opener = opener or partial(open_device, device_spec)
+        self.spool = Path(tempfile.mkdtemp(prefix="lbmtune-"))
+        self._to_compile: deque[Job] = deque()
+        self._to_measure: deque[Job] = deque()
+        self._finished: deque[Trial] = deque()
+        self._verified: dict[int, Path] = {}
+        self._compilers: list[Worker] = []
+        self._jobs = 0
+        self._measurer = self._new_measurer()
+        try:
+            opened = self._introduced()
+        except BaseException:
+            self.close()
+            raise
+        self.environment, self.limits = opened.environment, opened.limits
+        self._compiler = compiler or compiler_for(self.environment)
+        self._quiet = self.environment.backend == "cpu"
+        cores = os.cpu_count() or 1
+        self.compile_workers = min(cores, 4) if self._quiet else max(1, cores - 2)
+
+    @property
+    def ahead(self) -> int:
+        """How many configurations may usefully be under way at once."""
+        return self.compile_workers if self._quiet else self.compile_workers + 2
+
+    @property
+    def under_way(self) -> int:
+        """How many were submitted and not yet returned."""
+        busy = sum(worker.task is not None for worker in self._workers())
+        return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
+
+    def submit(self, number: int, config: KernelConfig) -> None:
+        """Takes a configuration in. An illegal one is answered by the next `next`, with the rule's reason."""
+        self._take_in(number, config, full=False)
+        self._start_compiling()
+
+    def next(self) -> Trial:
+        """The next finished trial, in any order; waits for it. Raises IndexError when nothing is under way."""
+        if not self.under_way:
+            raise IndexError("no configuration is under way")
+        while not self._finished:
+            self._start_measuring()
+            self._start_compiling()
+            self._wait()
+        trial = self._finished.popleft()
+        self._note_best(trial)
+        return trial
+
+    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+        """Finalists once more: each verified at full size, then all that passed measured interleaved.
+
+        Call it when nothing is under way. One trial per configuration, in order, numbered from 0: verification
+        is that at full size, final the interleaved measurement; final is None where the outcome is not ok.
+        """
+        assert not self.under_way
+        for number, config in enumerate(configs):
+            self._take_in(number, config, full=True)
+        trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
+        passed = [(trial, self._verified.pop(trial.number)) for trial in trials if trial.outcome is Outcome.OK]
+        final = {trial.number: trial for trial in self._interleaved(passed)}
+        for _, path in passed:
+            path.unlink()
+        return [final.get(trial.number, trial) for trial in trials]
+
+    def close(self) -> None:
+        """Ends all workers."""
+        for worker in self._workers():
+            worker.end()
+        shutil.rmtree(self.spool, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _take_in(self, number: int, config: KernelConfig, *, full: bool) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
+        if reason := broken(self.case, config, self.limits):
+            self._finished.append(replace(trial, outcome=Outcome.ILLEGAL, reason=reason))
+            return
+        if self._predict:
+            trial = replace(trial, prediction=self._predict(config))
+        self._jobs += 1
+        self._to_compile.append(Job(trial, config, full, self._path(self._jobs)))
+
+    def _path(self, job: int) -> Path:
+        return self.spool / f"{job}.pickle"
+
+    def _note_best(self, trial: Trial) -> None:
+        if trial.mlups:
+            step_s = self.case.sites / (trial.mlups * 1e6)
+            self.incumbent_s = min(step_s, self.incumbent_s or step_s)
+
+    # work is handed out
+
+    def _start_measuring(self) -> None:
+        compiling = any(worker.task is not None for worker in self._compilers)
+        if not self._to_measure or not self._measurer.idle or (self._quiet and compiling):
+            return
+        job = self._to_measure.popleft()
+        self._measurer.ask(job, Work(path=job.path, full=job.full, incumbent_s=self.incumbent_s))
+
+    def _start_compiling(self) -> None:
+        if self._quiet and (self._measurer.task is not None or self._to_measure):
+            return
+        while self._to_compile and (worker := self._free_compiler()):
+            job = self._to_compile.popleft()
+            worker.ask(job, (job.config, job.path))
+
+    def _free_compiler(self) -> Worker | None:
+        for worker in self._compilers:
+            if worker.task is None:
+                return worker
+        if len(self._compilers) == self.compile_workers:
+            return None
+        opener = partial(open_compiler, self.case, self._renderer, self._compiler)
+        self._compilers.append(self._new_worker("compile", opener))
+        return self._compilers[-1]
+
+    def _new_measurer(self) -> Worker:
+        return self._new_worker("measure", partial(open_measurer, self._opener, self.protocol))
+
+    def _new_worker(self, name: str, opener: Opener) -> Worker:
+        protocol = self.protocol
+        limits_s = {
+            "compile": protocol.compile_limit_s,
+            "verify": protocol.verify_limit_s,
+            "measure": protocol.measure_limit_s,
+            "finals": protocol.measure_limit_s * max(1, protocol.finalists),
+        }
+        self._jobs += 1
+        return Worker(name, opener, limits_s, self.spool / f"{name}-{self._jobs}.log")
+
+    # answers come back
+
+    def _workers(self) -> Iterator[Worker]:
+        yield from self._compilers
+        yield self._measurer
+
+    def _wait(self) -> None:
+        """Waits until some worker says something, ends, or runs out of time, and deals with it."""
+        workers = list(self._workers())
+        deadlines = [worker.deadline for worker in workers if worker.deadline is not None]
+        left_s = min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic()
+        wait([worker.connection for worker in workers], timeout=max(0.0, left_s))
+        for worker in workers:
+            event = worker.event()
+            if event is not None:
+                self._deal_with(worker, event)
+
+    def _deal_with(self, worker: Worker, event: Event) -> None:
+        job = worker.task
+        if isinstance(event, Death):
+            self._replace(worker)
+            if job is None or event.stage == STAGE_START:
+                raise event.error or DeviceUnavailableError(f"a worker could not start: {event.reason}.")
+            job.path.unlink(missing_ok=True)
+            self._finished.append(died(job.trial, event))
+        elif isinstance(event, Answer):
+            worker.task = None
+            self._deal_with_answer(job, event.value)
+        elif isinstance(event, Stage) and self._on_stage:
+            self._on_stage(job.trial.number, event.name)
+
+    def _deal_with_answer(self, job: Job, answer: Compiled | Measured) -> None:
+        if isinstance(answer, Measured):
+            self._finished.append(measured(job.trial, answer))
+            if job.full and answer.outcome is Outcome.OK:
+                self._verified[job.trial.number] = job.path
+            else:
+                job.path.unlink()
+            return
+        trial = compiled(job.trial, answer)
+        if answer.outcome is Outcome.OK:
+            self._to_measure.append(replace(job, trial=trial))
+        else:
+            self._finished.append(trial)
+
+    def _replace(self, worker: Worker) -> None:
+        if worker is self._measurer:
+            self._measurer = self._new_measurer()
+        else:
+            self._compilers.remove(worker)
+
+    def _introduced(self) -> Opened:
+        """What the measurer says of itself once it is ready."""
+        while True:
+            event = self._next_event(self._measurer)
+            if isinstance(event, Greeting):
+                assert isinstance(event.value, Opened)
+                return event.value
+            if isinstance(event, Death):
+                raise event.error or DeviceUnavailableError(f"the measuring process could not start: {event.reason}.")
+
+    def _interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
+        """The trials with their final measurements; without, and with the reason, should the measurer die of it."""
+        trials = [trial for trial, _ in verified]
+        if not trials:
+            return []
+        self._measurer.ask(trials, Finals(paths=tuple(path for _, path in verified)))
+        while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
+            if isinstance(event, Stage) and self._on_stage:
+                self._on_stage(trials[0].number, event.name)
+        if isinstance(event, Death):
+            self._replace(self._measurer)
+            return [replace(trial, reason=event.reason) for trial in trials]
+        self._measurer.task = None
+        return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
+
+    @staticmethod
+    def _next_event(worker: Worker) -> Event:
+        while (event := worker.event()) is None:
+            wait([worker.connection], timeout=_POLL_S)
+        return event

@@ -1,0 +1,47 @@
+"""How much of the processor this process really had."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_TASKS = Path("/proc/self/task")
+
+
+class Usage(NamedTuple):
+    """Seconds since the start of the process, over all threads. waited_s: ready to run but without a core."""
+
+    ran_s: float
+    waited_s: float | None
+    wall_s: float
+
+
+def usage() -> Usage:
+    """The counters now. waited_s is None where the kernel does not tell."""
+    schedules = [_schedule(task) for task in _TASKS.iterdir()] if _TASKS.is_dir() else []
+    known = [s for s in schedules if s is not None]
+    if not known or not any(ran for ran, _ in known):
+        return Usage(time.process_time(), None, time.monotonic())
+    return Usage(sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9, time.monotonic())
+
+
+def cpu_share(before: Usage, after: Usage, threads: int) -> float:
+    """Running time over the time that the threads wanted to run: 1 on a machine that nobody else uses.
+
+    Where waiting is not known: process time over wall time per thread.
+    """
+    ran = after.ran_s - before.ran_s
+    if before.waited_s is None or after.waited_s is None:
+        return min(1.0, ran / max(threads * (after.wall_s - before.wall_s), 1e-9))
+    wanted = ran + after.waited_s - before.waited_s
+    return ran / wanted if wanted > 0 else 1.0
+
+
+def _schedule(task: Path) -> tuple[int, int] | None:
+    """(nanoseconds on a core, nanoseconds waiting for one) of a thread."""
+    try:
+        ran, waited, _ = (task / "schedstat").read_text().split()
+    except (OSError, ValueError):
+        return None  # the thread has just ended, or the kernel keeps no such statistics
+    return int(ran), int(waited)

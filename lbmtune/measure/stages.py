@@ -1,0 +1,195 @@
+"""What happens inside the worker processes: one session compiles, one verifies and measures."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Program
+from lbmtune.measure.arena import Arena, arena_bytes
+from lbmtune.measure.timing import WrongResultError, measure, measure_interleaved
+from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.measure.workers import Report, Session
+from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
+from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
+
+Renderer = Callable[[Case, KernelConfig], Program]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """What compiling gave. path: where program and binary lie."""
+
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+    path: Path
+    source_digest: str = ""
+    binary_digest: str = ""
+    resources: Resources | None = None
+    compile_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A request to the measurer. full: verify on the case's own domain and do not measure."""
+
+    path: Path
+    full: bool = False
+    incumbent_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finals:
+    """A request to the measurer: time these against each other."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """What verifying and measuring gave."""
+
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+    verification: Verification | None = None
+    measurement: Measurement | None = None
+    verify_s: float = 0.0
+    measure_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the measurer says of its device."""
+
+    environment: Environment
+    limits: Limits
+
+
+def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
+    """A session that answers (configuration, path) with Compiled."""
+
+    def session(request: tuple[KernelConfig, Path], report: Report) -> Compiled:
+        report("compile")
+        config, path = request
+        start = time.perf_counter()
+        program = renderer(case, config)
+        try:
+            binary = compiler(program)
+        except CompileError as error:
+            return Compiled(
+                outcome=Outcome.COMPILE_FAILED,
+                reason=str(error).strip(),
+                path=path,
+                source_digest=program.digest,
+                compile_s=time.perf_counter() - start,
+            )
+        path.write_bytes(pickle.dumps((program, binary)))
+        return Compiled(
+            path=path,
+            source_digest=program.digest,
+            binary_digest=binary.digest,
+            resources=binary.resources,
+            compile_s=time.perf_counter() - start,
+        )
+
+    return None, session
+
+
+def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
+    """A session that answers Work with Measured and Finals with one measurement each."""
+    arena = Arena(opener())
+
+    def session(request: Any, report: Report) -> Any:
+        if isinstance(request, Finals):
+            report("finals")
+            return interleaved(arena, request.paths, protocol)
+        return tried(arena, request, protocol, report)
+
+    return Opened(arena.environment, arena.limits), session
+
+
+def tried(arena: Arena, work: Work, protocol: TimingProtocol, report: Report) -> Measured:
+    """Verifies, and measures what is right. Faults of the device are not caught: they cost the process."""
+    result = Measured()
+    try:
+        program, binary = _picked_up(work.path)
+        with _stage("verify", result, report):
+            arena.reset()
+            check = verify_full_size if work.full else verify
+            result.verification = check(program, binary, arena, 1 if work.full else protocol.verify_periods)
+        if not result.verification.passed:
+            result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
+        elif not work.full:
+            with _stage("measure", result, report):
+                simulation = _on_own_domain(arena, [(program, binary)])[0]
+                result.measurement = measure(simulation, protocol, work.incumbent_s)
+            _judge(result, protocol)
+    except TooManyResourcesError as error:
+        result.outcome, result.reason = Outcome.TOO_MANY_RESOURCES, str(error)
+    except (OutOfMemoryError, MemoryError) as error:
+        result.outcome, result.reason = Outcome.OUT_OF_MEMORY, str(error) or "the device could not hold the buffers"
+    except WrongResultError as error:
+        result.outcome, result.reason = Outcome.WRONG_RESULT, str(error)
+    return result
+
+
+def interleaved(arena: Arena, paths: Sequence[Path], protocol: TimingProtocol) -> list[Measurement]:
+    """Measures programs against each other, all in the same memory."""
+    return measure_interleaved(_on_own_domain(arena, [_picked_up(path) for path in paths]), protocol)
+
+
+def explained(found: Verification) -> str:
+    """A failed verification in a sentence."""
+    cell = ", ".join(map(str, found.worst_cell))
+    domain = "x".join(map(str, found.domains[-1]))
+    return (
+        f"f_{found.worst_direction} at cell ({cell}) of {domain} is off by {found.error:.3g} after "
+        f"{found.worst_steps} steps; the bound is {found.bound:.3g}"
+    )
+
+
+def _judge(result: Measured, protocol: TimingProtocol) -> None:
+    """A doubt as large as the factor by which candidates are dismissed says nothing about their rank."""
+    found, widest = result.measurement, protocol.bail_out - 1
+    assert found is not None
+    width = (found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups
+    if found.disturbed and width > widest:
+        result.outcome = Outcome.UNSTABLE_TIMING
+        result.reason = f"the 95 % interval is +-{width:.0%} of the median after {len(found.samples_s)} samples"
+
+
+def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary]]) -> list[Simulation]:
+    """Simulations on the domain of the case, each in the same memory as the others."""
+    sizes = [[p.buffer_elements(p.case.domain) * p.config.stored.bytes for _ in p.buffers()] for p, _ in programs]
+    arena.reset(max(map(arena_bytes, sizes)))
+    simulations = []
+    for program, binary in programs:
+        arena.reset()
+        simulations.append(Simulation(program, binary, arena))
+    return simulations
+
+
+def _picked_up(path: Path) -> tuple[Program, Binary]:
+    program, binary = pickle.loads(path.read_bytes())
+    return program, binary
+
+
+@contextmanager
+def _stage(name: str, result: Measured, report: Report) -> Iterator[None]:
+    """Announces a stage and notes its seconds, also when it fails."""
+    report(name)
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        setattr(result, f"{name}_s", time.perf_counter() - start)

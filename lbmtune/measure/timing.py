@@ -1,0 +1,244 @@
+"""The timing protocol: warm up until steady, sample until confident, keep what the device was like meanwhile."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import ceil
+from statistics import median
+
+import numpy as np
+
+from lbmtune.backend.protocol import Array
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.measure.load import cpu_share, usage
+from lbmtune.measure.statistics import Interval, median_interval
+from lbmtune.records import Conditions, Measurement
+from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
+from lbmtune.units import mlups
+
+STEADY_CLOCK = 0.75
+"""Share of the highest SM clock below which a sample does not count."""
+SLOWED = ("hardware slowdown", "hardware thermal slowdown", "software thermal slowdown", "hardware power brake")
+"""Throttle reasons that void a sample. The software power cap is not among them: a busy card lives with it."""
+_LOOKS = 3
+_LONGEST_WARMUP = 20
+_NOISE_ELEMENTS = (1 << 20) - 3
+_PROBED_ELEMENTS = 4096
+_CHUNK_ELEMENTS = 1 << 22
+
+
+class WrongResultError(Exception):
+    """The timed run left a state that cannot be right; the message says how."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds per time step, the conditions meanwhile, and why it does not count (empty if it does)."""
+
+    step_s: float
+    conditions: Conditions
+    flaw: str = ""
+
+
+def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float | None = None) -> Measurement:
+    """Times a simulation on its own domain, from a random state.
+
+    incumbent_s: seconds per step of the best so far; when the first looks are `bail_out` times slower, they are
+    all that is measured. Raises WrongResultError, DeviceFaultError.
+    """
+    excite(simulation)
+    with _quiet_interpreter():
+        looks = _warm_up(simulation, protocol)
+        step_s = median(look.step_s for look in looks)
+        if incumbent_s and step_s > protocol.bail_out * incumbent_s and not looks[-1].flaw:
+            return _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
+        steps = steps_per_sample(simulation, step_s, protocol)
+        samples, disturbed = _samples(simulation, protocol, steps)
+    return _finished(simulation, samples, steps, disturbed)
+
+
+def measure_interleaved(simulations: Sequence[Simulation], protocol: TimingProtocol) -> list[Measurement]:
+    """Times several simulations in rounds, one sample of each per round, so that drift meets all alike.
+
+    samples_s of the results belong together by position: a round counts when none of its samples was flawed.
+    The simulations may share their memory. Raises WrongResultError, DeviceFaultError.
+    """
+    steps = [_prepared(simulation, protocol) for simulation in simulations]
+    good: list[list[Sample]] = []
+    flawed: list[list[Sample]] = []
+    with _quiet_interpreter():
+        while len(good) < protocol.final_rounds and len(good) + len(flawed) < 2 * protocol.final_rounds:
+            row = [take(s, n, protocol) for s, n in zip(simulations, steps, strict=True)]
+            (flawed if any(sample.flaw for sample in row) else good).append(row)
+    disturbed = len(good) < protocol.final_rounds
+    rows = (good + flawed)[: protocol.final_rounds]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return [_finished(s, c, n, disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
+
+
+def steps_per_sample(simulation: Simulation, step_s: float, protocol: TimingProtocol) -> int:
+    """Time steps of a sample: at least sample_s, and whole cycles of parity and buffer exchange."""
+    cycle = simulation.cycle_steps
+    return cycle * max(1, ceil(protocol.sample_s / (step_s * cycle)))
+
+
+def excite(simulation: Simulation) -> None:
+    """Fills all storage, ghost cells and padding included, with small random positive deviations.
+
+    It is a state of every scheme and layout, flows without becoming unstable, and settles to non-zero values.
+    """
+    simulation.steps_done = 0
+    stencil, stored = simulation.case.stencil, simulation.program.config.stored
+    amplitude = 0.01 * float(min(stencil.weights)) * stored.scale
+    noise = amplitude * np.random.default_rng(1).uniform(0.5, 1.5, _NOISE_ELEMENTS)
+    tile = simulation.xp.asarray(noise.astype(stored.dtype))
+    for buffer in simulation.buffers.values():
+        whole = buffer.size // tile.size * tile.size
+        buffer[:whole].reshape(whole // tile.size, tile.size)[:] = tile
+        buffer[whole:] = tile[: buffer.size - whole]
+
+
+def take(simulation: Simulation, steps: int, protocol: TimingProtocol) -> Sample:
+    """One sample of some time steps."""
+    device, config = simulation.device, simulation.program.config
+    before = usage() if isinstance(config, CpuConfig) else None
+    step_s = device.time_s(lambda: simulation.step(steps)) / steps
+    conditions = device.conditions()
+    if before is not None and isinstance(config, CpuConfig):
+        conditions = replace(conditions, cpu_share=cpu_share(before, usage(), config.threads))
+    return Sample(step_s, conditions, flaw(conditions, device.environment.max_sm_clock_hz, protocol))
+
+
+def flaw(conditions: Conditions, max_sm_clock_hz: float | None, protocol: TimingProtocol) -> str:
+    """Why a sample taken under these conditions does not count, or ''."""
+    clock, share = conditions.sm_clock_hz, conditions.cpu_share
+    if clock and max_sm_clock_hz and clock < STEADY_CLOCK * max_sm_clock_hz:
+        return f"SM clock {clock / 1e6:.0f} MHz of {max_sm_clock_hz / 1e6:.0f} MHz"
+    if slowed := [reason for reason in conditions.throttle if reason in SLOWED]:
+        return ", ".join(slowed)
+    if share is not None and share < protocol.min_cpu_share:
+        return f"CPU share {share:.2f}"
+    return ""
+
+
+def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
+    excite(simulation)
+    looks = _warm_up(simulation, protocol)
+    return steps_per_sample(simulation, median(look.step_s for look in looks), protocol)
+
+
+def _warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:
+    """Runs until the warm-up time is over and the clock is up. Returns the last looks, each of one cycle."""
+    before = _probe(simulation)
+    take(simulation, simulation.cycle_steps, protocol)
+    if _same(before, _probe(simulation)):
+        raise WrongResultError("the timed run left the state as it was")
+    looks: list[Sample] = []
+    spent_s = 0.0
+    while not _steady(looks, spent_s, protocol):
+        looks.append(take(simulation, simulation.cycle_steps, protocol))
+        spent_s += looks[-1].step_s * simulation.cycle_steps
+    return looks[-_LOOKS:]
+
+
+def _steady(looks: list[Sample], spent_s: float, protocol: TimingProtocol) -> bool:
+    if len(looks) < _LOOKS or spent_s < protocol.warmup_s:
+        return False
+    return not looks[-1].flaw or spent_s > _LONGEST_WARMUP * protocol.warmup_s
+
+
+def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[Sample], bool]:
+    """Samples until the interval is narrow enough, and whether flawed ones had to be taken in."""
+    good: list[Sample] = []
+    flawed: list[Sample] = []
+    while not _confident(good, protocol) and len(good) + len(flawed) < 2 * protocol.max_samples:
+        sample = take(simulation, steps, protocol)
+        (flawed if sample.flaw else good).append(sample)
+        if len(flawed) >= protocol.max_samples:
+            break
+    if len(good) >= protocol.min_samples:
+        return good, False
+    return good + flawed, True
+
+
+def _confident(good: list[Sample], protocol: TimingProtocol) -> bool:
+    if len(good) < protocol.min_samples:
+        return False
+    return len(good) >= protocol.max_samples or _interval(good).half_width <= protocol.confidence
+
+
+def _interval(samples: list[Sample]) -> Interval:
+    return median_interval([sample.step_s for sample in samples])
+
+
+def _finished(simulation: Simulation, samples: list[Sample], steps: int, disturbed: bool) -> Measurement:
+    check_state(simulation)
+    interval, sites = _interval(samples), simulation.case.sites
+    moved = bytes_per_update(simulation.case, simulation.program.config)
+    return Measurement(
+        mlups=mlups(sites, 1, interval.median),
+        ci_low_mlups=mlups(sites, 1, interval.high),
+        ci_high_mlups=mlups(sites, 1, interval.low),
+        bandwidth_bytes_per_s=moved * sites / interval.median,
+        bytes_per_update=moved,
+        samples_s=tuple(sample.step_s for sample in samples),
+        steps_per_sample=steps,
+        sites=sites,
+        conditions=summary([sample.conditions for sample in samples]),
+        disturbed=disturbed,
+    )
+
+
+def summary(conditions: Sequence[Conditions]) -> Conditions:
+    """Medians of the clocks, the highest power and temperature, every throttle reason, the lowest CPU share."""
+
+    def known(name: str) -> list[float]:
+        return [value for c in conditions if (value := getattr(c, name)) is not None]
+
+    return Conditions(
+        sm_clock_hz=median(known("sm_clock_hz") or [0.0]) or None,
+        memory_clock_hz=median(known("memory_clock_hz") or [0.0]) or None,
+        power_w=max(known("power_w"), default=None),
+        temperature_c=max(known("temperature_c"), default=None),
+        throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})),
+        cpu_share=min(known("cpu_share"), default=None),
+    )
+
+
+def check_state(simulation: Simulation) -> None:
+    """Raises WrongResultError where the state holds something that is not a finite number, or only zeros."""
+    xp, state = simulation.xp, simulation.state
+    nonzero = False
+    for start in range(0, state.size, _CHUNK_ELEMENTS):
+        chunk = state[start : start + _CHUNK_ELEMENTS]
+        if not bool(xp.isfinite(chunk).all()):
+            raise WrongResultError("the timed run left values that are not finite numbers")
+        nonzero = nonzero or bool(chunk.any())
+    if not nonzero:
+        raise WrongResultError("the timed run left nothing but zeros")
+
+
+def _probe(simulation: Simulation) -> list[Array]:
+    """Copies of elements spread over all buffers."""
+    return [b[:: max(1, b.size // _PROBED_ELEMENTS)].copy() for b in simulation.buffers.values()]
+
+
+def _same(before: list[Array], after: list[Array]) -> bool:
+    return all(bool((a == b).all()) for a, b in zip(before, after, strict=True))
+
+
+@contextmanager
+def _quiet_interpreter() -> Iterator[None]:
+    """Keeps the garbage collector out of the samples."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

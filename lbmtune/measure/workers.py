@@ -1,0 +1,241 @@
+"""Worker processes that may die. The parent learns in which stage, and starts another one.
+
+A worker opens its session once, then answers requests one after the other. It says which stage it enters, so
+that a death or a hang can be put down to it. It ends with its parent, whatever ends the parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from lbmtune.errors import LbmtuneError
+
+Report = Callable[[str], None]
+"""Announces the stage that begins."""
+Session = Callable[[Any, Report], Any]
+"""Answers one request."""
+Opener = Callable[[], tuple[Any, Session]]
+"""Makes, inside the worker, a greeting for the parent and the session. Must be picklable."""
+
+START_LIMIT_S = 120.0
+STAGE_START = "start"
+_STAGE_CALLED = "request"
+_LOG_TAIL_BYTES = 4096
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """The worker is ready."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The worker enters a stage."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a request."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Death:
+    """The worker is gone. timed_out: the parent killed it; error: an expected error to raise in the parent.
+
+    stage_s: seconds since the stage began.
+    """
+
+    stage: str
+    reason: str
+    stage_s: float = 0.0
+    timed_out: bool = False
+    error: LbmtuneError | None = None
+
+
+Event = Greeting | Stage | Answer | Death
+
+
+class Worker:
+    """The parent's end of one worker process."""
+
+    def __init__(self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path) -> None:
+        """Starts the process; limits_s: time limit of each stage; log: file for what it prints."""
+        self.name, self._limits_s, self._log = name, limits_s, log
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        arguments = (theirs, opener, log, os.getpid())
+        self.process = context.Process(target=_serve, args=arguments, name=f"lbmtune-{name}", daemon=True)
+        self.process.start()
+        theirs.close()
+        self.ready = False
+        self.task: Any = None
+        self._enter(STAGE_START)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for a request."""
+        return self.ready and self.task is None
+
+    def ask(self, task: Any, request: Any) -> None:
+        """Sends a request, which must be small; `task` is the parent's own note of what it is about.
+
+        A worker that is still starting finds it when it is ready.
+        """
+        assert self.task is None
+        self.task = task
+        if self.ready:
+            self._enter(_STAGE_CALLED)
+        try:
+            self.connection.send(request)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # it died while idle: the next event says so
+
+    def event(self) -> Event | None:
+        """What the worker has said, or its death or the end of its patience; None if nothing. Does not block."""
+        try:
+            message = self.connection.recv() if self.connection.poll() else None
+        except (EOFError, ConnectionResetError):
+            return self._buried()
+        if message is None:
+            return self._overdue()
+        return self._noted(message)
+
+    def end(self) -> None:
+        """Kills the process."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+    def _noted(self, message: Event) -> Event:
+        if isinstance(message, Stage):
+            self._enter(message.name)
+        elif isinstance(message, Greeting):
+            self.ready = True
+            self._enter(_STAGE_CALLED)
+        elif isinstance(message, Death):
+            self.end()
+            return replace(message, stage_s=self._stage_s())
+        return message
+
+    def _enter(self, stage: str) -> None:
+        self.stage, self._began = stage, time.monotonic()
+
+    def _stage_s(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def _limit_s(self) -> float:
+        return self._limits_s.get(self.stage, START_LIMIT_S)
+
+    @property
+    def deadline(self) -> float | None:
+        """When its patience ends, by the monotonic clock; None while it is idle."""
+        return None if self.idle else self._began + self._limit_s
+
+    def _overdue(self) -> Death | None:
+        if self.deadline is None or time.monotonic() < self.deadline:
+            return None
+        self.end()
+        reason = f"{self.stage} took longer than {self._limit_s:g} s"
+        return Death(self.stage, reason, self._stage_s(), timed_out=True)
+
+    def _buried(self) -> Death:
+        self.process.join(5.0)
+        cause = _cause(self.process.exitcode)
+        self.end()
+        return Death(self.stage, f"{cause} during {self.stage}{self._last_words()}", self._stage_s())
+
+    def _last_words(self) -> str:
+        """The most telling line that the process left in its log."""
+        if not self._log.exists():
+            return ""
+        with self._log.open("rb") as file:
+            file.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+        fatal = [line for line in lines if line.startswith("Fatal Python error")]
+        return f" ({fatal[-1]})" if fatal else ""
+
+
+def _cause(code: int | None) -> str:
+    if code is None:
+        return "closed its pipe"
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"ended with exit code {code}"
+
+
+def _serve(connection: Connection, opener: Opener, log: Path, parent: int) -> None:
+    """The worker's main function."""
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    _print_to(log)
+    stage = STAGE_START
+
+    def report(name: str) -> None:
+        nonlocal stage
+        stage = name
+        connection.send(Stage(name))
+
+    try:
+        greeting, session = opener()
+        connection.send(Greeting(greeting))
+        while True:
+            connection.send(Answer(session(connection.recv(), report)))
+            gc.collect()
+    except EOFError:
+        return  # the parent is gone or done
+    except LbmtuneError as error:
+        connection.send(Death(stage, str(error), error=error))
+    except (
+        BaseException
+    ) as error:  # the boundary of the isolation: whatever it was, it costs this process and one trial
+        traceback.print_exc()
+        connection.send(Death(stage, f"{_described(error)} during {stage}"))
+        raise SystemExit(1) from None
+
+
+def _described(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {str(error).strip() or 'no message'}{where}"
+
+
+def _print_to(log: Path) -> None:
+    """Sends standard output and error, of C code too, to a file; a fatal signal leaves its name there."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    faulthandler.enable(file=2)
+
+
+def die_with_parent(parent: int) -> None:
+    """Asks Linux to kill this process when its parent ends, however it ends."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before we asked
+            os._exit(1)

@@ -1,0 +1,206 @@
+"""Whatever a kernel does, it costs one trial with the right outcome, and the next one works."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fake_device import CASE, compiler, config, open_cpu, open_cuda, open_nothing, renderer
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.evaluate import Evaluator
+from lbmtune.records import Outcome, Prediction, Trial
+from lbmtune.records.study import TimingProtocol
+
+PROTOCOL = TimingProtocol(
+    verify_periods=2,
+    warmup_s=0.001,
+    sample_s=0.001,
+    min_samples=3,
+    max_samples=6,
+    min_cpu_share=0.0,
+    final_rounds=3,
+    compile_limit_s=2.0,
+    verify_limit_s=2.0,
+    measure_limit_s=10.0,
+)
+
+
+def predict(_: object) -> Prediction:
+    return Prediction(
+        mlups=1.0,
+        bytes_per_update=144,
+        bandwidth_bytes_per_s=1e9,
+        footprint_bytes=1,
+        limit="memory",
+        ceiling_source="planted",
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[Evaluator]:
+    with Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_cpu) as opened:
+        yield opened
+
+
+def ask(evaluator: Evaluator, fault: str) -> Trial:
+    evaluator.submit(1, config(fault, evaluator.environment.backend))
+    return evaluator.next()
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "reason"),
+    [
+        ("segfault", Outcome.CRASHED, "killed by SIGSEGV during verify (Fatal Python error: Segmentation fault)"),
+        ("segfault when timed", Outcome.CRASHED, "killed by SIGSEGV during measure"),
+        ("killed", Outcome.CRASHED, "killed by SIGKILL during verify"),
+        ("endless", Outcome.TIMED_OUT, "verify took longer than 2 s"),
+        ("endless compilation", Outcome.TIMED_OUT, "compile took longer than 2 s"),
+        ("nan", Outcome.WRONG_RESULT, "f_1 at cell (3, 2, 0)"),
+        ("wrong cell", Outcome.WRONG_RESULT, "f_5 at cell (4, 1, 0)"),
+        ("idle", Outcome.WRONG_RESULT, "left the state as it was"),
+        ("refused", Outcome.COMPILE_FAILED, "line 7: expected a ';'"),
+        ("broken compiler", Outcome.CRASHED, "ZeroDivisionError: planted"),
+        ("compiler crash", Outcome.CRASHED, "killed by SIGKILL during compile"),
+        ("out of memory", Outcome.OUT_OF_MEMORY, "40 GiB were asked for"),
+        ("too many resources", Outcome.TOO_MANY_RESOURCES, "70000 registers per block"),
+        ("device fault", Outcome.CRASHED, "an illegal memory access was encountered"),
+    ],
+)
+def test_a_fault_costs_one_trial(evaluator: Evaluator, fault: str, outcome: Outcome, reason: str) -> None:
+    failed = ask(evaluator, fault)
+    assert failed.outcome is outcome
+    assert reason in failed.reason
+    assert failed.mlups is None
+    following = ask(evaluator, "right")
+    assert following.outcome is Outcome.OK, following.reason
+    assert following.mlups
+    assert not evaluator.under_way
+
+
+def test_a_trial_is_complete(evaluator: Evaluator) -> None:
+    trial = ask(evaluator, "right")
+    assert trial.verification
+    assert trial.verification.passed
+    assert trial.measurement
+    assert trial.measurement.sites == CASE.sites
+    assert trial.prediction == predict(None)
+    assert trial.resources
+    assert trial.resources.registers == 32
+    assert min(trial.costs.verify_s, trial.costs.measure_s, trial.costs.compile_s) > 0
+    assert trial.binary_digest == "digest of right"
+    assert trial.source_digest == renderer(CASE, config()).digest
+    assert trial.date
+
+
+def test_an_illegal_configuration_is_answered_with_the_rule(evaluator: Evaluator) -> None:
+    evaluator.submit(4, CpuConfig(vector_bits=0, threads=512))
+    trial = evaluator.next()
+    assert (trial.number, trial.outcome) == (4, Outcome.ILLEGAL)
+    assert trial.reason == "threads 512; this device has 1 cores"
+
+
+def test_finals_are_verified_at_full_size_and_measured_together(evaluator: Evaluator) -> None:
+    trials = evaluator.finals([config("right"), config("wrong cell"), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK]
+    assert [t.final is not None for t in trials] == [True, False, True]
+    for trial in trials:
+        assert trial.verification
+        assert trial.verification.full_size
+        assert trial.verification.domains == (CASE.domain,)
+    assert trials[0].final
+    assert len(trials[0].final.samples_s) == PROTOCOL.final_rounds
+
+
+def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evaluator) -> None:
+    trials = evaluator.finals([config("right"), config("segfault when timed")])
+    assert trials[1].outcome is Outcome.CRASHED
+    assert trials[0].final
+
+
+def test_many_run_ahead_on_a_gpu() -> None:
+    stages: list[tuple[int, str]] = []
+    with Evaluator(
+        CASE,
+        "0",
+        PROTOCOL,
+        compiler=compiler,
+        renderer=renderer,
+        opener=open_cuda,
+        on_stage=lambda number, stage: stages.append((number, stage)),
+    ) as evaluator:
+        faults = ["right", "device fault", "refused", "right", "right"]
+        for number, fault in enumerate(faults):
+            evaluator.submit(number, config(fault, "cuda"))
+        trials = sorted((evaluator.next() for _ in faults), key=lambda trial: trial.number)
+    outcomes = [Outcome.OK, Outcome.CRASHED, Outcome.COMPILE_FAILED, Outcome.OK, Outcome.OK]
+    assert [trial.outcome for trial in trials] == outcomes
+    assert {number for number, stage in stages if stage == "compile"} == set(range(5))
+
+
+def test_a_device_that_cannot_be_opened_is_told() -> None:
+    with pytest.raises(DeviceUnavailableError, match="plug one in"):
+        Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_nothing)
+
+
+def test_closing_leaves_no_process_and_no_file() -> None:
+    others = set(multiprocessing.active_children())
+    evaluator = Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_cpu)
+    ask(evaluator, "right")
+    assert set(multiprocessing.active_children()) > others
+    spool = evaluator.spool
+    evaluator.close()
+    assert not spool.exists()
+    assert set(multiprocessing.active_children()) <= others
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    """Even one that is stuck in a kernel and reads no pipe."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent("""
+        from fake_device import CASE, compiler, config, open_cpu, renderer
+        from lbmtune.measure.evaluate import Evaluator
+        from lbmtune.records.study import TimingProtocol
+        import multiprocessing
+
+        def tell(number, stage):
+            if stage == "verify":
+                print(*(p.pid for p in multiprocessing.active_children()), flush=True)
+
+        if __name__ == "__main__":
+            with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
+                           on_stage=tell) as evaluator:
+                evaluator.submit(0, config("endless"))
+                evaluator.next()
+        """)
+    )
+    path = os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parent.parent)))
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert parent.stdout
+    workers = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while any(map(_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_alive, workers))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
