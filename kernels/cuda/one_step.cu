@@ -132,7 +132,9 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     if (CELLS == 1) {
         slot[row + lane.at] = narrow(f[0]);
     } else {
-        *reinterpret_cast<Pack*>(slot + (row + lane.at)) = pack(f);
+        // an ordinary store may be split again by the compiler
+        const Pack packed = pack(f);
+        __stwb(reinterpret_cast<Vector*>(slot + (row + lane.at)), *reinterpret_cast<const Vector*>(&packed));
     }
 }
 

@@ -2,6 +2,9 @@
 // Scaled when the fields are initialised: nothing is rescaled here.
 
 typedef unsigned short Stored;
+//@begin vector
+typedef uint4 Vector;  // CELLS of them
+//@end vector
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float half_to_float(const unsigned short half) {

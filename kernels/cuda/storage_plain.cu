@@ -2,6 +2,7 @@
 
 //@begin stored
 typedef float Stored;
+typedef float4 Vector;  // CELLS of them
 //@end stored
 
 struct alignas(CELLS * sizeof(Stored)) Pack {

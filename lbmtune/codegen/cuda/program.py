@@ -70,9 +70,17 @@ def _bool(value: bool) -> str:
 
 
 def _storage(config: CudaConfig) -> str:
+    cells = config.cells_per_thread
     if config.storage == "fp16s":
-        return fill("cuda/storage_half.cu", {})
-    return fill("cuda/storage_plain.cu", {"stored": f"typedef {_REAL[config.storage]} Stored;"})
+        return fill("cuda/storage_half.cu", {"vector": f"typedef {_vector('uint', max(cells // 2, 1))} Vector;"})
+    stored = _REAL[config.storage]
+    return fill(
+        "cuda/storage_plain.cu", {"stored": f"typedef {stored} Stored;\ntypedef {_vector(stored, cells)} Vector;"}
+    )
+
+
+def _vector(element: str, length: int) -> str:
+    return f"{element}{length}" if length > 1 else {"uint": "unsigned int"}.get(element, element)
 
 
 def _step(case: Case, config: CudaConfig, parity: int) -> str:

@@ -1,0 +1,193 @@
+// Runs CUDA text as C++: the threads of a block are fibers of one CPU thread, blocks follow one another.
+//
+// Only what the kernels use: built-in variables, warp ballots and shuffles, vector types, half conversion.
+#pragma once
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+
+struct dim3 {
+    unsigned x, y, z;
+};
+struct float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+struct uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+
+template <class T> void __stwb(T* place, const T& value) { *place = value; }
+
+namespace host {
+
+struct Fiber {
+    ucontext_t start;
+    jmp_buf at;
+    dim3 thread;
+    unsigned number;
+    bool begun, done;
+};
+
+// What the lanes of a warp exchange. Two slots, so that a fast lane cannot overwrite what a slow one still reads.
+struct Warp {
+    char value[2][32][8];
+    int rounds[32];  // operations that each lane has entered
+    unsigned alive;
+};
+
+static const size_t STACK_BYTES = 1 << 16;
+static std::vector<Fiber> fibers;
+static std::vector<Warp> warps;
+static std::vector<char> stacks;
+static unsigned running;
+static jmp_buf scheduler;
+static ucontext_t back;
+static void (*body)(void**);
+static void** arguments;
+
+static Fiber& me() { return fibers[running]; }
+static Warp& my_warp() { return warps[me().number / 32]; }
+static unsigned my_lane() { return me().number % 32; }
+
+static void yield() {
+    if (!_setjmp(me().at)) _longjmp(scheduler, 1);
+}
+
+static void enter() {
+    body(arguments);
+    me().done = true;
+    my_warp().alive &= ~(1u << my_lane());
+    _longjmp(scheduler, 1);
+}
+
+// Hands in a value and waits for all lanes of the mask that still run; returns the round's values.
+static char (&exchange(const unsigned mask, const void* value, const size_t bytes))[32][8] {
+    Warp& warp = my_warp();
+    if (!(mask >> my_lane() & 1) || bytes > 8) abort();
+    const int round = ++warp.rounds[my_lane()];
+    std::memcpy(warp.value[round & 1][my_lane()], value, bytes);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        while ((mask & warp.alive) >> lane & 1 && warp.rounds[lane] < round) yield();
+    }
+    return warp.value[round & 1];
+}
+
+}  // namespace host
+
+static dim3 threadIdx, blockIdx;
+
+inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
+    const unsigned alive = mask & host::my_warp().alive;
+    auto& votes = host::exchange(mask, &vote, sizeof vote);
+    unsigned result = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        if (alive >> lane & 1 && votes[lane][0]) result |= 1u << lane;
+    }
+    return result;
+}
+
+template <class T> T __shfl_sync(const unsigned mask, const T value, const int source, const int width) {
+    const unsigned lane = host::my_lane() / width * width + static_cast<unsigned>(source) % width;
+    if (!(mask >> lane & 1)) abort();  // undefined on a device
+    auto& values = host::exchange(mask, &value, sizeof value);
+    T found;
+    std::memcpy(&found, values[lane], sizeof found);
+    return found;
+}
+
+inline float half_to_float(const unsigned short half) {
+    const unsigned sign = (half & 0x8000u) << 16, rest = half & 0x7fffu;
+    float magnitude;
+    const unsigned bits = rest >= 0x7c00u ? 0x7f800000u | (rest & 0x3ffu) << 13 : rest << 13;
+    std::memcpy(&magnitude, &bits, 4);
+    if (rest < 0x7c00u) magnitude *= 0x1p112f;
+    unsigned result;
+    std::memcpy(&result, &magnitude, 4);
+    result |= sign;
+    std::memcpy(&magnitude, &result, 4);
+    return magnitude;
+}
+
+// To nearest, ties to even.
+inline unsigned short float_to_half(const float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    const unsigned sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+    if (rest > 0x7f800000u) return sign | 0x7fffu;
+    if (rest >= 0x477ff000u) return sign | 0x7c00u;
+    if (rest < 0x38800000u) {  // subnormal: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits
+        float magnitude;
+        std::memcpy(&magnitude, &rest, 4);
+        magnitude += 0.5f;
+        unsigned sum;
+        std::memcpy(&sum, &magnitude, 4);
+        return sign | (sum - 0x3f000000u);
+    }
+    return sign | (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
+}
+
+inline unsigned floats_to_halves(const float low, const float high) {
+    return float_to_half(low) | static_cast<unsigned>(float_to_half(high)) << 16;
+}
+
+namespace host {
+
+static void run_block_as_fibers(const dim3 block) {
+    const unsigned threads = block.x * block.y * block.z;
+    fibers.resize(threads);
+    stacks.resize(threads * STACK_BYTES);
+    warps.assign((threads + 31) / 32, Warp());
+    for (unsigned t = 0; t < threads; ++t) {
+        Fiber& fiber = fibers[t];
+        fiber.thread = {t % block.x, t / block.x % block.y, t / (block.x * block.y)};
+        fiber.number = t;
+        fiber.begun = fiber.done = false;
+        warps[t / 32].alive |= 1u << t % 32;
+        getcontext(&fiber.start);
+        fiber.start.uc_stack.ss_sp = stacks.data() + t * STACK_BYTES;
+        fiber.start.uc_stack.ss_size = STACK_BYTES;
+        fiber.start.uc_link = nullptr;
+        makecontext(&fiber.start, enter, 0);
+    }
+    for (volatile bool left = true; left;) {
+        left = false;
+        for (running = 0; running < threads; ++running) {
+            Fiber& fiber = me();
+            if (fiber.done) continue;
+            left = true;
+            threadIdx = fiber.thread;
+            if (_setjmp(scheduler)) continue;
+            if (fiber.begun) _longjmp(fiber.at, 1);
+            fiber.begun = true;
+            swapcontext(&back, &fiber.start);
+        }
+    }
+}
+
+static void run_block_as_loop(const dim3 block) {
+    for (threadIdx.z = 0; threadIdx.z < block.z; ++threadIdx.z)
+        for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y)
+            for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) body(arguments);
+}
+
+// fibers: whether the threads of the kernel talk to one another.
+static void launch(
+    void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const bool with_fibers) {
+    body = kernel;
+    arguments = values;
+    const dim3 threads = {block[0], block[1], block[2]};
+    for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
+        for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
+            for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x)
+                with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
+}
+
+}  // namespace host

@@ -1,0 +1,121 @@
+"""A device without a GPU: the CUDA text of a program compiled as C++ and run on one CPU thread."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.records import Conditions, Environment, Resources
+
+_HEADER = Path(__file__).with_name("cuda_on_host.h")
+COMPILER = shutil.which("g++")
+_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="lbmtune-shim-"))
+
+
+def compile_on_host(program: Program) -> Binary:
+    """A shared object. Raises CompileError with the compiler's messages."""
+    return compile_text(_source(program))
+
+
+def compile_text(source: str) -> Binary:
+    assert COMPILER
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    library = _folder() / f"{digest[:20]}.so"
+    if not library.exists():
+        text = library.with_suffix(".cpp")
+        text.write_text(source)
+        done = subprocess.run([COMPILER, *_OPTIONS, "-o", library, text], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CompileError(done.stderr)
+    return Binary(str(library).encode(), digest, Resources())
+
+
+def _source(program: Program) -> str:
+    """The text itself between the shim and one launcher per entry."""
+    launches = {launch.entry: launch for step in program.period for launch in step}
+    entries = "".join(_launcher(program, launch) for launch in launches.values())
+    return f'#include "{_HEADER}"\n{program.source}\n{entries}'
+
+
+def _launcher(program: Program, launch: Launch) -> str:
+    """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
+    assert isinstance(program.config, CudaConfig)
+    fibers = program.config.cells_per_thread > 1 and launch.over == "cells"
+    types = [_type(name) for name in launch.arguments]
+    values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))
+    entry = launch.entry
+    return (
+        f"static void call_{entry}(void** values) {{ {entry}({values}); }}\n"
+        f'extern "C" void run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
+        f"    host::launch(call_{entry}, grid, block, values, {str(fibers).lower()});\n}}\n"
+    )
+
+
+def _type(argument: str) -> str:
+    return "Stored*" if argument in ("f0", "f1") else "int" if argument in ("nx", "ny", "nz") else "Real"
+
+
+class HostExecutable:
+    """A loaded shared object."""
+
+    resources = Resources()
+
+    def __init__(self, program: Program, binary: Binary) -> None:
+        library = ctypes.CDLL(binary.image.decode())
+        self._entries = {name: library[f"run_{name}"] for name in program.entries}
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        cells = [np.array([a.ctypes.data if isinstance(a, np.ndarray) and a.ndim else a]) for a in arguments]
+        pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
+        assert prod(launch.block) <= 1024
+        self._entries[launch.entry]((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*launch.block), pointers)
+
+
+class HostDevice:
+    """One CPU thread that stands for a CUDA device."""
+
+    limits = Limits()
+    environment = Environment(backend="cuda", device="host", device_id="host", architecture="host")
+
+    @property
+    def xp(self) -> ModuleType:
+        return np
+
+    def empty(self, elements: int, dtype: str) -> Any:
+        """Aligned to 256 bytes, as a device allocates."""
+        size = np.dtype(dtype).itemsize
+        raw = np.empty(elements * size + 512, np.uint8)
+        start = -raw.ctypes.data % 256
+        return raw[start : start + elements * size].view(dtype)
+
+    def load(self, program: Program, binary: Binary) -> HostExecutable:
+        return HostExecutable(program, binary)
+
+    def synchronize(self) -> None:
+        pass
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        raise NotImplementedError("the host shim proves results; it has no speed")
+
+    def conditions(self) -> Conditions:
+        return Conditions()
