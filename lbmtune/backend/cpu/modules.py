@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -45,6 +46,8 @@ def import_text(path: Path, source: str) -> ModuleType:
     found = importlib.util.spec_from_file_location(path.stem, path)
     assert found and found.loader
     module = importlib.util.module_from_spec(found)
+    # Numba finds the globals of cached code by the name of its module
+    sys.modules[path.stem] = module
     try:
         found.loader.exec_module(module)
     except NumbaError as error:
@@ -53,6 +56,7 @@ def import_text(path: Path, source: str) -> ModuleType:
 
 
 def machine_code(entry: Any) -> bytes:
-    """Object code of a compiled entry."""
-    (compiled,) = entry.overloads.values()
-    return bytes(compiled.library._get_compiled_object())
+    """Object code of an entry as it lies in Numba's cache, where it is after compilation and after loading alike."""
+    (compiled,), cache = entry.overloads.values(), entry._cache
+    (_, _, (code, *_)), *_ = cache._cache_file.load(cache._index_key(entry.declared, compiled.library.codegen))
+    return bytes(code)

@@ -238,6 +238,12 @@ def row(function: Callable[..., None]) -> Any:
     return numba.njit(function, **_OPTIONS)
 
 
-def kernel(signature_text: str, *, parallel: bool) -> Callable[[Callable[..., None]], Any]:
-    """Compiles an entry at once, or loads it from Numba's cache beside the generated file."""
-    return numba.njit(signature_text, parallel=parallel, cache=True, **_OPTIONS)  # type: ignore[no-any-return]
+def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], Any]:
+    """Compiles an entry of that signature at once, or loads it from Numba's cache beside the generated file."""
+
+    def compiled(function: Callable[..., None]) -> Any:
+        entry = numba.njit(declared, parallel=parallel, cache=True, **_OPTIONS)(function)
+        entry.declared = declared
+        return entry
+
+    return compiled
