@@ -30,7 +30,7 @@ def compile_text(source: str, options: tuple[str, ...], name: str = "lbmtune.cu"
     library, handle = nvrtc(), c_void_p()
     _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:
-        given = [option.encode() for option in (*options, "--ptxas-options=-v")]
+        given = [option.encode() for option in (*options, *_reporting())]
         status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))
         log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         if status:
@@ -46,6 +46,11 @@ def version() -> tuple[int, int]:
     major, minor = c_int(), c_int()
     _check(nvrtc(), nvrtc().nvrtcVersion(byref(major), byref(minor)))
     return major.value, minor.value
+
+
+def _reporting() -> tuple[str, ...]:
+    """Options for a log with resources; what comes from the driver's compute cache has an empty log."""
+    return ("--ptxas-options=-v", *(("--no-cache",) if version() >= (12, 9) else ()))
 
 
 @cache
