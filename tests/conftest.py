@@ -1,4 +1,4 @@
-"""What all tests share: the hypothesis profile, and when a test may be skipped.
+"""What all tests share: the hypothesis profile, a kernel cache of their own, and when a test may be skipped.
 
 LBMTUNE_REQUIRE_ALL=1 (set by CI) turns every skip into a failure, except that of the tests marked gpu on a
 machine without one: a missing compiler or browser must not pass for a success.
@@ -10,6 +10,7 @@ import ctypes
 import importlib.util
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import settings
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
 
+os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.load_profile("lbmtune")
 
