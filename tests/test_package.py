@@ -31,9 +31,9 @@ def _run(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> str:
 
 
 def test_import_is_cheap_and_loads_nothing_heavy() -> None:
-    seconds, *loaded = min(_run("-c", _TIMED_IMPORT.format(heavy=HEAVY)).split() for _ in range(3))
-    assert not loaded
-    assert float(seconds) < IMPORT_LIMIT_S
+    runs = [_run("-c", _TIMED_IMPORT.format(heavy=HEAVY)).split() for _ in range(3)]
+    assert not any(loaded for _, *loaded in runs)
+    assert min(float(seconds) for seconds, *_ in runs) < IMPORT_LIMIT_S
 
 
 def test_help_loads_nothing_heavy() -> None:
