@@ -101,9 +101,32 @@ def step(f: Array, case: Case, xp: ModuleType = np) -> Array:
     return stream(collide(f, case, xp), case, xp)
 
 
+NOISE = 0.05
+"""Largest deviation of a random state from its weights, relative to them."""
+
+
 def random_state(case: Case, seed: int = 1, xp: ModuleType = np) -> Array:
     """A random state far from equilibrium: every population its weight times (1 + noise of 5 %), every cell another."""
     nx, ny, nz = case.domain
-    noise = xp.asarray(np.random.default_rng(seed).uniform(-0.05, 0.05, (case.stencil.q, nz, ny, nx)))
-    weights = xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
-    return weights * (1 + noise)
+    noise = xp.asarray(np.random.default_rng(seed).uniform(-NOISE, NOISE, (case.stencil.q, nz, ny, nx)))
+    return _weights(case, xp) * (1 + noise)
+
+
+def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = np) -> Array:
+    """Such a state for any part of a domain: the noise of a population is a hash of its cell and direction.
+
+    x, y, z: coordinates of the part along each axis. Shape (q, len(z), len(y), len(x)).
+    Source of the hash: Wellons, hash-prospector, 'lowbias32'.
+    """
+    i = xp.arange(case.stencil.q, dtype=xp.uint32).reshape(-1, 1, 1, 1)
+    parts = (a.astype(xp.uint32) for a in (x, y.reshape(-1, 1), z.reshape(-1, 1, 1), i))
+    primes = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)
+    hashed = sum(part * xp.uint32(prime) for part, prime in zip(parts, primes, strict=True))
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        hashed = (hashed ^ (hashed >> xp.uint32(shift))) * xp.uint32(factor)
+    hashed = hashed ^ (hashed >> xp.uint32(16))
+    return _weights(case, xp) * (1 - NOISE + hashed * (2 * NOISE / 2**32))
+
+
+def _weights(case: Case, xp: ModuleType) -> Array:
+    return xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)

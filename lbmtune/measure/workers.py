@@ -214,7 +214,8 @@ def _serve(connection: Connection, opener: Opener, log: Path, parent: int) -> No
     ) as error:  # the boundary of the isolation: whatever it was, it costs this process and one trial
         traceback.print_exc()
         connection.send(Death(stage, f"{_described(error)} during {stage}"))
-        raise SystemExit(1) from None
+        sys.stderr.flush()
+        os._exit(1)  # no tidying up: a device with a fault may not survive it
 
 
 def _described(error: BaseException) -> str:

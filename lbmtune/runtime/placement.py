@@ -17,30 +17,46 @@ from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.lattice import Vector, negate
 
 Array = Any
+Window = tuple[range, range, range]
+"""Cells along x, y and z: a part of a domain."""
 
 
 class Placement(NamedTuple):
     """Element index of one population at every cell, and where a moving wall adds to it on reading.
 
-    indices: int64, (nz, ny, nx); gain: what reading adds, in lattice units of f (0 or an array of that shape).
+    indices: int64, (nz, ny, nx) of the domain or window; gain: what reading adds, in lattice units of f (0 or an
+    array of that shape).
     """
 
     indices: Array
     gain: Array | float
 
 
+def whole(domain: tuple[int, int, int]) -> Window:
+    """The window that is the domain."""
+    nx, ny, nz = domain
+    return range(nx), range(ny), range(nz)
+
+
 def placements(
-    case: Case, config: KernelConfig, domain: tuple[int, int, int], parity: int, xp: ModuleType
+    case: Case,
+    config: KernelConfig,
+    domain: tuple[int, int, int],
+    parity: int,
+    xp: ModuleType,
+    window: Window | None = None,
 ) -> Iterator[Placement]:
-    """One Placement per direction, in order."""
+    """One Placement per direction, in order; of the cells of a window only, where one is given."""
+    window = window or whole(domain)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
-        indices = _element_indices(case, config, domain, access.read, xp, wrap=True)
-        cut, moving = _cut_masks(case, domain, negate(case.stencil.velocities[i]), xp)
+        indices = _element_indices(case, config, domain, window, access.read, xp, wrap=True)
+        cut, moving = _cut_masks(case, domain, window, negate(case.stencil.velocities[i]), xp)
         gain: Array | float = 0.0
         if cut is not None:
-            indices = xp.where(cut, _element_indices(case, config, domain, access.cut_read, xp, wrap=False), indices)
+            private = _element_indices(case, config, domain, window, access.cut_read, xp, wrap=False)
+            indices = xp.where(cut, private, indices)
             if phase.wall_term == "read":
                 gain = moving * _gain(case, i)
         yield Placement(indices, gain)
@@ -52,12 +68,19 @@ def _gain(case: Case, i: int) -> float:
 
 
 def _element_indices(
-    case: Case, config: KernelConfig, domain: tuple[int, int, int], place: Place, xp: ModuleType, *, wrap: bool
+    case: Case,
+    config: KernelConfig,
+    domain: tuple[int, int, int],
+    window: Window,
+    place: Place,
+    xp: ModuleType,
+    *,
+    wrap: bool,
 ) -> Array:
-    """Index of a place for every cell. wrap: whether ghost coordinates stand for their image."""
+    """Index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
     storage, layout = frame(case.stencil, config), config.memory
     extents = storage.extents(Domain(*domain))
-    x, y, z = (_coordinates(domain, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
+    x, y, z = (_coordinates(domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
     along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))
     parts = [a if hasattr(a, "shape") else xp.full(x.shape, a) for a in along]
     return (
@@ -70,24 +93,36 @@ def _component(config: KernelConfig, place: Place, extents: Extents) -> int:
 
 
 def _coordinates(
-    domain: tuple[int, int, int], storage: StorageFrame, axis: int, offset: Vector, xp: ModuleType, *, wrap: bool
+    domain: tuple[int, int, int],
+    window: Window,
+    storage: StorageFrame,
+    axis: int,
+    offset: Vector,
+    xp: ModuleType,
+    *,
+    wrap: bool,
 ) -> Array:
-    moved = xp.arange(domain[axis], dtype=xp.int64) + offset[axis]
+    moved = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) + offset[axis]
     if wrap or not storage.ghost[axis]:
         moved = moved % domain[axis]
     return moved + storage.origin[axis]
 
 
-def _cut_masks(case: Case, domain: tuple[int, int, int], velocity: Vector, xp: ModuleType) -> tuple[Array, Array]:
-    """(cut, moving) masks of the links along a velocity, (nz, ny, nx); (None, None) where no face can cut it."""
+def _cut_masks(
+    case: Case, domain: tuple[int, int, int], window: Window, velocity: Vector, xp: ModuleType
+) -> tuple[Array, Array]:
+    """(cut, moving) masks of the links along a velocity; (None, None) where no face can cut it."""
     crossed = case.crossed(velocity)
     if not crossed:
         return None, None
-    cut, moving = (xp.zeros(domain[::-1], bool) for _ in range(2))
+    cut, moving = (xp.zeros(tuple(map(len, reversed(window))), bool) for _ in range(2))
     for face, kind in crossed:
         axis, high = divmod(face, 2)
+        last = domain[axis] - 1 if high else 0
+        if last not in window[axis]:
+            continue
         layer: list[Any] = [slice(None)] * 3
-        layer[2 - axis] = -1 if high else 0
+        layer[2 - axis] = window[axis].index(last)
         cut[tuple(layer)] = True
         if kind == "moving":
             moving[tuple(layer)] = True

@@ -11,7 +11,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.codegen.program import Launch, Program, scalars
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import Window, placements
 
 Array = Any
 
@@ -47,12 +47,15 @@ class Simulation:
         for buffer in self.buffers.values():
             buffer.fill(np.nan)
 
-    def initialise(self, populations: Array) -> None:
-        """Sets the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module."""
+    def initialise(self, populations: Array, window: Window | None = None) -> None:
+        """Sets the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module.
+
+        With a window: of its cells only, so that a large state can be set part by part.
+        """
         self.steps_done = 0
         xp, target = self.xp, self.buffers["f0"]
         weights = self.case.stencil.weights
-        for i, place in enumerate(placements(self.case, self.program.config, self.case.domain, 0, xp)):
+        for i, place in enumerate(placements(self.case, self.program.config, self.case.domain, 0, xp, window)):
             shifted = xp.asarray(populations[i]) - float(weights[i]) - place.gain
             target[place.indices] = (shifted * self._stored.scale).astype(self._stored.dtype)
 
@@ -76,14 +79,14 @@ class Simulation:
             momentum = [m + c * f if c else m for m, c in zip(momentum, self.case.stencil.velocities[i], strict=True)]
         return rho, self.xp.stack([m / rho for m in momentum])
 
-    def each_population(self) -> Iterator[Array]:
-        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx): one at a time, for large domains."""
+    def each_population(self, window: Window | None = None) -> Iterator[Array]:
+        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx) of the domain or of a window: one at a time."""
         config, xp = self.program.config, self.xp
         self.device.synchronize()
         source = self.state
         parity = self.steps_done % config.propagation.period
         weights = self.case.stencil.weights
-        for i, place in enumerate(placements(self.case, config, self.case.domain, parity, xp)):
+        for i, place in enumerate(placements(self.case, config, self.case.domain, parity, xp, window)):
             yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + float(weights[i]))
 
     @property

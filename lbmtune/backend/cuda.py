@@ -1,0 +1,251 @@
+"""NVIDIA GPUs through CuPy, which is imported when a device is asked for and nowhere else in the package."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+from lbmtune.backend import nvrtc
+from lbmtune.backend.nvml import Monitor
+from lbmtune.backend.protocol import (
+    Array,
+    Binary,
+    DeviceFaultError,
+    OutOfMemoryError,
+    TooManyResourcesError,
+)
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Conditions, Environment, Resources
+
+_NO_DEVICE = 100
+_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 1, 2, 701
+_STATIC_SHARED_BYTES = 48 << 10
+"""Shared memory beyond this has to be asked for, per kernel."""
+
+
+def device_count() -> int:
+    """Number of GPUs. Raises DeviceUnavailableError: no CuPy, no driver, a driver too old, no GPU."""
+    runtime = _cupy().cuda.runtime
+    try:
+        return int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(_sentence(runtime, error)) from error
+
+
+def open_cuda(index: int) -> CudaDevice:
+    """The GPU of that index, as CUDA counts them. Raises DeviceUnavailableError."""
+    count = device_count()
+    if index >= count:
+        raise DeviceUnavailableError(
+            f"GPU {index} does not exist: this machine has {count}, counted from 0; choose another --device."
+        )
+    cupy = _cupy()
+    try:
+        cupy.cuda.Device(index).use()
+        cupy.cuda.runtime.free(0)  # makes the context
+        return CudaDevice(cupy, index)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(f"GPU {index} cannot be used: {error}; see nvidia-smi.") from error
+
+
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(
+            f"a GPU needs CuPy, but Python has no module {error.name!r}; install lbmtune[cuda13] or [cuda12], "
+            "or use --device cpu."
+        ) from error
+    except ImportError as error:
+        first_line = (str(error).strip().splitlines() or ["no reason given"])[0]
+        raise DeviceUnavailableError(
+            f"CuPy is installed but cannot be loaded ({first_line}); reinstall it, or use --device cpu."
+        ) from error
+    return cupy
+
+
+def _sentence(runtime: Any, error: Any) -> str:
+    """Why there are no devices. CUDA tells a missing driver from an old one only by its version, which is then 0."""
+    driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    if error.status == _NO_DEVICE:
+        return "the NVIDIA driver sees no GPU here; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu."
+    if driver == 0:
+        return "CuPy is installed, but there is no NVIDIA driver here; install one, or use --device cpu."
+    if driver < needed:
+        return (
+            f"the NVIDIA driver supports CUDA {_version(driver)}, CuPy was built for {_version(needed)}; "
+            "update the driver, or use --device cpu."
+        )
+    return f"CUDA does not start: {error}; check nvidia-smi, or use --device cpu."
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+@dataclass(frozen=True)
+class CudaExecutable:
+    """A loaded cubin. functions: by entry."""
+
+    device: CudaDevice
+    module: Any
+    functions: dict[str, Any]
+    resources: Resources
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
+        """Enqueues one launch. Raises TooManyResourcesError."""
+        with self.device.launching(launch):
+            self.functions[launch.entry](grid, launch.block, tuple(arguments), launch.shared_bytes)
+
+
+class CudaDevice:
+    """One GPU of this process. Memory is plain device memory from CuPy's pool."""
+
+    def __init__(self, cupy: Any, index: int) -> None:
+        self._cupy, self._index = cupy, index
+        self._runtime, self._driver = cupy.cuda.runtime, cupy.cuda.driver
+        self._monitor = Monitor(self._runtime.deviceGetPCIBusId(index))
+
+    @property
+    def xp(self) -> ModuleType:
+        """Cupy."""
+        module: ModuleType = self._cupy
+        return module
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Of the device; memory that was free when first asked."""
+        get = self._attribute
+        return Limits(
+            threads_per_block=get("MaxThreadsPerBlock"),
+            block=(get("MaxBlockDimX"), get("MaxBlockDimY"), get("MaxBlockDimZ")),
+            grid=(get("MaxGridDimX"), get("MaxGridDimY"), get("MaxGridDimZ")),
+            registers_per_block=get("MaxRegistersPerBlock"),
+            threads_per_multiprocessor=get("MaxThreadsPerMultiProcessor"),
+            cores=os.cpu_count() or 1,
+            memory_bytes=int(self._runtime.memGetInfo()[0]),
+        )
+
+    @cached_property
+    def environment(self) -> Environment:
+        """The GPU, what drives it and what compiles for it."""
+        name = self._runtime.getDeviceProperties(self._index)["name"].decode()
+        bus = self._runtime.deviceGetPCIBusId(self._index)
+        capability = f"{self._attribute('ComputeCapabilityMajor')}{self._attribute('ComputeCapabilityMinor')}"
+        return Environment(
+            backend="cuda",
+            device=name,
+            device_id=self._monitor.uuid or f"{name} at {bus}",
+            architecture=f"sm_{capability}",
+            driver=self._monitor.driver or f"CUDA {_version(self._runtime.driverGetVersion())}",
+            runtime=f"CUDA {_version(self._runtime.runtimeGetVersion())}",
+            compiler="NVRTC " + ".".join(map(str, nvrtc.version())),
+            memory_bytes=int(self._runtime.memGetInfo()[1]),
+            power_limit_w=self._monitor.power_limit_w,
+            max_sm_clock_hz=self._monitor.max_sm_clock_hz,
+            ecc=bool(self._attribute("EccEnabled")),
+            cores=os.cpu_count() or 1,
+            host=platform.node(),
+            python=platform.python_version(),
+            packages=_versions("cupy", "cupy-cuda12x", "cupy-cuda13x", "numpy", "nvidia-ml-py", "nvidia-cuda-nvrtc"),
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    @property
+    def multiprocessors(self) -> int:
+        """Number of streaming multiprocessors."""
+        return self._attribute("MultiProcessorCount")
+
+    @property
+    def caches_bytes(self) -> dict[str, int]:
+        """Level -> bytes."""
+        return {"L2": self._attribute("L2CacheSize")}
+
+    def empty(self, elements: int, dtype: str) -> Array:
+        """Starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
+        try:
+            return self._cupy.empty(elements, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfMemoryError(str(error)) from error
+
+    def load(self, program: Program, binary: Binary) -> CudaExecutable:
+        """Raises TooManyResourcesError, OutOfMemoryError."""
+        module = self._cupy.cuda.function.Module()
+        try:
+            module.load(binary.image)
+            functions = {entry: module.get_function(entry) for entry in program.entries}
+            for launch in (launch for step in program.period for launch in step):
+                self._allow_shared(functions[launch.entry], launch.shared_bytes)
+        except self._driver.CUDADriverError as error:
+            if error.status == _OUT_OF_MEMORY:
+                raise OutOfMemoryError(str(error)) from error
+            if error.status == _INVALID_VALUE:
+                raise TooManyResourcesError(str(error)) from error
+            raise DeviceFaultError(f"the driver refused the binary: {error}") from error
+        return CudaExecutable(self, module, functions, binary.resources)
+
+    def synchronize(self) -> None:
+        """Waits for all that was enqueued. Raises DeviceFaultError."""
+        with self._faults():
+            self._runtime.deviceSynchronize()
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        """Seconds between two events around what `run` enqueues. Raises DeviceFaultError."""
+        start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        with self._faults():
+            start.record()
+            run()
+            end.record()
+            end.synchronize()
+            return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1e3
+
+    def conditions(self) -> Conditions:
+        """From NVML."""
+        return self._monitor.conditions()
+
+    @contextmanager
+    def launching(self, launch: Launch) -> Iterator[None]:
+        """Tells a launch that asks for too much from one that finds the device broken."""
+        try:
+            yield
+        except self._driver.CUDADriverError as error:
+            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES):
+                threads = "x".join(map(str, launch.block))
+                raise TooManyResourcesError(f"{launch.entry} with {threads} threads: {error}") from error
+            raise DeviceFaultError(str(error)) from error
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (self._runtime.CUDARuntimeError, self._driver.CUDADriverError) as error:
+            raise DeviceFaultError(str(error)) from error
+
+    def _attribute(self, name: str) -> int:
+        number = _UNNAMED_ATTRIBUTES.get(name) or getattr(self._runtime, f"cudaDevAttr{name}")
+        return int(self._runtime.deviceGetAttribute(number, self._index))
+
+    def _allow_shared(self, function: Any, size_bytes: int) -> None:
+        if size_bytes > _STATIC_SHARED_BYTES:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
+
+
+_UNNAMED_ATTRIBUTES = {"ComputeCapabilityMajor": 75, "ComputeCapabilityMinor": 76}
+"""Attributes of cudaDeviceAttr that CuPy gives no name."""
+
+
+def _versions(*packages: str) -> dict[str, str]:
+    """Versions of what is installed of these."""
+    installed = {str(found.metadata["Name"]): found.version for found in metadata.distributions()}
+    return {name: installed[name] for name in sorted(installed) if name in packages}

@@ -1,0 +1,61 @@
+"""Verification part by part says the same as on the whole, and finds a single wrong cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fake_device import FakeDevice, compiler, config, renderer
+from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.measure import oracle, verify
+from lbmtune.runtime.placement import whole
+
+CASES = [
+    box("d3q19", "bgk", (6, 5, 9)),
+    cavity("d3q19", "trt", (6, 5, 9), 1.3),
+    channel("d3q27", "bgk", (6, 5, 9), 1.1, force=1e-3),
+    cavity("d2q9", "bgk", (7, 9, 1), 1.3),
+    replace(cavity("d3q19", "bgk", (6, 5, 9), 1.3), faces=("wall", "wall", "wall", "wall", "wall", "moving")),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")
+@pytest.mark.parametrize("steps", [1, 2])
+def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> None:
+    parts = list(verify.slabs(case, 2 * case.sites // case.domain[case.stencil.dimensions - 1]))
+    assert len(parts) == 5
+    (complete,) = verify.slabs(case, case.sites)
+    state = verify._scattered(case, complete, np)
+    for _ in range(steps):
+        state = oracle.step(state, case)
+    axis = 4 - case.stencil.dimensions
+    joined = np.concatenate([verify.expected_slab(case, part, steps, np) for part in parts], axis=axis)
+    np.testing.assert_array_equal(joined, state)
+
+
+def test_the_scattered_state_is_noise() -> None:
+    case = box("d3q19", "bgk", (32, 16, 16))
+    state = verify._scattered(case, whole(case.domain), np)
+    noise = state / state.reshape(19, -1).mean(axis=1).reshape(-1, 1, 1, 1) - 1
+    assert abs(noise).max() < 1.1 * oracle.NOISE
+    assert noise.std() == pytest.approx(oracle.NOISE / np.sqrt(3), rel=0.01)
+    assert abs(np.corrcoef(noise.reshape(19, -1)) - np.eye(19)).max() < 0.1
+    for axis in (1, 2, 3):
+        assert abs((noise * np.roll(noise, 1, axis)).mean()) < 0.02 * noise.var()
+
+
+@pytest.mark.parametrize("fault", ["right", "wrong cell", "nan"])
+def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(verify._SLAB_CELLS, "cpu", 40)
+    case = box("d2q9", "bgk", (16, 12, 1))
+    program = renderer(case, config(fault))
+    found = verify.verify_full_size(program, compiler(program), FakeDevice())
+    assert found.full_size
+    assert found.domains == (case.domain,)
+    assert found.passed == (fault == "right")
+    if fault != "right":
+        expected = {"wrong cell": (5, (4, 1, 0)), "nan": (1, (3, 2, 0))}[fault]
+        assert (found.worst_direction, found.worst_cell) == expected
+        assert np.isfinite(found.error)
