@@ -43,12 +43,9 @@ def test_the_driver_decides_which_cupy(tmp_path: Path, line: str, extra: str) ->
     assert _run("cuda_extra.sh", f"{tmp_path}:{os.defpath}").stdout.strip() == extra
 
 
-def test_an_old_driver_is_told_and_a_missing_one_is_not(tmp_path: Path) -> None:
-    none = _run("cuda_extra.sh", f"{tmp_path}:/usr/bin:/bin")
-    if not none.stdout:  # this machine has no GPU of its own
-        assert none.stderr == ""
+def test_an_old_driver_is_told(tmp_path: Path) -> None:
     _command(tmp_path, "nvidia-smi", 'echo "| Driver Version: 470.1   CUDA Version: 11.4 |"')
-    old = _run("cuda_extra.sh", f"{tmp_path}:/usr/bin:/bin")
+    old = _run("cuda_extra.sh", f"{tmp_path}:{os.defpath}")
     assert old.stdout == ""
     assert "CUDA 11, CuPy needs 12 or newer" in old.stderr
 
