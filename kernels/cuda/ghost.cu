@@ -44,14 +44,17 @@ extern "C" __global__ void __launch_bounds__(SHELL_THREADS) refresh_read_0(
     const Index from = cell_index(image(ghost.x, nx), image(ghost.y, ny), image(ghost.z, nz), n);
     const Index to = cell_index(ghost.x, ghost.y, ghost.z, n);
     //@end places
-    // Copies component q if the cell that uses the ghost cell from (dx, dy, dz) away exists and no wall cuts the link.
-    const auto copy = [&](const int q, const int dx, const int dy, const int dz, const auto cut) {
+    // Whether the cell that uses the ghost cell from (dx, dy, dz) away exists, and no wall cuts the link of that use.
+    const auto used = [&](const int dx, const int dy, const int dz, const auto cut) {
         const int x = ghost.x - dx, y = ghost.y - dy, z = ghost.z - dz;
-        if (x < 0 || x >= nx || y < 0 || y >= ny || z < 0 || z >= nz || cut(x, y, z)) return;
-        populations[component(q, n) + to] = populations[component(q, n) + from];
+        return x >= 0 && x < nx && y >= 0 && y < ny && z >= 0 && z < nz && !cut(x, y, z);
     };
-    //@begin copies
-    copy(1, -1, 0, 0, [&](int x, int y, int z) { return false; });
-    //@end copies
+    //@begin load
+    const bool used_1 = used(-1, 0, 0, [&](int x, int y, int z) { return false; });
+    const Stored value_1 = used_1 ? populations[component(1, n) + from] : Stored(0);
+    //@end load
+    //@begin store
+    if (used_1) populations[component(1, n) + to] = value_1;
+    //@end store
 }
 //@end entry

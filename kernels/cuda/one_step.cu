@@ -16,7 +16,6 @@ constexpr int CELLS = 4;
 constexpr int BLOCK_X = 64, BLOCK_Y = 1, BLOCK_Z = 1;
 constexpr int ORIGIN_X = 0, ORIGIN_Y = 0, ORIGIN_Z = 0;  // storage coordinates of the first cell
 constexpr bool WRAPS = true;                             // neighbours over a face by arithmetic, not in ghost cells
-constexpr bool ROTATES = true;                           // a row that one warp holds is a ring of lanes
 constexpr Real unit = 1;                                 // the density one, as stored
 //@end constants
 
@@ -61,7 +60,7 @@ struct Lane {
 
 __device__ __forceinline__ Lane make_lane(const int x, const int nx, const Extents& n, const unsigned active) {
     const int lane = threadIdx.x % SEGMENT;
-    const bool ring = ROTATES && nx <= CELLS * SEGMENT;
+    const bool ring = WRAPS && nx <= CELLS * SEGMENT;  // the segment holds the row: its lanes are a ring
     const bool starts = lane == 0;
     const bool ends = lane == SEGMENT - 1 || x + CELLS == nx;
     Lane made;
@@ -151,12 +150,13 @@ __device__ __forceinline__ void write_here_open(
     }
 }
 
-// row_open: whether the links of the row are open; end_open: that of the cell that hands its value over the end.
+// row_open: whether the links of the row are open; leaves_open, arrives_open: those over its two ends, where the
+// value of one cell goes to the next thread and where one comes from the previous thread.
 __device__ __forceinline__ void write_after(
     const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
-    const bool end_open = true) {
+    const bool leaves_open = true, const bool arrives_open = true) {
     if (CELLS == 1) {
-        if (row_open && end_open) slot[row + lane.after] = narrow(f[0]);
+        if (row_open && leaves_open) slot[row + lane.after] = narrow(f[0]);
         return;
     }
     Real moved[CELLS];
@@ -164,20 +164,20 @@ __device__ __forceinline__ void write_after(
 #pragma unroll
     for (int v = 1; v < CELLS; ++v) moved[v] = f[v - 1];
     if (!row_open) return;
-    if (!lane.first) {
+    if (!lane.first && arrives_open) {
         write_here(moved, slot, row, lane);
     } else {
 #pragma unroll
         for (int v = 1; v < CELLS; ++v) slot[row + lane.at + v] = narrow(moved[v]);
     }
-    if (lane.last && end_open) slot[row + lane.after] = narrow(f[CELLS - 1]);
+    if (lane.last && leaves_open) slot[row + lane.after] = narrow(f[CELLS - 1]);
 }
 
 __device__ __forceinline__ void write_before(
     const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
-    const bool end_open = true) {
+    const bool leaves_open = true, const bool arrives_open = true) {
     if (CELLS == 1) {
-        if (row_open && end_open) slot[row + lane.before] = narrow(f[0]);
+        if (row_open && leaves_open) slot[row + lane.before] = narrow(f[0]);
         return;
     }
     Real moved[CELLS];
@@ -185,13 +185,13 @@ __device__ __forceinline__ void write_before(
 #pragma unroll
     for (int v = 0; v < CELLS - 1; ++v) moved[v] = f[v + 1];
     if (!row_open) return;
-    if (!lane.last) {
+    if (!lane.last && arrives_open) {
         write_here(moved, slot, row, lane);
     } else {
 #pragma unroll
         for (int v = 0; v < CELLS - 1; ++v) slot[row + lane.at + v] = narrow(moved[v]);
     }
-    if (lane.first && end_open) slot[row + lane.before] = narrow(f[0]);
+    if (lane.first && leaves_open) slot[row + lane.before] = narrow(f[0]);
 }
 
 __device__ __forceinline__ void write_each(

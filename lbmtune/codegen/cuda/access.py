@@ -15,6 +15,9 @@ _SIGN = {-1: "m", 0: "o", 1: "p"}
 _FACE = ("x == 0", "x + CELLS == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
 _FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
 
+Action = tuple[str, str]
+"""A condition on the flags of the walls, and the statement to be done there."""
+
 
 @dataclass(frozen=True)
 class Link:
@@ -73,68 +76,70 @@ def _row(offset: Vector) -> str:
 def reads(case: Case, phase: Phase, buffer: str) -> str:
     """Loads of all populations, then what walls change in them."""
     plain = [f"    {_access('read', access.direction, access.read, buffer)});" for access in phase.accesses]
-    return "\n".join(plain + _at_wall([line for access in phase.accesses for line in _cut_read(case, phase, access, buffer)]))
-
-
-def _cut_read(case: Case, phase: Phase, access: Access, buffer: str) -> Iterator[str]:
-    i = access.direction
-    cut = link(case, negate(case.stencil.velocities[i]))
-    if access.cut_read != access.read:
-        if cut.row:
-            yield f"if ({_any(cut.row)}) {_whole('read', i, access.cut_read, buffer)};"
-        for flag in cut.x:
-            yield f"if ({flag}) f[{i}][{_cell(flag)}] = widen({_one(flag, access.cut_read, buffer)});"
-    if phase.wall_term == "read":
-        yield from _gains(case, cut, i, i)
+    redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
+    gains = _gains(case, phase, "read")
+    return "\n".join(plain + _at_wall(redirected, gains))
 
 
 def writes(case: Case, phase: Phase, buffer: str) -> str:
     """What walls change in the populations, stores of all whose link is open, then those of the cut ones."""
-    velocities, opposite = case.stencil.velocities, case.stencil.opposite
-    before: list[str] = []
-    if phase.wall_term == "write":
-        for i, c in enumerate(velocities):
-            before += _gains(case, link(case, c), i, opposite[i])
     plain = [f"    {_open_write(case, access, buffer)};" for access in phase.accesses]
-    after = [line for access in phase.accesses for line in _cut_write(case, access, buffer)]
-    return "\n".join(_at_wall(before) + plain + _at_wall(after))
+    redirected = [action for access in phase.accesses for action in _cut_write(case, access, buffer)]
+    return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
+
+
+def _cut_read(case: Case, access: Access, buffer: str) -> Iterator[Action]:
+    i, place = access.direction, access.cut_read
+    cut = link(case, negate(case.stencil.velocities[i]))
+    if place == access.read:
+        return
+    if cut.row:
+        yield _any(cut.row), f"{_whole('read', i, place, buffer)};"
+    for flag in cut.x:
+        yield flag, f"f[{i}][{_cell(flag)}] = widen({_one(flag, place, buffer)});"
+
+
+def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
+    i, place = access.direction, access.cut_write
+    cut = link(case, case.stencil.velocities[i])
+    if place == access.write:
+        return
+    if cut.row:
+        yield _any(cut.row), f"{_whole('write', i, place, buffer)};"
+    for flag in cut.x:
+        yield flag, f"{_one(flag, place, buffer)} = narrow(f[{i}][{_cell(flag)}]);"
 
 
 def _open_write(case: Case, access: Access, buffer: str) -> str:
+    """A store that leaves out what belongs to cut links."""
     i, dx = access.direction, access.write.offset[0]
     cut = link(case, case.stencil.velocities[i])
+    text = _access("write", i, access.write, buffer)
     if not cut or access.write == access.cut_write:
-        return _access("write", i, access.write, buffer) + ")"
-    row_open, end_open = _none(cut.row), _none(cut.x)
+        return f"{text})"
     if dx:
-        return _access("write", i, access.write, buffer) + f", {row_open}, {end_open})"
-    guard = f"if ({row_open}) " if cut.row else ""
+        assert not cut.x or dx == case.stencil.velocities[i][0], "a move along x follows the link"
+        arrives = _none(tuple(_FLAG[1 - _FLAG.index(flag)] for flag in cut.x))
+        return f"{text}, {_none(cut.row)}, {_none(cut.x)}, {arrives})"
+    guard = f"if ({_none(cut.row)}) " if cut.row else ""
     if not cut.x:
-        return guard + _access("write", i, access.write, buffer) + ")"
+        return f"{guard}{text})"
     first, last = (_none(tuple(f for f in cut.x if f == flag)) for flag in _FLAG[:2])
-    text = _access("write", i, access.write, buffer).replace("write_here", "write_here_open")
-    return f"{guard}{text}, {first}, {last})"
+    return f"{guard}{text.replace('write_here', 'write_here_open')}, {first}, {last})"
 
 
-def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[str]:
-    i = access.direction
-    cut = link(case, case.stencil.velocities[i])
-    if access.cut_write == access.write:
-        return
-    if cut.row:
-        yield f"if ({_any(cut.row)}) {_whole('write', i, access.cut_write, buffer)};"
-    for flag in cut.x:
-        yield f"if ({flag}) {_one(flag, access.cut_write, buffer)} = narrow(f[{i}][{_cell(flag)}]);"
-
-
-def _gains(case: Case, cut: Link, i: int, along: int) -> Iterator[str]:
+def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
     """Momentum of a moving wall, once for a link that crosses several moving faces."""
-    text = physics.gain(case.lattice, along)
-    if cut.row_moving:
-        yield f"if ({_any(cut.row_moving)}) add(f[{i}], {text});"
-    for flag in cut.x_moving:
-        condition = " && ".join((flag, *(f"!{row}" for row in cut.row_moving)))
-        yield f"if ({condition}) f[{i}][{_cell(flag)}] += {text};"
+    actions: list[Action] = []
+    for i, c in enumerate(case.stencil.velocities if phase.wall_term == when else ()):
+        cut = link(case, negate(c) if when == "read" else c)
+        text = physics.gain(case.lattice, i if when == "read" else case.stencil.opposite[i])
+        if cut.row_moving:
+            actions.append((_any(cut.row_moving), f"add(f[{i}], {text});"))
+        for flag in cut.x_moving:
+            condition = " && ".join((flag, *(f"!{row}" for row in cut.row_moving)))
+            actions.append((condition, f"f[{i}][{_cell(flag)}] += {text};"))
+    return actions
 
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
@@ -148,8 +153,14 @@ def _times(factor: int, c: Vector) -> Vector:
     return (factor * c[0], factor * c[1], factor * c[2])
 
 
-def _at_wall(lines: list[str]) -> list[str]:
-    return ["    if (at_wall) {", *(f"        {line}" for line in lines), "    }"] if lines else []
+def _at_wall(*stages: list[Action]) -> list[str]:
+    """One branch for all threads away from walls; within it, the actions of each stage by their condition."""
+    lines: list[str] = []
+    for stage in stages:
+        for condition in dict.fromkeys(condition for condition, _ in stage):
+            statements = [statement for other, statement in stage if other == condition]
+            lines += [f"        if ({condition}) {{", *(f"            {text}" for text in statements), "        }"]
+    return ["    if (at_wall) {", *lines, "    }"] if lines else []
 
 
 def _access(verb: str, i: int, place: Place, buffer: str) -> str:

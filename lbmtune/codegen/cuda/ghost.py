@@ -36,13 +36,21 @@ def refresh(case: Case, name: str, crossings: tuple[Crossing, ...], *, to_ghost:
             "signature": f'extern "C" __global__ void __launch_bounds__(SHELL_THREADS) {name}(\n'
             "    Stored* populations, const int nx, const int ny, const int nz)",
             "places": f"    const Index from = {origin};\n    const Index to = {target};",
-            "copies": "\n".join(_copy(case, *crossing) for crossing in crossings),
+            "load": "\n".join(_load(case, *crossing) for crossing in crossings),
+            "store": "\n".join(_store(place) for place, _ in crossings),
         },
         inside="entry",
     )
 
 
-def _copy(case: Case, place: Place, velocity: Vector) -> str:
-    faces = " || ".join(_AT_FACE[face] for face, _ in case.crossed(velocity)) or "false"
-    x, y, z = place.offset
-    return f"    copy({place.slot}, {x}, {y}, {z}, [&](int x, int y, int z) {{ return {faces}; }});"
+def _load(case: Case, place: Place, velocity: Vector) -> str:
+    cut = " || ".join(_AT_FACE[face] for face, _ in case.crossed(velocity)) or "false"
+    (x, y, z), slot = place.offset, place.slot
+    return (
+        f"    const bool used_{slot} = used({x}, {y}, {z}, [&](int x, int y, int z) {{ return {cut}; }});\n"
+        f"    const Stored value_{slot} = used_{slot} ? populations[component({slot}, n) + from] : Stored(0);"
+    )
+
+
+def _store(place: Place) -> str:
+    return f"    if (used_{place.slot}) populations[component({place.slot}, n) + to] = value_{place.slot};"

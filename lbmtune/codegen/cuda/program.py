@@ -59,7 +59,6 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int {block};",
             f"constexpr int {origin};",
             f"constexpr bool WRAPS = {_bool(wraps)};",
-            f"constexpr bool ROTATES = {_bool(wraps and case.faces[0] == 'periodic')};",
             *(() if wraps else (f"constexpr bool GHOST_Z = {_bool(storage.ghost[2])};",)),
             f"constexpr Real unit = {config.stored.scale:.0f};",
         )
