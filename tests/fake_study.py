@@ -138,7 +138,8 @@ def environment(backend: str) -> Environment:
 
 
 def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:
-    chosen = {backend: {name: tuple(values) for name, values in (axes or usual_axes(backend)).items()}}
+    few = {**usual_axes(backend), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
+    chosen = {backend: {name: tuple(values) for name, values in (axes or few).items()}}
     plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
     return replace(plain, **changes)
 

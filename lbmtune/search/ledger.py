@@ -34,6 +34,10 @@ class LegalSampler(BaseSampler):
         self._distributions = distributions(configs)
         self.proposed = -1
 
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Chooses. Optuna calls it for every trial, the two below only where an axis varies."""
+        self.proposed = self._choice.propose()
+
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """All axes that vary, always the same ones."""
         return dict(self._distributions)
@@ -41,8 +45,7 @@ class LegalSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The values of one legal configuration, whose index `proposed` then is."""
-        self.proposed = self._choice.propose()
+        """The values of the configuration whose index is `proposed`."""
         return parameters(self._configs[self.proposed], search_space)
 
     def sample_independent(

@@ -48,7 +48,8 @@ def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
         counts[rule] = counts.get(rule, 0) + 1
     illegal = {examples[rule]: count for rule, count in sorted(counts.items(), key=lambda item: -item[1])}
     if not legal:
-        reason = next(iter(illegal), "an axis has no values")
+        # the points that broke the last rule kept all others
+        reason = examples[max(examples, key=RULES.index)] if examples else "an axis has no values"
         raise InputError(f"no configuration of these axes is legal: {reason}; change the axis or the case.")
     return Space(tuple(legal), illegal)
 

@@ -84,7 +84,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     _finals(search, header.spec)
     record = read_study(search.folder)
     if not record.ranked:
-        raise NothingValidError(_nothing(record))
+        raise NothingValidError(nothing_valid(record))
     return record
 
 
@@ -215,7 +215,8 @@ def with_final(trial: Trial, answer: Trial) -> Trial:
     return merged
 
 
-def _nothing(record: StudyRecord) -> str:
+def nothing_valid(record: StudyRecord) -> str:
+    """Why a study has no winner, with its outcomes counted."""
     reasons: dict[str, int] = {}
     for trial in record.trials:
         reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1

@@ -1,0 +1,112 @@
+"""Verbs that run one configuration: verify, measure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
+from lbmtune.errors import NothingValidError
+
+if TYPE_CHECKING:
+    from lbmtune.records import Measurement, Trial, Verification
+
+
+def verify(
+    config: Config,
+    study: Study = "quick",
+    sets: Sets = None,
+    device: Device = None,
+    out: Out = RESULTS,
+    full_size: Annotated[bool, typer.Option("--full-size", help="also on the case's own domain")] = False,
+    as_json: Json = False,
+) -> None:
+    """Proves a configuration against the oracle on small awkward domains."""
+    from lbmtune.backend.protocol import CompileError, OutOfMemoryError, TooManyResourcesError
+    from lbmtune.backend.registry import compiler_for, open_device
+    from lbmtune.cli.configs import resolve
+    from lbmtune.codegen.render import render
+    from lbmtune.measure import verify as proof
+
+    subject = resolve(config, study, sets, device, out)
+    opened = open_device(subject.device)
+    program = render(subject.case, subject.legal().config)
+    try:
+        binary = compiler_for(opened.environment)(program)
+        found = [proof.verify(program, binary, opened)]
+        if full_size:
+            found.append(proof.verify_full_size(program, binary, opened))
+    except (CompileError, OutOfMemoryError, TooManyResourcesError) as error:
+        raise NothingValidError(f"the kernel cannot be verified: {' '.join(str(error).split())}") from error
+    _show_proofs(subject.config.key, found, as_json)
+
+
+def _show_proofs(key: str, found: list[Verification], as_json: bool) -> None:
+    from lbmtune.cli import output
+
+    if as_json:
+        output.emit_json({"key": key, "passed": all(v.passed for v in found), "verifications": found})
+    else:
+        for verification in found:
+            output.stdout().print(f"{'passed' if verification.passed else 'wrong result'}: {deviation(verification)}")
+    wrong = [v for v in found if not v.passed]
+    if wrong:
+        raise NothingValidError(f"wrong result: {deviation(wrong[0])}.")
+
+
+def deviation(verification: Verification) -> str:
+    """The worst deviation from the oracle in words."""
+    domains = ", ".join("x".join(map(str, domain)) for domain in verification.domains)
+    return (
+        f"error {verification.error:.2e} of {verification.bound:.2e} allowed, worst in direction "
+        f"{verification.worst_direction} of cell {verification.worst_cell} after {verification.worst_steps} steps "
+        f"on {domains}"
+    )
+
+
+def measure(
+    config: Config,
+    study: Study = "quick",
+    sets: Sets = None,
+    device: Device = None,
+    out: Out = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Verifies a configuration, then times it on the case's domain."""
+    from lbmtune.cli import devices as here
+    from lbmtune.cli import output
+    from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.measure.evaluate import Evaluator
+
+    subject = resolve(config, study, sets, device, out)
+    expected = here.predictor(subject.case, here.machine(subject.device))
+    protocol = study_spec(study, sets).protocol
+    with Evaluator(subject.case, subject.device, protocol, expected) as evaluator:
+        evaluator.submit(0, subject.legal().config)
+        trial = evaluator.next()
+    if as_json:
+        output.emit_json(trial)
+    elif trial.measurement and trial.mlups is not None:
+        output.stdout().print(output.pairs(_measured(trial, trial.measurement)))
+    if trial.mlups is None:
+        raise NothingValidError(f"{trial.outcome}: {trial.reason}")
+
+
+def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
+    from lbmtune.units import format_rate
+
+    rows: list[tuple[str, object]] = [
+        ("configuration", ", ".join(f"{k}={v}" for k, v in trial.config.items())),
+        ("key", trial.key),
+        ("measured", f"{measurement.mlups:,.0f} MLUPS"),
+        ("95 % interval", f"{measurement.ci_low_mlups:,.0f} .. {measurement.ci_high_mlups:,.0f} MLUPS"),
+        ("samples", f"{len(measurement.samples_s)} of {measurement.steps_per_sample} steps"),
+        ("bandwidth", format_rate(measurement.bandwidth_bytes_per_s)),
+    ]
+    if trial.prediction:
+        share = measurement.mlups / trial.prediction.mlups
+        rows.append(("expected", f"{trial.prediction.mlups:,.0f} MLUPS, measured is {share:.1%} of it"))
+    if measurement.disturbed:
+        rows.append(("disturbed", "the device was not left alone while samples were taken"))
+    return rows

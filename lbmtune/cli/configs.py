@@ -1,0 +1,126 @@
+"""The CONFIG argument: best.json, a trial's key, or the values of the axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lbmtune.catalogue.axes import completed
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.cli.devices import bounds, chosen
+from lbmtune.cli.studyfile import load_study
+from lbmtune.errors import InputError
+from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.study import StudySpec
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a verb is about. limits_known: whether limits are those of the device itself."""
+
+    case: Case
+    config: KernelConfig
+    device: str
+    limits: Limits
+    limits_known: bool
+
+    @property
+    def reason(self) -> str | None:
+        """Why the configuration is illegal here, or None."""
+        return broken(self.case, self.config, self.limits)
+
+    def legal(self) -> Subject:
+        """Itself. Raises InputError where it is illegal."""
+        if self.reason:
+            raise InputError(f"illegal configuration: {self.reason}; lbmtune list shows the values of the axes.")
+        return self
+
+
+def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
+    """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
+    if text.endswith(".json") or Path(text).is_file():
+        from lbmtune.export import read_best
+
+        best = read_best(Path(text))
+        return _subject(best.case, best.config, device)
+    if re.fullmatch(r"[0-9a-f]{12}", text):
+        return _subject(*find_trial(text, study, out), device)
+    return _from_values(text, study_spec(study, sets), device)
+
+
+def study_spec(reference: str, sets: Sequence[str] | None) -> StudySpec:
+    """The study of a file, a shipped study or a study folder. Raises InputError."""
+    if not (Path(reference) / HEADER).is_file():
+        return load_study(reference, sets or ())
+    if sets:
+        raise InputError(f"--set does not go with the study folder {reference}, whose case is settled; leave it out.")
+    return read_study(Path(reference)).header.spec
+
+
+def find_trial(key: str, study: str, out: Path) -> tuple[Case, KernelConfig]:
+    """The configuration with that key, in the given study folder or in any under `out`. Raises InputError."""
+    folders = list(_folders(study, out))
+    for folder in folders:
+        record = read_study(folder)
+        for trial in record.trials:
+            if trial.key == key:
+                return record.header.spec.case, from_flat(trial.config)
+    where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
+    raise InputError(f"no trial has the key {key} in {where}; give its study folder with --study.")
+
+
+def study_folder(reference: str, out: Path) -> Path:
+    """The folder of a study, given as a path or as its name under `out`. Raises InputError."""
+    for folder in (Path(reference), out / reference):
+        if (folder / HEADER).is_file():
+            return folder
+    known = ", ".join(path.name for path in _folders("", out)) or "none"
+    raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
+
+
+def _folders(study: str, out: Path) -> Iterator[Path]:
+    if study and (Path(study) / HEADER).is_file():
+        yield Path(study)
+        return
+    yield from (header.parent for header in sorted([*out.glob(HEADER), *out.glob(f"*/{HEADER}")]))
+
+
+def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
+    values = _parts(text)
+    where = chosen(device, str(values["backend"]) if "backend" in values else None)
+    backend = "cpu" if where == "cpu" else "cuda"
+    if values.setdefault("backend", backend) != backend:
+        raise InputError(f"backend={values['backend']} does not go with --device {where}; leave one of them out.")
+    # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
+    fixed = {name: axis[0] for name, axis in spec.axes[backend].items() if len(axis) == 1}
+    here = bounds(where)
+    return Subject(
+        spec.case, from_flat(completed({**_storage(fixed), **values}, here.limits)), where, here.limits, here.known
+    )
+
+
+def _storage(fixed: dict[str, int | str]) -> dict[str, int | str]:
+    """Of the axes that a study fixes, those that say what is solved to which accuracy."""
+    return {name: value for name, value in fixed.items() if name in ("storage", "compute")}
+
+
+def _parts(text: str) -> dict[str, int | str]:
+    values: dict[str, int | str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa.")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def _subject(case: Case, config: KernelConfig, device: str | None) -> Subject:
+    where = chosen(device, config.backend)
+    if (where == "cpu") != (config.backend == "cpu"):
+        raise InputError(f"the configuration is for {config.backend}, --device {where} is not; leave --device out.")
+    here = bounds(where)
+    return Subject(case, config, where, here.limits, here.known)

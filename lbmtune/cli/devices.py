@@ -1,0 +1,60 @@
+"""Devices as the verbs need them: which one, its limits, its machine description."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lbmtune.backend.registry import available, backend_of, open_device
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.rules import Limits
+from lbmtune.cli.output import note
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Prediction
+
+if TYPE_CHECKING:
+    from lbmtune.model.machine import Machine
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits, and whether they are those of a device that is here."""
+
+    limits: Limits
+    known: bool
+
+
+def chosen(device: str | None, backend: str | None = None) -> str:
+    """The device to use: the one asked for, else the first that is here, of a backend if one is given."""
+    if device is not None:
+        backend_of(device)
+        return device
+    if backend is not None:
+        return "cpu" if backend == "cpu" else "0"
+    return available()[0]
+
+
+def bounds(device: str) -> Bounds:
+    """The limits of a device; where it is not here, those that every device of its kind has."""
+    try:
+        return Bounds(open_device(device).limits, True)
+    except DeviceUnavailableError:
+        return Bounds(Limits(cores=os.cpu_count() or 1), False)
+
+
+def machine(device: str, *, refresh: bool = False) -> Machine:
+    """The measured description of a device. Raises DeviceUnavailableError."""
+    from lbmtune.measure.devices import describe
+
+    return describe(device, refresh=refresh, say=note)
+
+
+def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:
+    """What the model expects of a configuration on a machine."""
+    from lbmtune.model.predict import predict
+
+    return partial(predict, case, machine=described)

@@ -1,0 +1,28 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RESULTS = Path("lbmtune-studies")
+"""Where study folders go unless --out says otherwise."""
+
+Device = Annotated[
+    str | None, typer.Option("--device", "-d", help="cpu, or the index of a GPU (default: GPU 0 if there is one)")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="override a field of the study file: storage=fp64, case.domain=128x128x128"
+    ),
+]
+Study = Annotated[str, typer.Option("--study", help="study file, shipped study or study folder that gives the case")]
+Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
+Out = Annotated[Path, typer.Option("--out", help="folder that holds the study folders")]
+Config = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="best.json, a trial's key, or scheme=aa,layout=soa,block=256x1x1,...")
+]
+Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]

@@ -1,0 +1,85 @@
+"""Verbs that read a finished study: report, export. And what a study writes at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lbmtune.cli.options import RESULTS, Folder, Json, Out
+from lbmtune.errors import NothingValidError
+
+if TYPE_CHECKING:
+    from lbmtune.records.study import StudyRecord
+
+REPORT, BEST = "report.html", "best.json"
+
+Target = Annotated[Path | None, typer.Option("--output", "-o", help="file to write (default: inside the study folder)")]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files that a study ends with. best: None where no configuration was verified."""
+
+    report: Path
+    best: Path | None
+
+
+def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
+    """Builds the report of a study from its records."""
+    from lbmtune.cli.configs import study_folder
+    from lbmtune.records.store import read_study
+
+    folder = study_folder(study, out)
+    path = output or folder / REPORT
+    write_report(read_study(folder), path)
+    _say_path("report", path, as_json)
+
+
+def export(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
+    """Writes best.json of a study, which lbmtune.load reads."""
+    from lbmtune.cli.configs import study_folder
+    from lbmtune.export import write_best
+    from lbmtune.records.store import read_study
+
+    folder = study_folder(study, out)
+    record = read_study(folder)
+    if not record.ranked:
+        raise NothingValidError(f"{folder} holds no verified measurement; there is nothing to export.")
+    path = output or folder / BEST
+    write_best(record, path)
+    _say_path("best", path, as_json)
+
+
+def write_results(record: StudyRecord, folder: Path) -> Written:
+    """Report and best.json of a study, in its folder."""
+    from lbmtune.export import write_best
+
+    write_report(record, folder / REPORT)
+    if not record.ranked:
+        return Written(folder / REPORT, None)
+    write_best(record, folder / BEST)
+    return Written(folder / REPORT, folder / BEST)
+
+
+def write_report(record: StudyRecord, path: Path) -> None:
+    """The report, with the source text of the winner."""
+    from lbmtune import report as reports
+    from lbmtune.catalogue.config import from_flat
+    from lbmtune.codegen.render import render
+
+    source = ""
+    if record.ranked:
+        source = render(record.header.spec.case, from_flat(record.ranked[0].config)).source
+    reports.write_report(record, path, source)
+
+
+def _say_path(kind: str, path: Path, as_json: bool) -> None:
+    from lbmtune.cli import output
+
+    if as_json:
+        output.emit_json({kind: str(path)})
+    else:
+        output.stdout().print(f"wrote {path}", markup=False)

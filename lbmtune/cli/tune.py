@@ -1,0 +1,257 @@
+"""The main job: study."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lbmtune import __version__
+from lbmtune.backend.registry import backend_of
+from lbmtune.cli.options import RESULTS, Device, Json, Sets
+from lbmtune.cli.studyfile import load_study
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records.store import HEADER, read_study, write_atomically
+from lbmtune.records.study import Ceiling, StudyHeader
+from lbmtune.units import format_bytes, parse_duration_s
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lbmtune.cli.results import Written
+    from lbmtune.model.machine import Machine
+    from lbmtune.records import Trial
+    from lbmtune.records.study import StudyRecord, StudySpec
+    from lbmtune.search.study import Evaluator, Observer, Predict
+
+
+def study(
+    study_file: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick)")
+    ] = None,
+    device: Device = None,
+    trials: Annotated[int | None, typer.Option("--trials", help="end after so many trials", min=1)] = None,
+    time: Annotated[str | None, typer.Option("--time", help="end the search after 90s, 5m, 1h; finals follow")] = None,
+    objective: Annotated[str | None, typer.Option("--objective", help="mlups or footprint")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="study folder (default: one under lbmtune-studies)")] = None,
+    sets: Sets = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="of the search")] = None,
+    storage: Annotated[
+        str | None, typer.Option("--storage", help="Optuna storage URL (default: SQLite in the study folder)")
+    ] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
+    as_json: Json = False,
+) -> None:
+    """Searches the fastest verified kernel for a case, and writes report.html and best.json."""
+    from lbmtune.cli import devices as here
+
+    given = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
+    overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    where = here.chosen(device)
+    if resume and out and study_file is None:
+        spec = kept_spec(out, overrides)
+    else:
+        spec = load_study(study_file or "quick", overrides)
+    folder = out or _folder(spec.name, where, resume=resume)
+    check_folder(folder, backend_of(where), resume=resume)
+    described = here.machine(where, refresh=refresh)
+    try:
+        record = _searched(spec, where, described, folder, storage, resume=resume)
+    except KeyboardInterrupt:
+        _stopped(where, folder, storage)
+        raise typer.Exit(130) from None
+    _show(record, _written(record, folder), folder, as_json=as_json)
+
+
+def _folder(name: str, device: str, *, resume: bool) -> Path:
+    """The first folder for this study and device that is free; to resume, the last one that is not."""
+    base = RESULTS / f"{name}-{device if device == 'cpu' else f'gpu{device}'}"
+    last, number = base, 1
+    while True:
+        candidate = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        if not (candidate / HEADER).exists():
+            return last if resume else candidate
+        last, number = candidate, number + 1
+
+
+def kept_spec(folder: Path, overrides: Sequence[str]) -> StudySpec:
+    """What a study folder was asked, with another budget if one is given. Raises InputError."""
+    spec = read_study(folder).header.spec
+    budget = spec.budget
+    for item in overrides:
+        key, _, value = item.partition("=")
+        if key == "budget.trials":
+            budget = replace(budget, trials=int(value))
+        elif key == "budget.time":
+            budget = replace(budget, seconds=parse_duration_s(value))
+        else:
+            raise InputError(f"{key} of the study in {folder} is settled; only its budget can change when it resumes.")
+    return replace(spec, budget=budget)
+
+
+def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
+    """Refuses early what would fail late. Raises InputError."""
+    exists = (folder / HEADER).exists()
+    if exists and not resume:
+        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
+    if resume and not exists:
+        raise InputError(f"{folder} holds no study to resume; give its folder with --out, or leave --resume out.")
+    if exists and (kept := read_study(folder).header.backend) != backend:
+        raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
+    write_atomically(folder / ".writable", b"")
+    (folder / ".writable").unlink()
+
+
+def _searched(
+    spec: StudySpec, device: str, described: Machine, folder: Path, storage: str | None, *, resume: bool
+) -> StudyRecord:
+    from lbmtune.cli import devices as here
+    from lbmtune.cli.output import stderr
+    from lbmtune.cli.progress import Progress
+    from lbmtune.measure.evaluate import Evaluator
+
+    expected = here.predictor(spec.case, described)
+    with (
+        Evaluator(spec.case, device, spec.protocol, expected) as evaluator,
+        Progress(stderr()) as progress,
+    ):
+        return search(spec, evaluator, expected, described, folder, progress, storage, resume=resume)
+
+
+def search(
+    spec: StudySpec,
+    evaluator: Evaluator,
+    expected: Predict,
+    described: Machine,
+    folder: Path,
+    observer: Observer,
+    storage: str | None = None,
+    *,
+    resume: bool = False,
+) -> StudyRecord:
+    """Runs a study on an evaluator. Where nothing valid was found, the record has an empty ranking."""
+    from lbmtune.search.space import legal_set
+    from lbmtune.search.study import Search, run_study
+
+    backend = described.environment.backend
+    space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits)
+    header = _header(spec, described, evaluator)
+    header = replace(header, legal_configurations=len(space.configs), illegal_configurations=space.illegal)
+    needs = Search(evaluator=evaluator, predict=expected, folder=folder, observer=observer, storage_url=storage)
+    try:
+        return run_study(needs, header, space, resume=resume)
+    except NothingValidError:
+        return read_study(folder)
+
+
+def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyHeader:
+    ceiling = Ceiling(
+        copy_bytes_per_s=described.copy_bytes_per_s,
+        in_place_bytes_per_s=described.in_place_bytes_per_s,
+        stream_bytes_per_s=described.stream_bytes_per_s,
+        date=described.date,
+    )
+    return StudyHeader(
+        spec=spec,
+        backend=described.environment.backend,
+        environment=evaluator.environment,
+        ceiling=ceiling,
+        legal_configurations=0,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )
+
+
+def _stopped(device: str, folder: Path, storage: str | None) -> None:
+    from lbmtune.cli.output import note
+
+    again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
+    again += ["--storage", storage] if storage else []
+    note(f"stopped; every finished trial is in {folder}. Go on with: {shlex.join(again)}")
+
+
+def _written(record: StudyRecord, folder: Path) -> Written:
+    from lbmtune.cli.results import write_results
+
+    return write_results(record, folder)
+
+
+def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool) -> None:
+    from lbmtune.cli import output
+    from lbmtune.search.study import nothing_valid
+
+    if as_json:
+        output.emit_json(_facts(record, written, folder))
+    elif record.ranked:
+        console = output.stdout()
+        console.print(ranking(record), "")
+        console.print(output.pairs(_cost_rows(record)), "")
+        console.print(f"report     {written.report}", markup=False)
+        console.print(f"best.json  {written.best}", markup=False)
+    if not record.ranked:
+        raise NothingValidError(f"{nothing_valid(record)} The report is {written.report}.")
+
+
+def _facts(record: StudyRecord, written: Written, folder: Path) -> dict[str, Any]:
+    return {
+        "study": str(folder),
+        "report": str(written.report),
+        "best": str(written.best) if written.best else None,
+        "trials": len(record.trials),
+        "legal_configurations": record.header.legal_configurations,
+        "illegal_configurations": record.header.illegal_configurations,
+        "costs": record.costs,
+        "winner": record.ranked[0] if record.ranked else None,
+        "share_of_ceiling": share_of_ceiling(record, record.ranked[0]) if record.ranked else None,
+    }
+
+
+def share_of_ceiling(record: StudyRecord, trial: Trial) -> float:
+    """Bandwidth of a trial over the fastest that the device was measured to give."""
+    measured = trial.final or trial.measurement
+    assert measured is not None
+    ceiling = record.header.ceiling
+    return measured.bandwidth_bytes_per_s / max(*ceiling.stream_bytes_per_s.values(), ceiling.in_place_bytes_per_s)
+
+
+def ranking(record: StudyRecord, length: int = 5) -> Table:
+    """The best configurations with interval, share of the ceiling and resources."""
+    from lbmtune.cli.output import short, table
+
+    def row(trial: Trial) -> tuple[object, ...]:
+        measured = trial.final or trial.measurement
+        assert measured is not None
+        half = 50 * (measured.ci_high_mlups - measured.ci_low_mlups) / measured.mlups
+        registers = trial.resources.registers if trial.resources else 0
+        return (
+            f"{measured.mlups:,.0f}",
+            f"{half:.1f} %",
+            f"{trial.prediction.mlups:,.0f}" if trial.prediction else "",
+            f"{share_of_ceiling(record, trial):.1%}",
+            format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
+            registers or "-",
+            trial.key,
+            short(trial.config),
+        )
+
+    columns = ("MLUPS>", "+->", "predicted>", "ceiling>", "footprint>", "registers>", "key", "configuration")
+    return table("the best", columns, (row(trial) for trial in record.ranked[:length]))
+
+
+def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
+    costs = record.costs
+    failed = len(record.trials) - len(record.ranked)
+    seconds = (
+        f"{costs.compile_s:.1f} s compiling, {costs.verify_s:.1f} s verifying, {costs.measure_s:.1f} s measuring, "
+        f"{costs.search_s:.1f} s searching"
+    )
+    return [
+        ("evaluations", f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"),
+        ("cost", seconds),
+    ]

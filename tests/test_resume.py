@@ -1,0 +1,161 @@
+"""A study that is killed goes on: nothing recorded is lost, nothing is tried twice."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fake_study import FakeEvaluator, header, search, space_of, spec
+from lbmtune.errors import InputError
+from lbmtune.records.store import TRIALS, append_trial, read_study
+from lbmtune.records.study import Budget
+from lbmtune.search.ledger import DATABASE, Ledger
+from lbmtune.search.study import run_study
+
+HERE = Path(__file__).parent
+
+
+def resume(folder, study=None, evaluator=None):
+    study = study or spec()
+    evaluator = evaluator or FakeEvaluator()
+    return run_study(search(folder, evaluator), header(study), space_of(study), resume=True), evaluator
+
+
+def begun(folder, trials=8):
+    study = spec(budget=Budget(trials=trials))
+    return run_study(search(folder, FakeEvaluator()), header(study), space_of(study))
+
+
+def same_measurements(before, after):
+    """Whether everything that was measured before is still there, unchanged."""
+    kept = {trial.number: trial for trial in after.trials}
+    return all(kept[t.number].measurement == t.measurement and kept[t.number].key == t.key for t in before.trials)
+
+
+@pytest.mark.parametrize("stage", ["compile", "verify", "measure", "finals"])
+def test_kill_9_in_every_stage(tmp_path, stage):
+    number = 0 if stage == "finals" else 9
+    program = [sys.executable, str(HERE / "fake_study.py"), str(tmp_path), stage, str(number)]
+    killed = subprocess.run(program, env=with_path(), check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    before = read_study(tmp_path)
+    assert len(before.trials) == 20 if stage == "finals" else 0 < len(before.trials) < 12
+    after, evaluator = resume(tmp_path)
+    assert same_measurements(before, after)
+    assert not {trial.key for trial in before.trials} & set(evaluator.tried)
+    assert len(after.trials) == len({trial.key for trial in after.trials}) == 20
+    assert sum(trial.final is not None for trial in after.trials) == 5
+
+
+def test_kill_9_again_and_again(tmp_path):
+    for number in (2, 6, 10, 14):
+        program = [sys.executable, str(HERE / "fake_study.py"), str(tmp_path), "measure", str(number)]
+        assert subprocess.run(program, env=with_path(), check=False, timeout=60).returncode == -signal.SIGKILL
+    before = read_study(tmp_path)
+    after, _ = resume(tmp_path)
+    assert same_measurements(before, after)
+    assert len({trial.key for trial in after.trials}) == 20
+
+
+def with_path():
+    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+
+
+def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
+    def die(self, trial):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "tell", die)
+        with pytest.raises(KeyboardInterrupt):
+            begun(tmp_path)
+    before = read_study(tmp_path)
+    assert len(before.trials) == 1
+    after, evaluator = resume(tmp_path)
+    assert same_measurements(before, after)
+    assert before.trials[0].key not in evaluator.tried
+    assert told(tmp_path) >= {trial.number for trial in after.trials}
+
+
+def told(folder):
+    import optuna
+
+    trials = optuna.load_study(study_name="made-up", storage=f"sqlite:///{folder / DATABASE}").trials
+    assert all(trial.state.is_finished() for trial in trials)
+    return {trial.user_attrs["lbmtune:number"] for trial in trials}
+
+
+def test_a_torn_last_line_costs_that_trial_alone(tmp_path):
+    begun(tmp_path)
+    path = tmp_path / TRIALS
+    whole = read_study(tmp_path)
+    path.write_bytes(path.read_bytes()[:-40])
+    before = read_study(tmp_path)
+    after, _ = resume(tmp_path)
+    assert len(whole.trials) == 8
+    assert same_measurements(before, after)
+    assert len(after.trials) == 20
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage", "cut", "empty"])
+def test_optuna_is_rebuilt_from_the_records(tmp_path, damage):
+    begun(tmp_path)
+    database = tmp_path / DATABASE
+    content = database.read_bytes()
+    database.unlink()
+    if damage != "missing":
+        database.write_bytes(
+            {"garbage": b"no database" * 999, "cut": content[: len(content) // 3], "empty": b""}[damage]
+        )
+    after, _ = resume(tmp_path)
+    assert len(after.trials) == 20
+    assert told(tmp_path) >= {trial.number for trial in after.trials}
+
+
+def test_a_finished_study_does_nothing_more(tmp_path):
+    before = begun(tmp_path)
+    after, evaluator = resume(tmp_path, spec(budget=Budget(trials=8)))
+    assert evaluator.tried == evaluator.finalists == []
+    assert after == before
+
+
+def test_more_budget_goes_on_and_new_finals_replace_the_old(tmp_path):
+    begun(tmp_path)
+    after, evaluator = resume(tmp_path, spec(budget=Budget(trials=60)))
+    assert len(evaluator.tried) == 52
+    assert {trial.key for trial in after.trials if trial.final} == set(evaluator.finalists)
+
+
+def test_the_seconds_of_earlier_runs_count(tmp_path):
+    study = spec(budget=Budget(trials=100, seconds=1.0))
+    for trial in begun(tmp_path, trials=4).trials:
+        append_trial(tmp_path, replace(trial, costs=replace(trial.costs, measure_s=5.0)))
+    _, evaluator = resume(tmp_path, study)
+    assert evaluator.tried == []
+
+
+def test_another_device_is_refused(tmp_path):
+    begun(tmp_path)
+    study = spec()
+    other = header(study)
+    other = replace(other, environment=replace(other.environment, device_id="uuid-2"))
+    with pytest.raises(InputError, match="begun with device_id 'uuid-1' and this is 'uuid-2'"):
+        run_study(search(tmp_path, FakeEvaluator()), other, space_of(study), resume=True)
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"objective": "footprint"}])
+def test_another_question_is_refused(tmp_path, change):
+    begun(tmp_path)
+    with pytest.raises(InputError, match="another " + next(iter(change))):
+        resume(tmp_path, spec(**change))
+
+
+def test_a_folder_with_a_study_is_not_overwritten(tmp_path):
+    before = begun(tmp_path)
+    with pytest.raises(InputError, match="--resume"):
+        begun(tmp_path)
+    assert read_study(tmp_path) == before

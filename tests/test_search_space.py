@@ -1,0 +1,90 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_study import CASE, LIMITS, usual_axes
+from lbmtune.catalogue.axes import AXES, completed
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.errors import InputError
+from lbmtune.search.space import legal_set, points, varied
+
+
+@pytest.mark.parametrize("backend", AXES)
+def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
+    space = legal_set(CASE, backend, usual_axes(backend), LIMITS)
+    assert len(space.configs) == len({config.key for config in space.configs}) > 50
+    assert not any(broken(CASE, config, LIMITS) for config in space.configs)
+    assert space == legal_set(CASE, backend, usual_axes(backend), LIMITS)
+
+
+@pytest.mark.parametrize("backend", AXES)
+def test_legal_and_illegal_points_add_up(backend):
+    space = legal_set(CASE, backend, usual_axes(backend), LIMITS)
+    everything = list(points(backend, usual_axes(backend), LIMITS))
+    illegal = [broken(CASE, config, LIMITS) for config in everything]
+    assert space.products == len(everything)
+    assert sum(space.illegal.values()) == sum(reason is not None for reason in illegal) > 0
+    assert set(space.illegal) <= set(illegal)
+
+
+def test_axes_that_do_not_act_make_no_duplicates():
+    axes = {"layout": ("soa", "aosoa"), "width": (8, 16), "padding": (0, 64), "block": ("64x1x1",)}
+    found = [(c.layout, c.width, c.padding) for c in legal_set(CASE, "cuda", axes, LIMITS).configs]
+    assert found == [("soa", 1, 0), ("soa", 1, 64), ("aosoa", 8, 0), ("aosoa", 16, 0)]
+
+
+@given(st.data())
+def test_any_axes_give_only_legal_configurations(data):
+    backend = data.draw(st.sampled_from(sorted(AXES)))
+    axes = {a.name: data.draw(st.lists(st.sampled_from(a.values), min_size=1, max_size=2)) for a in AXES[backend]}
+    expected = [c for c in points(backend, axes, LIMITS) if broken(CASE, c, LIMITS) is None]
+    if expected:
+        assert list(legal_set(CASE, backend, axes, LIMITS).configs) == expected
+    else:
+        with pytest.raises(InputError, match="no configuration of these axes is legal"):
+            legal_set(CASE, backend, axes, LIMITS)
+
+
+def test_compute_follows_storage_and_threads_follow_the_device():
+    axes = {"storage": ("fp64", "fp32", "fp16s"), "threads": ("all",), "vector_bits": (0,)}
+    found = [(c.storage, c.compute, c.threads) for c in legal_set(CASE, "cpu", axes, Limits(cores=6)).configs]
+    assert found == [("fp64", "fp64", 6), ("fp32", "fp32", 6), ("fp16s", "fp32", 6)]
+    assert completed({"backend": "cpu", "threads": 3}, Limits(cores=6))["threads"] == 3
+
+
+def test_where_nothing_is_legal_the_reason_is_that_of_the_points_that_came_furthest():
+    axes = {"cells_per_thread": (1, 2, 8), "block": ("64x1x1",)}
+    with pytest.raises(InputError, match=r"512x512x512 needs .* enough for \d+x\d+x\d+"):
+        legal_set(box("d3q19", "bgk", (512, 512, 512)), "cuda", axes, Limits(memory_bytes=2**30))
+
+
+def test_an_unknown_name_is_bad_input():
+    with pytest.raises(InputError, match="did you mean 'esoteric-pull'"):
+        legal_set(CASE, "cuda", {"scheme": ("esoteric-pul",)}, LIMITS)
+
+
+def test_a_hundred_thousand_points_take_seconds():
+    axes = {
+        **usual_axes("cuda"),
+        "padding": tuple(range(0, 256, 16)),
+        "max_registers": (0, *range(32, 256, 32)),
+        "width": (2, 4, 8, 16, 32, 64),
+    }
+    begin = time.perf_counter()
+    space = legal_set(CASE, "cuda", axes, LIMITS)
+    assert space.products > 100_000
+    assert time.perf_counter() - begin < 20
+
+
+def test_a_configuration_survives_its_flat_form():
+    for config in legal_set(CASE, "cpu", usual_axes("cpu"), LIMITS).configs:
+        assert from_flat(config.flat()) == config
+
+
+def test_varied_names_what_is_searched():
+    space = legal_set(CASE, "cuda", {"scheme": ("aa", "pull"), "block": ("64x1x1",)}, LIMITS)
+    assert varied(space.configs) == ("scheme",)

@@ -1,0 +1,112 @@
+import pytest
+
+from fake_study import FakeEvaluator, header, predict, search, space_of, spec
+from lbmtune.errors import NothingValidError
+from lbmtune.records import Outcome
+from lbmtune.records.store import read_study
+from lbmtune.records.study import Budget, TimingProtocol
+from lbmtune.search.ledger import DATABASE, distributions
+from lbmtune.search.study import Observer, run_study
+
+
+def run(folder, study, evaluator=None, **how):
+    return run_study(search(folder, evaluator or FakeEvaluator()), header(study), space_of(study), **how)
+
+
+def test_a_study_spends_its_budget_on_distinct_configurations(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(), evaluator)
+    assert len(record.trials) == len(set(evaluator.tried)) == 20
+    assert [trial.number for trial in record.trials] == list(range(20))
+    assert record == read_study(tmp_path)
+
+
+def test_the_best_are_measured_again_and_lead_the_ranking(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(protocol=TimingProtocol(finalists=4)), evaluator)
+    finals = [trial for trial in record.ranked if trial.final]
+    assert [trial.key for trial in finals] == [trial.key for trial in record.ranked[:4]]
+    assert sorted(evaluator.finalists) == sorted(trial.key for trial in finals)
+    by_first = sorted((t.measurement.mlups for t in record.trials if t.mlups), reverse=True)
+    assert sorted((t.measurement.mlups for t in finals), reverse=True) == by_first[:4]
+
+
+def test_a_record_is_on_disk_before_optuna_and_the_observer_hear_of_it(tmp_path):
+    class Watcher(Observer):
+        counts = []
+
+        def finished(self, trial):
+            self.counts.append(len(read_study(tmp_path).trials))
+
+    study = spec(budget=Budget(trials=5))
+    run_study(search(tmp_path, FakeEvaluator(), Watcher()), header(study), space_of(study))
+    assert Watcher.counts == [1, 2, 3, 4, 5]
+
+
+def test_optuna_holds_the_same_trials(tmp_path):
+    import optuna
+
+    record = run(tmp_path, spec())
+    kept = optuna.load_study(study_name="made-up", storage=f"sqlite:///{tmp_path / DATABASE}").trials
+    by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept}
+    names = set(distributions(space_of(spec()).configs))
+    for trial in record.trials:
+        assert by_number[trial.number].params == {n: v for n, v in trial.config.items() if n in names}
+        measured = trial.measurement.mlups if trial.outcome is Outcome.OK else None
+        assert by_number[trial.number].value == measured
+
+
+def test_a_small_space_is_used_up(tmp_path):
+    study = spec(axes={"scheme": ("aa", "pull"), "block": ("32x1x1",), "cells_per_thread": (1, 2)})
+    assert len(run(tmp_path, study).trials) == 4
+
+
+def test_one_configuration_makes_a_study(tmp_path):
+    assert len(run(tmp_path, spec(axes={"block": ("32x2x1",)})).trials) == 1
+
+
+def test_the_time_budget_ends_the_search(tmp_path):
+    study = spec(budget=Budget(seconds=1e-9))
+    with pytest.raises(NothingValidError, match="no trial fitted the budget"):
+        run(tmp_path, study)
+
+
+def test_footprint_puts_small_before_fast(tmp_path):
+    record = run(tmp_path, spec(objective="footprint"))
+    sizes = [predict_of(trial, record) for trial in record.ranked]
+    assert sizes == sorted(sizes) or record.ranked[0].final
+    assert predict_of(record.ranked[0], record) == min(predict(c).footprint_bytes for c in space_of(spec()).configs)
+
+
+def predict_of(trial, record):
+    return trial.prediction.footprint_bytes
+
+
+def test_where_all_fail_the_outcomes_are_counted(tmp_path):
+    with pytest.raises(NothingValidError, match="6 crashed"):
+        run(tmp_path, spec(budget=Budget(trials=6)), FakeEvaluator(fails=Outcome.CRASHED))
+    assert len(read_study(tmp_path).trials) == 6
+
+
+def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
+    class Strict(FakeEvaluator):
+        def finals(self, configs):
+            from dataclasses import replace
+
+            first, *rest = super().finals(configs)
+            return [replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None), *rest]
+
+    evaluator = Strict()
+    record = run(tmp_path, spec(), evaluator)
+    (failed,) = (trial for trial in record.trials if trial.key == evaluator.finalists[0])
+    assert failed.outcome is Outcome.WRONG_RESULT
+    assert failed.mlups is None
+    assert failed not in record.ranked
+
+
+def test_the_cost_of_searching_is_recorded(tmp_path):
+    costs = run(tmp_path, spec()).costs
+    assert costs.compile_s == pytest.approx(2.0)
+    assert costs.verify_s == pytest.approx(4.0)
+    assert costs.measure_s == pytest.approx(6.0)
+    assert costs.search_s > 0
