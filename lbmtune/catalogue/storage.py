@@ -8,6 +8,7 @@ coordinate is not mapped to an image.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
@@ -58,7 +59,7 @@ def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
         return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), run, lattice.q)
     ghost = (True, True, lattice.dimensions == 3)
     # the first cell of a row keeps the alignment of the array: 128 bytes, the width of a cache line
-    lead = max(run, 128 // config.stored.bytes)
+    lead = lcm(run, 128 // config.stored.bytes)
     origin = (lead, 1, int(ghost[2]))
     return StorageFrame(ghost, origin, (1, 1, int(ghost[2])), lead, lattice.q)
 

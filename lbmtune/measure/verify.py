@@ -30,8 +30,14 @@ _SLAB_CELLS = {"cpu": 1 << 17, "cuda": 1 << 22}
 
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
     """Runs 1..periods periods from a random non-equilibrium state and compares every population with the oracle."""
-    case = replace(program.case, domain=awkward_domain(program.case, program.config))
-    return compare(program, binary, device, case, periods)
+    case, domains = program.case, [awkward_domain(program.case, program.config)]
+    ring = ring_domain(case, program.config)
+    found = [compare(program, binary, device, replace(case, domain=domains[0]), periods)]
+    if ring and found[0].passed:
+        domains.append(ring)
+        found.append(compare(program, binary, device, replace(case, domain=ring), 1))
+    worst = max(found, key=lambda one: one.error / one.bound)
+    return replace(worst, domains=tuple(domains))
 
 
 def verify_full_size(program: Program, binary: Binary, device: Device, periods: int = 1) -> Verification:
@@ -130,6 +136,15 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     nx = -(-nx // unit) * unit if isinstance(config, CudaConfig) else nx
     nz += 2 * (ny == nz)
     return (nx, ny, 1 if flat else nz)
+
+
+def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None:
+    """A domain whose rows fit into one warp, whose lanes then form a ring: another path through a CUDA kernel."""
+    if not isinstance(config, CudaConfig) or config.cells_per_thread == 1 or config.wrap != "arithmetic":
+        return None
+    unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
+    rows = min(32, config.block[0]) * config.cells_per_thread // unit
+    return (rows * unit, *awkward_domain(case, config)[1:]) if rows else None
 
 
 def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, part: Window) -> Verification:
