@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -153,14 +152,14 @@ def test_a_device_that_cannot_be_opened_is_told() -> None:
 
 
 def test_closing_leaves_no_process_and_no_file() -> None:
-    others = set(multiprocessing.active_children())
     evaluator = Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_cpu)
     ask(evaluator, "right")
-    assert set(multiprocessing.active_children()) > others
-    spool = evaluator.spool
+    workers = [worker.process.pid for worker in evaluator.workers()]
+    assert len(workers) == 2
+    assert all(map(_alive, workers))
     evaluator.close()
-    assert not spool.exists()
-    assert set(multiprocessing.active_children()) <= others
+    assert not evaluator.spool.exists()
+    assert not any(map(_alive, workers))
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
@@ -171,17 +170,15 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
         from fake_device import CASE, compiler, config, open_cpu, renderer
         from lbmtune.measure.evaluate import Evaluator
         from lbmtune.records.study import TimingProtocol
-        import multiprocessing
 
         def tell(number, stage):
             if stage == "verify":
-                print(*(p.pid for p in multiprocessing.active_children()), flush=True)
+                print(*(worker.process.pid for worker in evaluator.workers()), flush=True)
 
-        if __name__ == "__main__":
-            with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
-                           on_stage=tell) as evaluator:
-                evaluator.submit(0, config("endless"))
-                evaluator.next()
+        with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
+                       on_stage=tell) as evaluator:
+            evaluator.submit(0, config("endless"))
+            evaluator.next()
         """)
     )
     path = os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parent.parent)))

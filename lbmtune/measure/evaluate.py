@@ -103,7 +103,7 @@ class Evaluator:
     @property
     def under_way(self) -> int:
         """How many were submitted and not yet returned."""
-        busy = sum(worker.task is not None for worker in self._workers())
+        busy = sum(worker.task is not None for worker in self.workers())
         return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
 
     def submit(self, number: int, config: KernelConfig) -> None:
@@ -141,7 +141,7 @@ class Evaluator:
 
     def close(self) -> None:
         """Ends all workers."""
-        for worker in self._workers():
+        for worker in self.workers():
             worker.end()
         shutil.rmtree(self.spool, ignore_errors=True)
 
@@ -212,13 +212,14 @@ class Evaluator:
 
     # answers come back
 
-    def _workers(self) -> Iterator[Worker]:
+    def workers(self) -> Iterator[Worker]:
+        """All that are running."""
         yield from self._compilers
         yield self._measurer
 
     def _wait(self) -> None:
         """Waits until some worker says something, ends, or runs out of time, and deals with it."""
-        workers = list(self._workers())
+        workers = list(self.workers())
         deadlines = [worker.deadline for worker in workers if worker.deadline is not None]
         left_s = min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic()
         wait([worker.connection for worker in workers], timeout=max(0.0, left_s))

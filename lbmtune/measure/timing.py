@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
-import numpy as np
-
 from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.measure.load import cpu_share, usage
+from lbmtune.measure.noise import fill_with_noise
 from lbmtune.measure.statistics import Interval, median_interval
 from lbmtune.records import Conditions, Measurement
 from lbmtune.records.study import TimingProtocol
@@ -27,7 +26,6 @@ SLOWED = ("hardware slowdown", "hardware thermal slowdown", "software thermal sl
 """Throttle reasons that void a sample. The software power cap is not among them: a busy card lives with it."""
 _LOOKS = 3
 _LONGEST_WARMUP = 20
-_NOISE_ELEMENTS = (1 << 20) - 3
 _PROBED_ELEMENTS = 4096
 _CHUNK_ELEMENTS = 1 << 22
 
@@ -95,12 +93,8 @@ def excite(simulation: Simulation) -> None:
     simulation.steps_done = 0
     stencil, stored = simulation.case.stencil, simulation.program.config.stored
     amplitude = 0.01 * float(min(stencil.weights)) * stored.scale
-    noise = amplitude * np.random.default_rng(1).uniform(0.5, 1.5, _NOISE_ELEMENTS)
-    tile = simulation.xp.asarray(noise.astype(stored.dtype))
     for buffer in simulation.buffers.values():
-        whole = buffer.size // tile.size * tile.size
-        buffer[:whole].reshape(whole // tile.size, tile.size)[:] = tile
-        buffer[whole:] = tile[: buffer.size - whole]
+        fill_with_noise(buffer, amplitude, simulation.xp)
 
 
 def take(simulation: Simulation, steps: int, protocol: TimingProtocol) -> Sample:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import gc
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,23 @@ Event = Greeting | Stage | Answer | Death
 class Worker:
     """The parent's end of one worker process."""
 
-    def __init__(self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path) -> None:
-        """Starts the process; limits_s: time limit of each stage; log: file for what it prints."""
-        self.name, self._limits_s, self._log = name, limits_s, log
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        arguments = (theirs, opener, log, os.getpid())
-        self.process = context.Process(target=_serve, args=arguments, name=f"lbmtune-{name}", daemon=True)
-        self.process.start()
-        theirs.close()
+    def __init__(
+        self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = START_LIMIT_S
+    ) -> None:
+        """Starts the process; limits_s: time limit of each stage, or else other_limit_s; log: for what it prints."""
+        self.name, self._limits_s, self._log, self._other_limit_s = name, limits_s, log, other_limit_s
+        self.connection, theirs = Pipe()
+        # a plain process rather than multiprocessing's: it does not import the caller's main module again
+        call = f"from lbmtune.measure.workers import serve; serve({theirs.fileno()}, {os.getpid()})"
+        with log.open("ab") as output, theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[theirs.fileno()],
+            )
+        self.connection.send(opener)
         self.ready = False
         self.task: Any = None
         self._enter(STAGE_START)
@@ -123,7 +132,7 @@ class Worker:
     def end(self) -> None:
         """Kills the process."""
         self.process.kill()
-        self.process.join()
+        self.process.wait()
         self.connection.close()
 
     def _noted(self, message: Event) -> Event:
@@ -145,7 +154,7 @@ class Worker:
 
     @property
     def _limit_s(self) -> float:
-        return self._limits_s.get(self.stage, START_LIMIT_S)
+        return self._limits_s.get(self.stage, self._other_limit_s)
 
     @property
     def deadline(self) -> float | None:
@@ -160,8 +169,9 @@ class Worker:
         return Death(self.stage, reason, self._stage_s(), timed_out=True)
 
     def _buried(self) -> Death:
-        self.process.join(5.0)
-        cause = _cause(self.process.exitcode)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(5.0)
+        cause = _cause(self.process.returncode)
         self.end()
         return Death(self.stage, f"{cause} during {self.stage}{self._last_words()}", self._stage_s())
 
@@ -187,11 +197,12 @@ def _cause(code: int | None) -> str:
     return f"ended with exit code {code}"
 
 
-def _serve(connection: Connection, opener: Opener, log: Path, parent: int) -> None:
-    """The worker's main function."""
+def serve(handle: int, parent: int) -> None:
+    """The worker's main function. handle: its end of the pipe; parent: process id."""
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    _print_to(log)
+    faulthandler.enable()
+    connection = Connection(handle)
     stage = STAGE_START
 
     def report(name: str) -> None:
@@ -200,6 +211,7 @@ def _serve(connection: Connection, opener: Opener, log: Path, parent: int) -> No
         connection.send(Stage(name))
 
     try:
+        opener: Opener = connection.recv()
         greeting, session = opener()
         connection.send(Greeting(greeting))
         while True:
@@ -222,16 +234,6 @@ def _described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {str(error).strip() or 'no message'}{where}"
-
-
-def _print_to(log: Path) -> None:
-    """Sends standard output and error, of C code too, to a file; a fatal signal leaves its name there."""
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    faulthandler.enable(file=2)
 
 
 def die_with_parent(parent: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lbmtune.records import Environment
+from lbmtune.records import Conditions, Environment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,9 +12,11 @@ class Machine:
     """A measured machine description.
 
     copy: two arrays, one to the other; in_place: one array, read and written; stream: q arrays read and q
-    written at once, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes), at q = 19.
-    All in bytes per second, reads and writes both counted; spread: relative spread of the samples.
-    caches: level -> bytes.
+    written at once, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes, and '64 streaming'
+    with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
+    All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
+    first; spread: half-width of the interval of the median, relative, by the same names.
+    caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
     """
 
     name: str
@@ -25,7 +27,9 @@ class Machine:
     streams: int = 19
     spread: dict[str, float] = field(default_factory=dict)
     caches_bytes: dict[str, int] = field(default_factory=dict)
+    thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
+    conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     date: str = ""
 

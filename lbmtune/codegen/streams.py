@@ -1,0 +1,63 @@
+"""Programs that only move data: the ceilings that kernels are held against."""
+
+from __future__ import annotations
+
+from string import Template
+from typing import NamedTuple
+
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.codegen.cpu import support_digest
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.skeleton import skeleton
+
+COPY, SCALE = "copy_streams", "scale"
+STREAMS = 19
+_CUDA_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+_CASE = box("d3q19", "bgk", (256, 256, 256))
+"""The case whose traffic is imitated: it decides nothing here, but every program has one."""
+
+
+class CpuAccess(NamedTuple):
+    """How a CPU moves data: element type, lanes, and whether stores are non-temporal."""
+
+    real: str
+    lanes: int
+    streaming: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of one access."""
+        return self.lanes * (8 if self.real == "float64" else 4)
+
+
+def cuda_streams(streams: int, access_bytes: int, threads: int) -> Program:
+    """Copies `streams` arrays to as many others, and scales one in place, `threads` per block."""
+    options = ("--std=c++17", f"-DSTREAMS={streams}", f"-DACCESS={_CUDA_TYPES[access_bytes]}")
+    block = (threads, 1, 1)
+    launches = (
+        Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),
+        Launch(SCALE, ("array", "factor", "accesses"), block=block, covers=block),
+    )
+    return Program("cuda", _CASE, CudaConfig(block=block), skeleton("cuda/streams.cu"), options, (launches,))
+
+
+def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
+    """The same with so many threads, each of which takes whole rows."""
+    moves = [f"            move(target, x + {q} * stride, load(source, x + {q} * stride))" for q in range(streams)]
+    stores = "non-temporal" if access.streaming else "plain"
+    source = Template(skeleton("cpu/streams.py.in")).substitute(
+        title=f"{streams} streams, {access.bytes} bytes at once, {stores} stores",
+        support=support_digest(),
+        real=access.real,
+        lanes=access.lanes,
+        store="stream" if access.streaming else "store",
+        parallel=threads > 1,
+        streams=streams,
+        moves="\n".join(moves),
+    )
+    launches = (
+        Launch(COPY, ("source", "target", "rows", "length")),
+        Launch(SCALE, ("array", "factor", "rows", "length")),
+    )
+    return Program("cpu", _CASE, CpuConfig(threads=threads), source, (), (launches,))

@@ -1,0 +1,145 @@
+"""Machine descriptions: measured once, kept as TOML, measured again when the device or its software has changed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from lbmtune.backend.protocol import Device
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
+from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
+from lbmtune.model.machine import Machine
+from lbmtune.model.toml import read_machine, write_machine
+from lbmtune.records import Environment
+
+CONFIG_VARIABLE = "LBMTUNE_CONFIG"
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNKNOWN_CACHE_BYTES = 64 << 20
+_STEP_LIMIT_S = 180.0
+_POLL_S = 0.5
+
+
+def describe(
+    spec: str,
+    refresh: bool = False,
+    say: Say | None = None,
+    opener: Callable[[str], Device] = open_device,
+) -> Machine:
+    """The description of a device, from its file, or measured in a process of its own.
+
+    refresh: measure in any case; say: hears what is being measured. Raises InputError, DeviceUnavailableError.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
+    worker = Worker(
+        "devices", partial(open_describer, partial(opener, spec)), {}, folder / "devices.log", _STEP_LIMIT_S
+    )
+    try:
+        environment: Environment = _heard(worker, None)
+        path = machine_path(environment)
+        known = None if refresh else _known(path, environment)
+        if known:
+            return known
+        worker.ask(spec, None)
+        machine: Machine = _heard(worker, say)
+    finally:
+        worker.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    write_machine(path, machine)
+    return machine
+
+
+def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
+    """A session that answers any request with a Machine."""
+    device = opener()
+
+    def session(_: object, report: Report) -> Machine:
+        return measured(device, report)
+
+    return device.environment, session
+
+
+def measured(device: Device, say: Say) -> Machine:
+    """Measures the bandwidths of an open device."""
+    environment, caches = device.environment, caches_bytes(device)
+    last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
+    found = measure_bandwidths(device, compiler_for(environment), last_cache_bytes, say)
+    named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
+    return Machine(
+        name=environment.device,
+        environment=environment,
+        copy_bytes_per_s=found.copy.bytes_per_s,
+        in_place_bytes_per_s=found.in_place.bytes_per_s,
+        stream_bytes_per_s={width: one.bytes_per_s for width, one in found.streams.items()},
+        spread={name: one.spread for name, one in named.items()},
+        caches_bytes=caches,
+        thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
+        multiprocessors=getattr(device, "multiprocessors", 0),
+        conditions=device.conditions(),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def caches_bytes(device: Device) -> dict[str, int]:
+    """Level -> bytes; of a CPU, one instance of each level, instruction caches left out."""
+    if device.environment.backend != "cpu":
+        own: dict[str, int] = getattr(device, "caches_bytes", {})
+        return own
+    found = {}
+    for index in sorted(_CACHES.glob("index*")):
+        level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction" and size.endswith("K"):
+            found[f"L{level}"] = int(size[:-1]) << 10
+    return found
+
+
+def machine_path(environment: Environment) -> Path:
+    """Where the description of a device lies; LBMTUNE_CONFIG overrides the user's configuration folder."""
+    chosen = os.environ.get(CONFIG_VARIABLE)
+    base = Path(chosen) if chosen else Path(platformdirs.user_config_dir("lbmtune"))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", f"{environment.device} {environment.device_id}").strip("-").lower()
+    return base / "machines" / f"{name}.toml"
+
+
+def _known(path: Path, environment: Environment) -> Machine | None:
+    """The description on file, if it still speaks of this device and software."""
+    try:
+        machine = read_machine(path)
+    except InputError:
+        return None  # missing, of another version, or damaged: it is measured and written anew
+    return machine if _identity(machine.environment) == _identity(environment) else None
+
+
+def _identity(environment: Environment) -> tuple[object, ...]:
+    e = environment
+    return (e.device_id, e.driver, e.runtime, e.compiler, e.packages, e.ecc, e.power_limit_w, e.cores, e.vector_bits)
+
+
+def _heard(worker: Worker, say: Say | None) -> Any:
+    """The next greeting or answer of the worker."""
+    while True:
+        event = _event(worker)
+        if isinstance(event, (Greeting, Answer)):
+            worker.task = None
+            return event.value
+        if isinstance(event, Death):
+            raise event.error or DeviceUnavailableError(f"the device could not be measured: {event.reason}.")
+        if isinstance(event, Stage) and say:
+            say(event.name)
+
+
+def _event(worker: Worker) -> Event:
+    while (event := worker.event()) is None:
+        wait([worker.connection], timeout=_POLL_S)
+    return event

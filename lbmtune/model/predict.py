@@ -1,0 +1,69 @@
+"""The first form of the model: bytes per update of a configuration, and the bandwidth measured for its accesses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.model.machine import Machine
+from lbmtune.records import Prediction
+from lbmtune.units import format_rate
+
+
+class Ceiling(NamedTuple):
+    """A bandwidth and where it comes from."""
+
+    bytes_per_s: float
+    source: str
+
+
+def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
+    """What memory bandwidth allows. Needs no device; arithmetic, latency and caches are not in this form.
+
+    Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
+    """
+    moved = bytes_per_update(case, config)
+    found = ceiling(config, machine)
+    return Prediction(
+        mlups=found.bytes_per_s / moved / 1e6,
+        bytes_per_update=moved,
+        bandwidth_bytes_per_s=found.bytes_per_s,
+        footprint_bytes=footprint_bytes(case, config),
+        limit=f"memory: {moved} bytes per update at {format_rate(found.bytes_per_s)}",
+        ceiling_source=found.source,
+    )
+
+
+def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
+    """The measured bandwidth that fits the accesses of a configuration."""
+    if isinstance(config, CudaConfig):
+        return _streams(machine, str(config.cells_per_thread * config.stored.bytes))
+    assert isinstance(config, CpuConfig)
+    return _by_threads(config, machine, _cpu(config, machine))
+
+
+def _cpu(config: CpuConfig, machine: Machine) -> Ceiling:
+    if config.propagation.in_place:
+        return Ceiling(machine.in_place_bytes_per_s, "update in place")
+    if config.streaming_stores:
+        return _streams(machine, "64 streaming")
+    return _streams(machine, str(config.vector_bits // 8 or config.stored.bytes))
+
+
+def _by_threads(config: CpuConfig, machine: Machine, full: Ceiling) -> Ceiling:
+    """A few threads reach no more than so many times what one does."""
+    alone = machine.thread_bytes_per_s
+    if alone is None or config.threads * alone >= full.bytes_per_s:
+        return full
+    return Ceiling(config.threads * alone, f"{config.threads} x update in place by one thread")
+
+
+def _streams(machine: Machine, name: str) -> Ceiling:
+    """The copy of that access width; where it was not measured, of the nearest one that was."""
+    measured = machine.stream_bytes_per_s
+    if name not in measured:
+        plain = [key for key in measured if key.isdecimal()]
+        name = min(plain, key=lambda key: abs(int(key) - int(name.split()[0])))
+    return Ceiling(measured[name], f"{machine.streams}-stream copy, {name} bytes at once")

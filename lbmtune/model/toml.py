@@ -1,0 +1,53 @@
+"""Machine descriptions as text: TOML that a person can read and edit."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lbmtune.errors import InputError
+from lbmtune.model.machine import Machine
+from lbmtune.records.store import write_atomically
+
+
+def write_machine(path: Path, machine: Machine) -> None:
+    """Raises InputError where the file cannot be written."""
+    lines = [
+        f"# {machine.environment.device}: measured bandwidths, bytes per second",
+        *_lines(msgspec.to_builtins(machine)),
+    ]
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_machine(path: Path) -> Machine:
+    """Raises InputError where the file is missing or damaged."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Machine)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; lbmtune devices writes it.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise InputError(f"{path} is damaged: {error}; delete it and run lbmtune devices again.") from error
+
+
+def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
+    """A table with its sub-tables after it; what is None is left out."""
+    plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, dict)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            inner = (*path, _key(key))
+            lines += ["", f"[{'.'.join(inner)}]", *_lines(value, inner)]
+    return lines
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() and name.isascii() else _value(name)
+
+
+def _value(value: Any) -> str:
+    # for strings, numbers, booleans and lists of them JSON is TOML, once non-ASCII characters stand for themselves
+    return json.dumps(value, ensure_ascii=False)
