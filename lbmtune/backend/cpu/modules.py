@@ -44,7 +44,8 @@ def import_text(path: Path, source: str) -> ModuleType:
     if not path.is_file() or path.read_text(encoding="utf-8") != source:
         write_atomically(path, source.encode())
     found = importlib.util.spec_from_file_location(path.stem, path)
-    assert found and found.loader
+    assert found is not None
+    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     # Numba finds the globals of cached code by the name of its module
     sys.modules[path.stem] = module

@@ -62,7 +62,11 @@ def _splat(builder: Any, value: Any, lanes: int) -> Any:
 
 def _register(function: Any, instruction: str) -> None:
     """Teaches Numba a binary operator on vectors, and on a vector and a scalar."""
-    cases = [s for v in _VECTORS.values() for s in (signature(v, v, v), signature(v, v, v.element), signature(v, v.element, v))]
+    cases = [
+        s
+        for v in _VECTORS.values()
+        for s in (signature(v, v, v), signature(v, v, v.element), signature(v, v.element, v))
+    ]
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = sig.return_type.lanes

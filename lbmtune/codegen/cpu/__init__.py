@@ -78,15 +78,19 @@ def _step(case: Case, config: CpuConfig, parity: int, constants: Constants) -> s
     invariants = [*scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants), *gains]
     body = [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
     arguments = ", ".join(_parameter_names(case, config))
-    return _filled(
-        "row",
-        parity=str(parity),
-        arguments=arguments,
-        lanes=str(row.lanes),
-        before=_lines([*invariants, *row.before()], 1),
-        body=_lines([*row.cell(), *row.loads(), *body, *row.stores()], 2),
-        after=_lines(row.after(), 1),
-    ).rstrip() + "\n\n\n" + _loop(case, config, parity, arguments)
+    return (
+        _filled(
+            "row",
+            parity=str(parity),
+            arguments=arguments,
+            lanes=str(row.lanes),
+            before=_lines([*invariants, *row.before()], 1),
+            body=_lines([*row.cell(), *row.loads(), *body, *row.stores()], 2),
+            after=_lines(row.after(), 1),
+        ).rstrip()
+        + "\n\n\n"
+        + _loop(case, config, parity, arguments)
+    )
 
 
 def _row(case: Case, config: CpuConfig, parity: int) -> Row:

@@ -98,13 +98,13 @@ def _share_products(body: list[Assignment], names: set[Symbol]) -> Iterable[Assi
 
 
 def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
-    found = []
-    for term in sympy.Add.make_args(value):
-        _, product = term.as_coeff_Mul()
-        if product.is_Mul and len(product.args) == 2 and all(a.is_Symbol for a in product.args):
-            if set(product.args) & names:
-                found.append(product)
-    return sorted(found, key=str)
+    """The terms that are a product of an invariant and one other symbol."""
+    terms = (term.as_coeff_Mul()[1] for term in sympy.Add.make_args(value))
+    return sorted((t for t in terms if t.is_Mul and _is_plain_pair(t) and set(t.args) & names), key=str)
+
+
+def _is_plain_pair(product: Expr) -> bool:
+    return len(product.args) == 2 and all(factor.is_Symbol for factor in product.args)
 
 
 def text(value: Expr, constants: Constants) -> str:
@@ -165,5 +165,6 @@ def _power(value: Expr, constants: Constants) -> str:
     base, exponent = value.as_base_exp()
     if exponent == -1:
         return f"{constants.name(sympy.Integer(1))} / {_factor(base, constants)}"
-    assert exponent.is_Integer and exponent > 1, value
+    assert exponent.is_Integer, value
+    assert exponent > 1, value
     return " * ".join([_factor(base, constants)] * int(exponent))

@@ -147,7 +147,7 @@ class LinearRow(GhostRow):
         return int(along(1, self.streams.extents) - along(0, self.streams.extents))
 
     def bases(self) -> list[str]:
-        """p of the place that the row uses; q of the cut place where the end cell needs it."""
+        """The place that the row uses, p, and q of the cut place where the end cell needs it."""
         return _unique(line for s in self.streams.all for line in self._base(s))
 
     def cell(self) -> list[str]:
@@ -196,7 +196,7 @@ class GroupedRow(GhostRow):
     """Cell x lies at p + along_x(x), which jumps between groups; the lanes of a vector lie in one group."""
 
     def bases(self) -> list[str]:
-        """p of the place that the row uses, q of the cut place; neither contains anything of x."""
+        """The place that the row uses, p, and q of the cut place; neither contains anything of x."""
         return _unique(line for s in self.streams.all for line in self._base(s))
 
     def cell(self) -> list[str]:
@@ -263,7 +263,7 @@ class SelectedRow(Row):
     """Neighbours along x by selecting indices, one cell at a time."""
 
     def bases(self) -> list[str]:
-        """p of the open, q of the cut place."""
+        """The open place, p, and the cut one, q."""
         return _unique(line for s in self.streams.all for line in self._base(s))
 
     def row_gains(self) -> list[str]:

@@ -98,7 +98,7 @@ class Streams:
     @cached_property
     def extents(self) -> Extents:
         """Storage extents by their names in the text."""
-        return Extents(*(Traced(n, "//") for n in ("pitch", "ny", "nz")), self.case.stencil.q)
+        return Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), self.case.stencil.q)
 
     def extent_lines(self) -> list[str]:
         """Cells of a stored row (the pitch), and elements between slots where the domain decides that."""

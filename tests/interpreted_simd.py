@@ -1,0 +1,122 @@
+"""The support module of generated CPU kernels in plain NumPy, so that their text runs without being compiled.
+
+It checks what compiled code does not: indices stay inside the array, streaming stores are aligned, and no
+element that one row writes is touched by another row of the same step, so that rows may run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+prange = range
+_NOBODY, _SEVERAL = -1, -2
+
+
+class RaceError(AssertionError):
+    pass
+
+
+class _Traffic:
+    """Which row read and which row wrote each element during the current step."""
+
+    def __init__(self) -> None:
+        self.row = _NOBODY
+        self.readers: dict[int, np.ndarray] = {}
+        self.writers: dict[int, np.ndarray] = {}
+
+    def start(self, arrays: Sequence[np.ndarray]) -> None:
+        self.readers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
+        self.writers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
+
+    def read(self, array: np.ndarray, where: slice) -> None:
+        readers, writers = self.readers[id(array)][where], self.writers[id(array)][where]
+        if ((writers != _NOBODY) & (writers != self.row)).any():
+            raise RaceError(f"row {self.row} reads what another row writes: elements {where}")
+        readers[:] = np.where((readers == _NOBODY) | (readers == self.row), self.row, _SEVERAL)
+
+    def write(self, array: np.ndarray, where: slice) -> None:
+        for owners in (self.readers[id(array)][where], self.writers[id(array)][where]):
+            if ((owners != _NOBODY) & (owners != self.row)).any():
+                raise RaceError(f"row {self.row} writes what another row touches: elements {where}")
+        self.writers[id(array)][where] = self.row
+
+
+_traffic = _Traffic()
+
+
+def _slice(array: np.ndarray, start: int, count: int) -> slice:
+    assert 0 <= start <= array.size - count, (start, count, array.size)
+    return slice(start, start + count)
+
+
+def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
+    where = _slice(array, start, count)
+    _traffic.read(array, where)
+    return array[where].astype(real)
+
+
+def _store(array: np.ndarray, start: int, values: Any) -> None:
+    where = _slice(array, start, len(values))
+    _traffic.write(array, where)
+    array[where] = values.astype(array.dtype)
+
+
+def memory(compute: str, lanes: int) -> SimpleNamespace:
+    real = np.dtype(compute).type
+
+    def load(array: np.ndarray, i: int) -> Any:
+        return _load(array, i, lanes, real)
+
+    def store(array: np.ndarray, i: int, value: Any) -> None:
+        assert value.dtype == real
+        assert value.shape == (lanes,)
+        _store(array, i, value)
+
+    def stream(array: np.ndarray, i: int, value: Any) -> None:
+        assert i % lanes == 0
+        store(array, i, value)
+
+    def load_before(array: np.ndarray, i: int, edge: int) -> Any:
+        return np.concatenate([_load(array, edge, 1, real), _load(array, i, lanes - 1, real)])
+
+    def load_after(array: np.ndarray, i: int, edge: int) -> Any:
+        return np.concatenate([_load(array, i + 1, lanes - 1, real), _load(array, edge, 1, real)])
+
+    def store_before(array: np.ndarray, i: int, edge: int, value: Any) -> None:
+        _store(array, edge, value[:1])
+        _store(array, i, value[1:])
+
+    def store_after(array: np.ndarray, i: int, edge: int, value: Any) -> None:
+        _store(array, i + 1, value[:-1])
+        _store(array, edge, value[-1:])
+
+    functions = (load, store, stream, load_before, load_after, store_before, store_after)
+    return SimpleNamespace(**{f.__name__: f for f in functions})
+
+
+def row(function: Callable[..., None]) -> Callable[..., None]:
+    def checked(*arguments: Any) -> None:
+        *_, y, z = arguments
+        _traffic.row = int(z) * 1_000_000 + int(y)
+        function(*arguments)
+
+    return checked
+
+
+def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        def checked(*arguments: Any) -> None:
+            _traffic.start([a for a in arguments if isinstance(a, np.ndarray)])
+            function(*arguments)
+
+        return checked
+
+    return decorated
+
+
+def fence() -> None:
+    pass

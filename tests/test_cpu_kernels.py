@@ -1,0 +1,172 @@
+"""Compiled CPU kernels against the oracle, and the device that runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, program_of
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cpu.device import CpuDevice, vector_bits
+from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.program import Program
+from lbmtune.lattice import LATTICES
+from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.records import Verification
+
+
+@pytest.fixture(scope="session")
+def device() -> Device:
+    return open_cpu()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LBMTUNE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def _verified(program: Program, device: Device, periods: int = 2) -> Verification:
+    needed = int(program.config.flat()["vector_bits"])
+    if needed > vector_bits():
+        pytest.skip(f"this processor has no vectors of {needed} bits")
+    return verify(program, compile_cpu(program), device, periods)
+
+
+SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
+    ("pull", "soa", "d3q19", "cavity", "fp32", {"threads": 2}),
+    ("pull", "soa", "d2q9", "box", "fp32", {"streaming_stores": 1, "row_offset": 16, "row_padding": 15, "threads": 2}),
+    ("pull", "soa", "d2q9", "channel", "fp64", {"streaming_stores": 1, "row_offset": 8, "row_padding": 7}),
+    ("pull", "soa-scalar", "d3q27", "moving-x", "fp64", {}),
+    ("pull", "aosoa", "d2q9", "moving-x", "fp16s", {}),
+    ("push", "soa-256", "d2q9", "moving-x", "fp64", {"loop": "zy", "threads": 2}),
+    ("push", "aos", "d2q9", "cavity", "fp32", {}),
+    ("push", "aosoa-256", "d2q9", "moving-x", "fp32", {}),
+    ("aa", "soa", "d2q9", "moving-x", "fp64", {}),
+    ("aa", "aosoa", "d3q19", "cavity", "fp32", {"loop": "tile", "tile_y": 2, "tile_z": 2, "threads": 2}),
+    ("aa", "soa-select", "d2q9", "moving-x", "fp32", {}),
+    ("esoteric-pull", "soa", "d3q19", "channel", "fp16s", {"loop": "zy", "threads": 2}),
+    ("esoteric-pull", "soa-256", "d2q9", "moving-x", "fp32", {}),
+    ("esoteric-pull", "aosoa-select", "d2q9", "moving-x", "fp64", {}),
+    ("esoteric-twist", "soa", "d3q27", "moving-x", "fp32", {"threads": 2}),
+    ("esoteric-twist", "soa-scalar", "d2q9", "moving-x", "fp16s", {}),
+    ("esoteric-twist", "aosoa-256", "d2q9", "moving-x", "fp64", {}),
+    ("esoteric-twist", "aos-select", "d2q9", "channel", "fp64", {}),
+]
+
+
+@pytest.mark.parametrize(("scheme", "layout", "lattice", "flow", "precision", "axes"), SAMPLES)
+def test_samples(
+    scheme: str, layout: str, lattice: str, flow: str, precision: str, axes: dict[str, Any], device: Device
+) -> None:
+    collision = "trt" if flow == "channel" else "bgk"
+    found = _verified(
+        program_of(case_of(flow, lattice, collision), config_of(scheme, layout, precision, **axes)), device
+    )
+    assert found.passed, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheme", "layout", "lattice", "flow", "precision"),
+    list(product(SCHEMES, LAYOUTS, LATTICES, ("channel", "moving-x"), PRECISIONS)),
+)
+def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str, device: Device) -> None:
+    found = _verified(program_of(case_of(flow, lattice), config_of(scheme, layout, precision)), device)
+    assert found.passed, found
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_nobody_wrote_shows(precision: str, device: Device) -> None:
+    """Compiled arithmetic must not lose the NaN that fills a ghost column that was not refreshed."""
+    program = program_of(case_of("box", "d2q9"), config_of("pull", "soa", precision))
+    stale = re.sub(r"\n    store_one\(.*", "", program.source)
+    assert not _verified(replace(program, source=stale), device).passed
+
+
+def test_measured_domain_itself(device: Device) -> None:
+    program = program_of(case_of("cavity", "d3q19"), config_of("aa", "soa", "fp32", threads=2))
+    assert verify_full_size(program, compile_cpu(program), device).passed
+
+
+def _small() -> tuple[Case, CpuConfig]:
+    return case_of("box", "d2q9"), config_of("push", "soa-scalar", "fp32")
+
+
+def test_compiled_in_one_process_loaded_in_another(device: Device) -> None:
+    code = (
+        "from cpu_cases import program_of; from test_cpu_kernels import _small;"
+        "from lbmtune.backend.cpu import compile_cpu; print(compile_cpu(program_of(*_small())).digest)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    program = program_of(*_small())
+    binary = compile_cpu(program)
+    assert binary.digest == done.stdout.strip()
+    assert binary.resources.code_bytes > 1000
+    entry = device.load(program, binary).entries["step_0"]  # type: ignore[attr-defined]
+    assert sum(entry.stats.cache_hits.values()) == 1
+
+
+def test_damaged_module_is_written_again(device: Device) -> None:
+    program = program_of(*_small())
+    binary = compile_cpu(program)
+    Path(binary.image.decode()).write_text("raise SystemExit", encoding="utf-8")
+    assert verify(program, binary, device, 1).passed
+
+
+def test_refused_text_is_a_compile_error() -> None:
+    program = program_of(*_small())
+    with pytest.raises(CompileError, match="undefined"):
+        compile_cpu(replace(program, source=program.source.replace("f1 + f2", "f1 + undefined")))
+
+
+def test_arrays_start_at_a_cache_line(device: Device) -> None:
+    for elements, alignment in ((100, 64), (1 << 22, 1 << 21)):
+        array = device.empty(elements, "float16")
+        assert array.ctypes.data % alignment == 0
+        assert array.size == elements
+        assert array.dtype == np.float16
+
+
+def test_too_large_an_array_is_refused(device: Device) -> None:
+    with pytest.raises(OutOfMemoryError):
+        device.empty(1 << 50, "float32")
+
+
+def test_too_many_threads_are_refused(device: Device) -> None:
+    case, config = _small()
+    program = replace(program_of(case, config), config=replace(config, threads=4096))
+    with pytest.raises(TooManyResourcesError, match="4096"):
+        device.load(program, compile_cpu(program))
+
+
+def test_environment_names_the_processor(device: Device) -> None:
+    environment = device.environment
+    assert environment.backend == "cpu"
+    assert environment.device
+    assert environment.cores >= device.limits.cores >= 1
+    assert environment.vector_bits == device.limits.vector_bits == vector_bits()
+    assert environment.memory_bytes >= device.limits.memory_bytes > 0
+
+
+def test_timing_and_share() -> None:
+    device = CpuDevice()
+    assert device.conditions().cpu_share is None
+    assert device.time_s(lambda: None) >= 0.0
+    share = device.conditions().cpu_share
+    assert share is not None
+    assert share >= 0.0

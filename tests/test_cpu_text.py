@@ -1,0 +1,135 @@
+"""Generated CPU kernels, run as plain Python: every scheme, layout and lattice with walls, and no races."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, interpret, program_of
+from interpreted_simd import RaceError
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.program import Program
+from lbmtune.lattice import LATTICES
+
+GOLDEN = Path(__file__).parent / "golden" / "cpu"
+REWRITE = "LBMTUNE_REWRITE_GOLDEN"
+
+
+@pytest.mark.parametrize(("scheme", "layout"), list(product(SCHEMES, LAYOUTS)))
+def test_every_scheme_and_layout_with_walls(scheme: str, layout: str) -> None:
+    found = interpret(program_of(case_of("moving-x", "d2q9"), config_of(scheme, layout)))
+    assert found.passed, found
+
+
+@pytest.mark.parametrize(
+    ("scheme", "lattice", "flow"), list(product(SCHEMES, ("d3q19", "d3q27"), ("moving-x", "channel")))
+)
+def test_every_scheme_in_three_dimensions(scheme: str, lattice: str, flow: str) -> None:
+    found = interpret(program_of(case_of(flow, lattice), config_of(scheme, "soa")), periods=1)
+    assert found.passed, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scheme", "layout", "lattice", "flow", "precision"),
+    list(product(SCHEMES, LAYOUTS, LATTICES, ("box", "channel", "cavity", "moving-x"), PRECISIONS)),
+)
+def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str) -> None:
+    found = interpret(program_of(case_of(flow, lattice, "trt"), config_of(scheme, layout, precision)))
+    assert found.passed, found
+
+
+@pytest.mark.parametrize(("scheme", "precision"), list(product(SCHEMES, PRECISIONS)))
+def test_every_precision(scheme: str, precision: str) -> None:
+    found = interpret(program_of(case_of("channel", "d2q9", "trt"), config_of(scheme, "soa", precision)))
+    assert found.passed, found
+
+
+@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+def test_streaming_stores_are_aligned(precision: str) -> None:
+    config = config_of("pull", "soa", precision, streaming_stores=1, row_offset=16, row_padding=15)
+    assert interpret(program_of(case_of("cavity", "d3q19"), config), periods=1).passed
+
+
+@pytest.mark.parametrize("loop", ["z", "zy", "tile"])
+def test_loops_visit_every_row(loop: str) -> None:
+    tile = {"tile_y": 3, "tile_z": 2} if loop == "tile" else {}
+    found = interpret(program_of(case_of("cavity", "d3q19"), config_of("aa", "soa", loop=loop, threads=2, **tile)))
+    assert found.passed, found
+
+
+def test_rows_that_share_an_element_are_noticed() -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("aa", "soa"))
+    mutant = replace(program, source=program.source.replace("if y > 0 else ny - 1", "if y > 0 else 0"))
+    with pytest.raises(RaceError):
+        interpret(mutant)
+
+
+def _swap(text: str, first: str, second: str) -> str:
+    return text.replace(first, "\0").replace(second, first).replace("\0", second)
+
+
+MUTATIONS = {
+    "two directions swapped on reading": lambda t: _swap(t, "f1 = load(", "f2 = load("),
+    "wrong sign of an offset": lambda t: re.sub(r"(p2 = 2 \* stride .*) \+ \d+", r"\1 + 0", t, count=1),
+    "wrong weight": lambda t: t.replace("c1_9 = real(1 / 9)", "c1_9 = real(1 / 6)"),
+    "stale ghost column": lambda t: re.sub(r"\n    store_one\(.*", "", t, count=1),
+    "one direction never written": lambda t: re.sub(r"\n        store\(.*, g3\)", "", t, count=1),
+}
+
+
+@pytest.mark.parametrize(("mutation", "precision"), list(product(MUTATIONS, PRECISIONS)))
+def test_mutations_fail(mutation: str, precision: str) -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("pull", "soa", precision))
+    assert interpret(program, periods=3).passed
+    mutant = replace(program, source=MUTATIONS[mutation](program.source))
+    assert mutant.source != program.source
+    assert not interpret(mutant, periods=3).passed
+
+
+STREAMED = {"streaming_stores": 1, "row_offset": 16, "row_padding": 15, "threads": 2}
+TILED = {"loop": "tile", "tile_y": 4, "tile_z": 1}
+EXAMPLES = {
+    "pull_d3q19_box": ("box", "d3q19", config_of("pull", "soa", "fp32", **STREAMED)),
+    "esoteric-pull_d2q9_channel": ("channel", "d2q9", config_of("esoteric-pull", "soa", "fp16s", threads=2, loop="zy")),
+    "aa_aosoa_d2q9_cavity": ("cavity", "d2q9", config_of("aa", "aosoa", "fp32")),
+    "esoteric-twist_aos_d2q9_cavity": ("cavity", "d2q9", config_of("esoteric-twist", "aos-select", "fp64")),
+    "push_d2q9_lids": ("moving-x", "d2q9", config_of("push", "soa-256", "fp64", **TILED)),
+}
+
+
+def _example(name: str) -> Program:
+    flow, lattice, config = EXAMPLES[name]
+    return program_of(case_of(flow, lattice), config)
+
+
+def _lasting(text: str) -> str:
+    """The text without the digest of the support module, which changes more often than kernels do."""
+    return re.sub(r"(made for: )\w+", r"\1-", text)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_golden_text(name: str) -> None:
+    """Set LBMTUNE_REWRITE_GOLDEN=1 to accept the present text."""
+    path, text = GOLDEN / f"{name}.py.txt", _lasting(_example(name).source)
+    if os.environ.get(REWRITE):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_text_does_not_depend_on_the_hash_seed() -> None:
+    code = "import test_cpu_text as t; print([t._example(n).digest for n in t.EXAMPLES])"
+
+    def digests(seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+        return done.stdout
+
+    assert digests("1") == digests("2") == f"{[_example(n).digest for n in EXAMPLES]}\n"
