@@ -10,16 +10,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.rules import Limits
+from lbmtune.model.machine import Machine
 from lbmtune.records import Costs, Environment, Measurement, Outcome, Prediction, Trial
 from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol
 from lbmtune.search.space import Axes, Space, legal_set
 from lbmtune.search.study import Observer, Search
+
+if TYPE_CHECKING:
+    import pytest
 
 CASE = box("d3q19", "bgk", (64, 64, 64))
 LIMITS = Limits(cores=2, memory_bytes=2**36)
@@ -103,6 +108,12 @@ class FakeEvaluator:
         self._at, self._fails = at, fails
         self._queue: deque[tuple[int, KernelConfig]] = deque()
 
+    def __enter__(self) -> FakeEvaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
     def submit(self, number: int, config: KernelConfig) -> None:
         self._at("compile", number)
         self._queue.append((number, config))
@@ -135,6 +146,31 @@ class FakeEvaluator:
 
 def environment(backend: str) -> Environment:
     return Environment(backend=backend, device="Made-up 1", device_id="uuid-1", architecture="none")
+
+
+def machine() -> Machine:
+    return Machine(
+        name="Made-up 1",
+        environment=environment("cpu"),
+        copy_bytes_per_s=3.6e12,
+        in_place_bytes_per_s=3.9e12,
+        stream_bytes_per_s={"4": 3.5e12, "16": BANDWIDTH, "64 streaming": 3.7e12},
+        caches_bytes={"L2": 1 << 20},
+        date="2000-01-01T00:00:00+00:00",
+    )
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
+    """Puts a made-up CPU in the place of the real one, for the command line in this process."""
+    import lbmtune.cli.devices as here
+    import lbmtune.measure.evaluate as real
+
+    fake = evaluator or FakeEvaluator("cpu")
+    monkeypatch.setattr(real, "Evaluator", lambda *_, **__: fake)
+    monkeypatch.setattr(here, "machine", lambda *_, **__: machine())
+    monkeypatch.setattr(here, "available", lambda: ("cpu",))
+    monkeypatch.setattr(here, "bounds", lambda device: here.Bounds(LIMITS, device == "cpu"))
+    return fake
 
 
 def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:

@@ -88,7 +88,7 @@ def measure(
     if as_json:
         output.emit_json(trial)
     elif trial.measurement and trial.mlups is not None:
-        output.stdout().print(output.pairs(_measured(trial, trial.measurement)))
+        output.print_pairs(_measured(trial, trial.measurement))
     if trial.mlups is None:
         raise NothingValidError(f"{trial.outcome}: {trial.reason}")
 

@@ -12,6 +12,7 @@ from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 
 if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
+    from lbmtune.records import Prediction
 
 
 def devices(
@@ -28,7 +29,7 @@ def devices(
         output.emit_json(found)
         return
     for name, described in found.items():
-        output.stdout().print(output.pairs(_machine_rows(name, described)))
+        output.print_pairs(_machine_rows(name, described))
         output.stdout().print()
 
 
@@ -45,8 +46,8 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
         ("in place", format_rate(described.in_place_bytes_per_s)),
     ]
     rows += [
-        (f"{described.streams}-stream copy, {width} bytes at once", format_rate(rate))
-        for width, rate in described.stream_bytes_per_s.items()
+        (_copy_name(described.streams, access), format_rate(rate))
+        for access, rate in described.stream_bytes_per_s.items()
     ]
     rows += [(f"cache {level}", format_bytes(size)) for level, size in described.caches_bytes.items()]
     if environment.backend == "cpu":
@@ -57,6 +58,12 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
         rows += [("multiprocessors", described.multiprocessors), ("driver", environment.driver)]
         rows += [("highest clock", f"{clock / 1e6:.0f} MHz")] if clock else []
     return [*rows, ("measured", described.date)]
+
+
+def _copy_name(streams: int, access: str) -> str:
+    """In words: of '16', or of '64 streaming'."""
+    width, _, kind = access.partition(" ")
+    return f"{streams}-stream copy, {width} bytes at once" + (f", {kind} stores" if kind else "")
 
 
 def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = None, as_json: Json = False) -> None:
@@ -172,7 +179,7 @@ def explain(
     if as_json:
         output.emit_json(facts)
     else:
-        output.stdout().print(output.pairs(_explained(facts)))
+        output.print_pairs(_explained(facts))
 
 
 def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
@@ -191,14 +198,11 @@ def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
     return rows
 
 
-def prediction_rows(prediction: Any) -> list[tuple[str, object]]:
+def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
     """Names and values of a Prediction."""
-    from lbmtune.units import format_rate
-
-    rate = format_rate(prediction.bandwidth_bytes_per_s)
     return [
         ("expected", f"{prediction.mlups:,.0f} MLUPS"),
-        ("expected limit", f"{prediction.limit}: {rate} ({prediction.ceiling_source})"),
+        ("expected limit", f"{prediction.limit} ({prediction.ceiling_source})"),
     ]
 
 
@@ -252,4 +256,4 @@ def predict(
         output.emit_json({"config": subject.config.flat(), "key": subject.config.key, "prediction": prediction})
     else:
         rows = [("bytes per update", prediction.bytes_per_update), *prediction_rows(prediction)]
-        output.stdout().print(output.pairs(rows))
+        output.print_pairs(rows)

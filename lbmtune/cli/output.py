@@ -49,12 +49,10 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     return result
 
 
-def pairs(rows: Iterable[tuple[str, object]]) -> Table:
-    """Names and values."""
-    grid = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        grid.add_row(name, str(value))
-    return grid
+def print_pairs(rows: Sequence[tuple[str, object]]) -> None:
+    """Names and values, one a line."""
+    width = max(len(name) for name, _ in rows)
+    stdout().print("\n".join(f"{name:<{width}}  {value}" for name, value in rows), markup=False)
 
 
 def short(config: Mapping[str, Scalar]) -> str:

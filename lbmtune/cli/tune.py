@@ -191,7 +191,7 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
     elif record.ranked:
         console = output.stdout()
         console.print(ranking(record), "")
-        console.print(output.pairs(_cost_rows(record)), "")
+        output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
     if not record.ranked:

@@ -1,0 +1,155 @@
+import pytest
+
+from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.rules import Limits
+from lbmtune.cli.studyfile import find_study, line_of, load_study, parse_study, shipped_studies
+from lbmtune.errors import InputError
+from lbmtune.search.space import legal_set
+
+TEXT = """\
+name = "small"
+seed = 4
+
+[case]
+flow = "box"
+lattice = "d3q19"
+domain = [64, 32, 16]
+relaxation_rate = 1.5
+
+[budget]
+trials = 7
+time = "2m"
+
+[axes.cuda]
+scheme = ["aa", "pull"]
+block = ["32x1x1", [64, 1, 1]]
+storage = "fp32"
+"""
+
+
+def read(*overrides):
+    return parse_study(TEXT, "small.toml", overrides)
+
+
+def test_a_study_file_becomes_a_study():
+    spec = read()
+    assert (spec.name, spec.seed, spec.objective) == ("small", 4, "mlups")
+    assert (spec.case.flow, spec.case.domain, spec.case.relaxation_rate) == ("box", (64, 32, 16), 1.5)
+    assert (spec.budget.trials, spec.budget.seconds) == (7, 120.0)
+    assert spec.axes["cuda"] == {"scheme": ("aa", "pull"), "block": ("32x1x1", "64x1x1"), "storage": ("fp32",)}
+
+
+def test_a_backend_without_a_table_searches_the_usual_values():
+    assert read().axes["cpu"] == {axis.name: axis.values for axis in AXES["cpu"]}
+
+
+@pytest.mark.parametrize("name", ["quick", "d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"])
+@pytest.mark.parametrize("backend", AXES)
+@pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
+def test_shipped_studies_have_legal_configurations_of_every_scheme_and_storage(name, backend, storage):
+    spec = load_study(name, [f"storage={storage}"])
+    space = legal_set(spec.case, backend, spec.axes[backend], Limits(cores=2))
+    assert spec.name == name
+    assert len({config.scheme for config in space.configs}) == 5
+    assert {config.storage for config in space.configs} == {storage}
+
+
+def test_the_quick_study_is_small_and_the_flagship_is_not():
+    assert set(shipped_studies()) >= {"quick", "d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"}
+    assert load_study("quick").budget.trials <= 30
+    assert load_study("d3q19-box").case.domain == (256, 256, 256)
+
+
+@pytest.mark.parametrize(
+    ("override", "found"),
+    [
+        ("storage=fp64", lambda s: s.axes["cuda"]["storage"] == s.axes["cpu"]["storage"] == ("fp64",)),
+        ("block=128x1x1", lambda s: s.axes["cuda"]["block"] == ("128x1x1",) and "block" not in s.axes["cpu"]),
+        ("block=[16, 2, 2]", lambda s: s.axes["cuda"]["block"] == ("16x2x2",)),
+        ("scheme=aa,push", lambda s: s.axes["cuda"]["scheme"] == ("aa", "push")),
+        ("axes.cpu.threads=2", lambda s: s.axes["cpu"]["threads"] == (2,)),
+        ("case.domain=128x64x32", lambda s: s.case.domain == (128, 64, 32)),
+        ("case.viscosity=0.1", lambda s: s.case.relaxation_rate == pytest.approx(1.25)),
+        ("budget.trials=10", lambda s: s.budget.trials == 10),
+        ("budget.time=30s", lambda s: s.budget.seconds == 30.0),
+        ("protocol.finalists=2", lambda s: s.protocol.finalists == 2),
+        ("objective=footprint", lambda s: s.objective == "footprint"),
+        ("seed=9", lambda s: s.seed == 9),
+    ],
+)
+def test_every_field_can_be_overridden(override, found):
+    assert found(read(override))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("storag=fp64", "did you mean 'storage'"),
+        ("domain=64x64x64", "did you mean 'case.domain'"),
+        ("trials=3", "did you mean 'budget.trials'"),
+        ("scheme=aaa", "did you mean 'aa'"),
+        ("storage", "key=value"),
+        ("threads=many", "unknown threads 'many'"),
+        ("cells_per_thread=two", "not a whole number"),
+        ("block=64x1", "not of the form 256x1x1"),
+        ("budget.time=soon", "number with a unit"),
+        ("case.domain=64x0x64", "extent below 1"),
+        ("protocol.warmup_s=long", "expected `float`"),
+    ],
+)
+def test_a_wrong_override_is_named(override, message):
+    with pytest.raises(InputError, match=message) as raised:
+        read(override)
+    assert override.partition("=")[0].rpartition(".")[2] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("lattice =", "latice =", "small.toml, line 6: case.latice: unknown key; did you mean 'lattice'"),
+        ('"d3q19"', '"d3q18"', "small.toml, line 6: case.lattice: unknown lattice 'd3q18'; did you mean 'd3q19'"),
+        ('"box"', '"bix"', "small.toml, line 5: case.flow: unknown flow 'bix'; did you mean 'box'"),
+        ("[budget]", "[budgit]", "small.toml, line 10: budgit: unknown key; did you mean 'budget'"),
+        ("trials = 7", 'trials = "x"', "small.toml, line 11: budget.trials: expected `int`"),
+        ("seed = 4", "seed = [", "small.toml, line 2|small.toml, line 4"),
+        ("scheme =", "schem =", "small.toml, line 15: axes.cuda.schem: unknown key; did you mean 'scheme'"),
+        ('"pull"', '"pul"', "small.toml, line 15: axes.cuda.scheme: unknown scheme 'pul'; did you mean 'pull'"),
+        ("rate = 1.5", "rate = 2.5", "small.toml, line 8: case.relaxation_rate: .* between 0 and 2"),
+        ("relaxation_rate = 1.5", "", "small.toml, line 4: case.*exactly one of"),
+        ("relaxation_rate = 1.5", "viscosity = 1\nreynolds = 2", "exactly one of .* viscosity and reynolds"),
+        ("[64, 32, 16]", '"64x32x"', "small.toml, line 7: case.domain"),
+        ("[axes.cuda]", "[axes.cdua]", "small.toml, line 14: axes.cdua: unknown key; did you mean 'cuda'"),
+        ('scheme = ["aa", "pull"]', "scheme = []", "line 15: axes.cuda.scheme: has no values"),
+        ('name = "small"', "", "small.toml: name: is missing"),
+    ],
+)
+def test_errors_name_file_line_and_key(old, new, message):
+    assert old in TEXT
+    with pytest.raises(InputError, match=message):
+        parse_study(TEXT.replace(old, new), "small.toml")
+
+
+def test_reynolds_numbers_set_the_viscosity():
+    text = TEXT.replace("relaxation_rate = 1.5", "reynolds = 100\nlid = 0.2").replace('"box"', '"cavity"')
+    case = parse_study(text, "t").case
+    viscosity = (1 / case.relaxation_rate - 0.5) / 3
+    assert case.wall_velocity[0] * case.domain[1] / viscosity == pytest.approx(100)
+    text = TEXT.replace("relaxation_rate = 1.5", "reynolds = 10\nforce = 1e-4").replace('"box"', '"channel"')
+    case = parse_study(text, "t").case
+    viscosity = (1 / case.relaxation_rate - 0.5) / 3
+    height = case.domain[1]
+    assert case.force[0] * height**2 / (8 * viscosity) * height / viscosity == pytest.approx(10)
+
+
+def test_lines_of_keys():
+    assert line_of(TEXT, "case.lattice") == 6
+    assert line_of(TEXT, "axes.cuda.block") == 16
+    assert line_of(TEXT, "case.force") == 4
+    assert line_of(TEXT, "objective") is None
+
+
+def test_an_unknown_study_is_bad_input():
+    with pytest.raises(InputError, match="did you mean 'd3q19-box'"):
+        find_study("d3q19-bix")
+    with pytest.raises(InputError, match="no study file"):
+        find_study("missing.toml")

@@ -1,0 +1,238 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import lbmtune
+from fake_study import FakeEvaluator, stand_in
+from lbmtune.cli import main
+from lbmtune.records import Outcome
+from lbmtune.records.store import read_study
+
+QUICK = ("--set", "case.domain=64x64x64")
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Runs the command line in this process and an empty folder; returns exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_help_and_version_load_nothing_heavy():
+    heavy = ("numpy", "sympy", "optuna", "plotly", "numba", "cupy", "pandas")
+    code = f"""
+import contextlib, sys
+from lbmtune.cli import main
+for arguments in (["--help"], ["--version"], ["study", "--help"]):
+    with contextlib.suppress(SystemExit):
+        main(arguments)
+print([name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+    assert f"lbmtune {lbmtune.__version__}" in done.stdout
+
+
+def test_every_verb_is_there(run):
+    code, out, _ = run("--help")
+    verbs = ["devices", "study", "list", "explain", "render", "predict", "verify", "measure", "report", "export"]
+    assert code == 0
+    assert all(f" {verb} " in out for verb in verbs)
+
+
+def test_devices_tells_the_bandwidths(run, monkeypatch):
+    stand_in(monkeypatch)
+    import lbmtune.backend.registry as registry
+
+    monkeypatch.setattr(registry, "available", lambda: ("cpu",))
+    code, out, _ = run("devices")
+    assert code == 0
+    assert "4000 GB/s" in out
+    assert "64 bytes at once, streaming stores" in out
+    assert json.loads(run("devices", "--json")[1])["cpu"]["stream_bytes_per_s"]["16"] == 4e12
+
+
+def test_list_counts_what_is_legal(run, monkeypatch):
+    stand_in(monkeypatch)
+    facts = json.loads(run("list", "--device", "cpu", "--json")[1])
+    assert set(facts["schemes"]) == {"pull", "push", "aa", "esoteric-twist", "esoteric-pull"}
+    assert set(facts["axes"]) >= {"scheme", "layout", "threads", "vector_bits"}
+    assert facts["legal_configurations"] > 50
+    code, out, _ = run("list", "--device", "cpu")
+    assert code == 0
+    assert f"{facts['legal_configurations']} legal configurations on cpu" in out
+    fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
+    assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
+
+
+def test_list_of_a_gpu_that_is_not_here_says_so(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = run("list", "--device", "0")
+    assert code == 0
+    assert "GPU 0 (not here; limits of any such device)" in out
+
+
+def test_explain_a_legal_configuration(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = run("explain", "scheme=aa,threads=2", *QUICK)
+    assert code == 0
+    for text in ("yes", "152", "update in place", "MLUPS", "MiB"):
+        assert text in out
+    facts = json.loads(run("explain", "scheme=aa,threads=2", *QUICK, "--json")[1])
+    assert facts["legal"] is True
+    assert facts["footprint_bytes"] >= 64**3 * 19 * 4
+    assert facts["prediction"]["mlups"] == pytest.approx(3.9e12 / 152 / 1e6)
+
+
+def test_explain_an_illegal_configuration_is_an_answer(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = run("explain", "scheme=aa,block=2048x1x1", "--device", "0")
+    assert code == 0
+    assert "no: block 2048x1x1 = 2048 threads; this device allows 1024" in out
+
+
+def test_render_prints_the_kernel_and_nothing_else(run):
+    code, out, err = run("render", "scheme=aa,block=64x1x1,storage=fp64", "--device", "0")
+    assert (code, err) == (0, "")
+    assert "__global__" in out
+    facts = json.loads(run("render", "scheme=aa,block=64x1x1,storage=fp64", "--device", "0", "--json")[1])
+    assert facts["source"] == out
+    assert facts["config"]["compute"] == "fp64"
+
+
+def test_predict(run, monkeypatch):
+    stand_in(monkeypatch)
+    facts = json.loads(run("predict", "scheme=aa", "--device", "cpu", "--json")[1])
+    assert facts["prediction"]["bytes_per_update"] == 152
+    assert "MLUPS" in run("predict", "scheme=aa", "--device", "cpu")[1]
+
+
+def test_measure(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = run("measure", "scheme=aa,row_offset=1", "--device", "cpu", *QUICK)
+    assert code == 0
+    assert "MLUPS" in out
+    trial = json.loads(run("measure", "scheme=aa,row_offset=1", "--device", "cpu", *QUICK, "--json")[1])
+    assert trial["outcome"] == "ok"
+
+
+def test_measure_of_a_kernel_that_fails_is_one(run, monkeypatch):
+    stand_in(monkeypatch, FakeEvaluator("cpu", fails=Outcome.CRASHED))
+    code, out, err = run("measure", "scheme=aa", "--device", "cpu", *QUICK)
+    assert (code, out) == (1, "")
+    assert err == "lbmtune: crashed: planted\n"
+
+
+def study(run, *arguments):
+    return run("study", "--device", "cpu", "--trials", 12, *QUICK, *arguments)
+
+
+def test_a_study_ends_with_its_report_and_best(run, monkeypatch, tmp_path):
+    fake = stand_in(monkeypatch)
+    code, out, err = study(run)
+    folder = tmp_path / "lbmtune-studies" / "quick-cpu"
+    assert code == 0
+    assert fake.closed
+    assert out.splitlines()[-2].split() == ["report", "lbmtune-studies/quick-cpu/report.html"]
+    assert out.splitlines()[-1].split() == ["best.json", "lbmtune-studies/quick-cpu/best.json"]
+    assert (folder / "report.html").stat().st_size > 0
+    assert (folder / "best.json").stat().st_size > 0
+    assert "s searching" in out
+    assert "12 of" in out
+    assert "trial 1/12" in err
+    assert "predicted" in err
+    assert len(read_study(folder).trials) == 12
+
+
+def test_the_facts_of_a_study_as_json(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = study(run, "--json", "--out", "here")
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["study"], facts["report"], facts["best"]) == ("here", "here/report.html", "here/best.json")
+    assert facts["winner"]["outcome"] == "ok"
+    assert 0 < facts["share_of_ceiling"] < 2
+    assert facts["trials"] == 12
+
+
+def test_studies_do_not_overwrite_each_other_and_the_last_one_resumes(run, monkeypatch, tmp_path):
+    stand_in(monkeypatch)
+    assert study(run)[0] == study(run)[0] == 0
+    folders = tmp_path / "lbmtune-studies"
+    assert sorted(p.name for p in folders.iterdir()) == ["quick-cpu", "quick-cpu-2"]
+    stand_in(monkeypatch)
+    code, _, err = study(run, "--resume", "--trials", 15)
+    assert code == 0
+    assert "12 trials done before" in err
+    assert len(read_study(folders / "quick-cpu-2").trials) == 15
+
+
+def test_a_folder_is_enough_to_resume(run, monkeypatch):
+    stand_in(monkeypatch)
+    study(run, "--out", "here")
+    fake = stand_in(monkeypatch)
+    code, _, err = run("study", "--out", "here", "--resume", "--trials", 14)
+    assert (code, len(fake.tried)) == (0, 2), err
+
+
+def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
+    def at(stage, number):
+        if (stage, number) == ("measure", 5):
+            raise KeyboardInterrupt
+
+    fake = stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
+    code, out, err = study(run, "--out", "here")
+    assert (code, out) == (130, "")
+    assert fake.closed
+    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    stand_in(monkeypatch)
+    assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+
+
+def test_a_study_without_a_valid_kernel_is_one_and_has_a_report(run, monkeypatch, tmp_path):
+    stand_in(monkeypatch, FakeEvaluator("cpu", fails=Outcome.COMPILE_FAILED))
+    code, _, err = study(run, "--out", "here")
+    assert code == 1
+    assert "12 compile failed" in err
+    assert (tmp_path / "here" / "report.html").exists()
+    assert not (tmp_path / "here" / "best.json").exists()
+
+
+def test_footprint_as_objective(run, monkeypatch):
+    stand_in(monkeypatch)
+    facts = json.loads(study(run, "--objective", "footprint", "--json")[1])
+    trials = read_study(__import__("pathlib").Path(facts["study"])).trials
+    smallest = min(trial.prediction.footprint_bytes for trial in trials)
+    assert facts["winner"]["prediction"]["footprint_bytes"] == smallest
+
+
+def test_report_and_export_work_from_records_alone(run, monkeypatch, tmp_path):
+    stand_in(monkeypatch)
+    study(run, "--out", "lbmtune-studies/mine")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lbmtune-studies/mine/report.html").unlink()
+    assert run("report", "mine")[:2] == (0, "wrote lbmtune-studies/mine/report.html\n")
+    assert (tmp_path / "lbmtune-studies/mine/report.html").exists()
+    assert json.loads(run("export", "mine", "-o", "b.json", "--json")[1]) == {"best": "b.json"}
+    assert (tmp_path / "b.json").exists()
+
+
+def test_a_key_and_a_best_json_name_a_configuration(run, monkeypatch):
+    stand_in(monkeypatch)
+    facts = json.loads(study(run, "--json")[1])
+    config = facts["winner"]["config"]
+    by_key = json.loads(run("explain", facts["winner"]["key"], "--json")[1])
+    by_file = json.loads(run("explain", facts["best"], "--json")[1])
+    by_text = json.loads(run("explain", ",".join(f"{k}={v}" for k, v in config.items()), *QUICK, "--json")[1])
+    assert by_key == by_file == by_text
+    assert by_key["config"] == config
