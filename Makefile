@@ -24,7 +24,7 @@ check: $(DEVELOP)
 
 # every legal combination of the catalogue's axes through NVRTC (make test compiles one of each kind)
 nvrtc-all: $(DEVELOP)
-	$(BIN)/python -m pytest -m nvrtc_all $(ARGS)
+	$(BIN)/python scripts/nvrtc_all.py $(ARGS)
 
 gpu: $(DEVELOP) $(INSTALLED)
 	$(BIN)/python -m pytest -m gpu $(ARGS)

@@ -25,20 +25,31 @@ def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
     return compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
 
 
-def compile_text(source: str, options: tuple[str, ...], name: str = "lbmtune.cu") -> Binary:
+def compile_text(source: str, options: tuple[str, ...]) -> Binary:
     """The same for any text; `options` name the architecture."""
+    log, image = _compile(source, (*options, "--ptxas-options=-v"), "CUBIN")
+    return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
+
+
+def ptx(program: Program, architecture: str = "compute_90") -> str:
+    """The virtual machine code of a program: shows how wide its loads and stores are."""
+    _, image = _compile(program.source, (*program.options, f"--gpu-architecture={architecture}"), "PTX")
+    return image.rstrip(b"\0").decode()
+
+
+def _compile(source: str, options: tuple[str, ...], product: str) -> tuple[str, bytes]:
+    """Log and product."""
     library, handle = nvrtc(), c_void_p()
-    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
+    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), b"lbmtune.cu", 0, None, None))
     try:
-        given = [option.encode() for option in (*options, *_reporting())]
+        given = [option.encode() for option in options]
         status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))
         log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         if status:
             raise CompileError(log or library.nvrtcGetErrorString(status).decode())
-        image = _fetch(library, handle, "CUBIN")
+        return log, _fetch(library, handle, product)
     finally:
         library.nvrtcDestroyProgram(byref(handle))
-    return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
 
 def version() -> tuple[int, int]:

@@ -22,7 +22,7 @@ from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
-_HEADER = Path(__file__).with_name("cuda_on_host.h")
+HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
 _OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
 
@@ -54,7 +54,7 @@ def _source(program: Program) -> str:
     """The text itself between the shim and one launcher per entry."""
     launches = {launch.entry: launch for step in program.period for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
-    return f'#include "{_HEADER}"\n{program.source}\n{entries}'
+    return f'#include "{HEADER}"\n{program.source}\n{entries}'
 
 
 def _launcher(program: Program, launch: Launch) -> str:

@@ -1,0 +1,85 @@
+"""Compiles the whole CUDA slice of the catalogue with NVRTC: every legal combination of what changes the text.
+
+python scripts/nvrtc_all.py [--jobs N] [--architectures sm_80 sm_90] [--every N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from itertools import islice, product
+
+from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.protocol import CompileError
+from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.render import render
+from lbmtune.lattice import LATTICES
+
+Job = tuple[Case, CudaConfig, str]
+
+PRECISIONS = (("fp64", "fp64"), ("fp32", "fp32"), ("fp32", "fp64"), ("fp16s", "fp32"), ("fp16s", "fp64"))
+REGISTERS = ((0, 0), (64, 0), (0, 8))
+"""max_registers and min_blocks: none, a cap, and launch bounds."""
+
+
+def cases() -> Iterator[Case]:
+    """The three flows with both collisions on each lattice."""
+    for lattice, collision in product(LATTICES, COLLISIONS):
+        domain = (256, 64, 1 if lattice == "d2q9" else 64)
+        yield box(lattice, collision, domain)
+        yield cavity(lattice, collision, domain, 1.6)
+        yield channel(lattice, collision, domain, 1.6)
+
+
+def jobs(architectures: list[str]) -> Iterator[Job]:
+    """All legal combinations."""
+    axes = product(SCHEMES, LAYOUTS, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
+    for case, (scheme, layout, precision, cells, wrap, (cap, blocks)) in product(cases(), list(axes)):
+        one = CudaConfig(scheme=scheme, layout=layout, width=16 if layout == "aosoa" else 1, block=(32, 4, 1))
+        one = replace(one, storage=precision[0], compute=precision[1], cells_per_thread=cells, wrap=wrap)
+        one = replace(one, max_registers=cap, min_blocks=blocks)
+        if broken(case, one, Limits()) is None:
+            yield from ((case, one, architecture) for architecture in architectures)
+
+
+def failure(job: Job) -> str:
+    """Empty, or what went wrong."""
+    case, config, architecture = job
+    try:
+        registers = compile_cuda(render(case, config), architecture).resources.registers
+    except CompileError as error:
+        return f"{case.lattice} {case.flow} {case.collision} {config} {architecture}: {error}"
+    if config.max_registers and registers > config.max_registers:
+        return f"{case.lattice} {case.flow} {config} {architecture}: {registers} registers despite the cap"
+    return ""
+
+
+def main() -> int:
+    """Exit code 1 where a combination fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--architectures", nargs="+", default=["sm_80", "sm_90"])
+    parser.add_argument("--every", type=int, default=1, help="compile only every N-th combination")
+    given = parser.parse_args()
+    found = list(islice(jobs(given.architectures), 0, None, given.every))
+    failed = 0
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for number, problem in enumerate(pool.map(failure, found, chunksize=16), 1):
+            failed += bool(problem)
+            if problem:
+                print(problem)
+            if number % 500 == 0 or number == len(found):
+                print(f"{number} of {len(found)} compiled, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

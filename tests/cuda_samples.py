@@ -1,0 +1,95 @@
+"""CUDA configurations that the tests of text, compiler and shim share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.lattice import LATTICES
+
+Sample = tuple[Case, CudaConfig]
+
+SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES = tuple(SCHEMES), tuple(LAYOUTS), tuple(LATTICES)
+PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32"}
+"""Storage and the arithmetic that belongs to it."""
+WIDTH = 16
+
+
+def domain(lattice: str) -> tuple[int, int, int]:
+    return (192, 64, 1) if lattice == "d2q9" else (192, 64, 64)
+
+
+def flows(lattice: str, collision: str) -> dict[str, Case]:
+    """The three flows, and one with a force, walls all around and several of them moving."""
+    size = domain(lattice)
+    case = cavity(lattice, collision, size, 1.3)
+    z = ("periodic", "periodic") if lattice == "d2q9" else ("moving", "wall")
+    moved = (0.05, -0.03, 0.0 if lattice == "d2q9" else 0.02)
+    faces = ("moving", "wall", "wall", "moving", *z)
+    return {
+        "box": box(lattice, collision, size, 1.3),
+        "cavity": case,
+        "channel": channel(lattice, collision, size, 1.3, force=1e-3),
+        "grinder": replace(case, flow="grinder", faces=faces, wall_velocity=moved, force=(1e-3, -5e-4, 0.0)),
+    }
+
+
+def legal(case: Case, config: CudaConfig) -> bool:
+    return broken(case, config, Limits()) is None
+
+
+def config(**axes: object) -> CudaConfig:
+    """A configuration whose arithmetic and AoSoA width follow from the other axes, in small blocks."""
+    chosen: dict[str, object] = {"block": (16, 2, 1), "storage": "fp32", **axes}
+    chosen.setdefault("compute", PRECISIONS[str(chosen["storage"])])
+    chosen.setdefault("width", WIDTH if chosen.get("layout") == "aosoa" else 1)
+    return CudaConfig(**chosen)  # type: ignore[arg-type]
+
+
+def one_of_each_kind() -> Iterator[Sample]:
+    """Scheme x layout x lattice x precision x cells per thread, in the cavity, without a register limit."""
+    for scheme, layout, lattice, storage, cells in product(
+        SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES, PRECISIONS, (1, 2, 4, 8)
+    ):
+        case = flows(lattice, "bgk")["cavity"]
+        one = config(scheme=scheme, layout=layout, storage=storage, cells_per_thread=cells, block=(32, 2, 1))
+        if legal(case, one):
+            yield case, one
+
+
+def sampled(count: int, seed: int) -> list[Sample]:
+    """Legal combinations of all axes, drawn at random: the same ones for the same seed."""
+    draw, found = random.Random(seed), []
+    while len(found) < count:
+        lattice, layout = draw.choice(LATTICE_NAMES), draw.choice(LAYOUT_NAMES)
+        storage, compute = draw.choice((*PRECISIONS.items(), ("fp32", "fp64"), ("fp16s", "fp64")))
+        case = draw.choice(list(flows(lattice, draw.choice(("bgk", "trt"))).values()))
+        one = config(
+            scheme=draw.choice(SCHEME_NAMES),
+            layout=layout,
+            storage=storage,
+            compute=compute,
+            cells_per_thread=draw.choice((1, 2, 4, 8)),
+            wrap=draw.choice(("arithmetic", "ghost")),
+            block=draw.choice(
+                ((8, 2, 1), (16, 2, 1), (32, 1, 1), (64, 1, 1), (4, 4, 1), (2, 2, 1), (8, 2, 2), (16, 1, 3))
+            ),
+            width=draw.choice((8, 16, 24)) if layout == "aosoa" else 1,
+            padding=draw.choice((0, 8)) if layout == "soa" else 0,
+        )
+        if legal(case, one):
+            found.append((case, one))
+    return found
+
+
+def label(sample: Sample) -> str:
+    case, one = sample
+    parts = (case.lattice, case.flow, case.collision, one.scheme, one.layout, one.storage, one.compute, one.wrap)
+    return "-".join((*parts, f"v{one.cells_per_thread}", "x".join(map(str, one.block))))

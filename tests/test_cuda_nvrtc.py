@@ -1,0 +1,175 @@
+"""The CUDA text compiled for real architectures, without a GPU."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from itertools import groupby
+from multiprocessing import get_context
+
+import pytest
+
+from cuda_samples import Sample, config, flows, label, legal, one_of_each_kind, sampled
+from lbmtune.backend import nvrtc
+from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.codegen.render import render
+from lbmtune.codegen.skeleton import kernels_folder
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Resources
+
+ARCHITECTURES = ("sm_80", "sm_90")
+
+
+def _why_no_nvrtc() -> str:
+    try:
+        nvrtc.nvrtc()
+    except DeviceUnavailableError as error:
+        return str(error)
+    return ""
+
+
+pytestmark = pytest.mark.skipif(bool(_why_no_nvrtc()), reason=_why_no_nvrtc() or "NVRTC is there")
+
+GROUPS = {
+    "-".join(kind): list(samples)
+    for kind, samples in groupby(one_of_each_kind(), key=lambda s: (s[1].scheme, s[1].layout, s[0].lattice))
+}
+
+
+def _resources(sample: Sample, architecture: str) -> Resources:
+    return nvrtc.compile_cuda(render(*sample), architecture).resources
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[dict[tuple[str, str], Future[Resources]]]:
+    """Futures by label and architecture; they run two at a time, in the order of the tests."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield {
+            (label(sample), architecture): pool.submit(_resources, sample, architecture)
+            for samples in GROUPS.values()
+            for sample in samples
+            for architecture in ARCHITECTURES
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_compiles_without_spilling(kind: str, compiled: dict[tuple[str, str], Future[Resources]]) -> None:
+    for sample in GROUPS[kind]:
+        for architecture in ARCHITECTURES:
+            found = compiled[label(sample), architecture].result()
+            assert 0 < found.registers <= 255
+            assert found.code_bytes > 1000
+            # the assembler may park a few values that are needed late, rather than lose a block per multiprocessor
+            assert found.spill_bytes <= 64 or _too_large_for_registers(sample), (label(sample), architecture, found)
+
+
+def _too_large_for_registers(sample: Sample) -> bool:
+    """Whether the populations of a thread alone nearly fill its 255 registers."""
+    case, one = sample
+    return case.stencil.q * one.cells_per_thread * one.computed.bytes >= 4 * 200
+
+
+BOX = box("d3q19", "bgk", (256, 256, 256))
+
+
+def _pull(**axes: object) -> Resources:
+    one = config(**{"block": (64, 2, 1), "cells_per_thread": 4, **axes})
+    assert legal(BOX, one)
+    return _resources((BOX, one), "sm_90")
+
+
+def test_a_register_cap_acts() -> None:
+    free, capped = _pull(), _pull(max_registers=64)
+    assert free.registers > 64
+    assert free.spill_bytes == 0
+    assert capped.registers <= 64
+    assert capped.spill_bytes > 0
+    assert capped.local_bytes > 0
+
+
+def test_blocks_per_multiprocessor_act() -> None:
+    assert _pull(min_blocks=8).registers <= 65536 // (8 * 128) < _pull().registers
+
+
+@pytest.mark.parametrize(
+    ("storage", "cells", "load", "store"),
+    [
+        ("fp64", 2, "ld.global.nc.v2.f64", "st.global.wb.v2.f64"),
+        ("fp32", 2, "ld.global.nc.v2.f32", "st.global.wb.v2.f32"),
+        ("fp32", 4, "ld.global.nc.v4.f32", "st.global.wb.v4.f32"),
+        ("fp16s", 2, "ld.global.nc.u32", "st.global.wb.u32"),
+        ("fp16s", 4, "ld.global.nc.v2.u32", "st.global.wb.v2.u32"),
+        ("fp16s", 8, "ld.global.nc.v4.u32", "st.global.wb.v4.u32"),
+    ],
+)
+def test_each_population_is_one_vector_load_and_store(storage: str, cells: int, load: str, store: str) -> None:
+    text = nvrtc.ptx(render(BOX, config(block=(32, 2, 1), storage=storage, cells_per_thread=cells)), "compute_90")
+    assert text.count(load) == BOX.stencil.q
+    assert text.count(store) == BOX.stencil.q
+    shuffled = sum(1 for c in BOX.stencil.velocities if c[0])
+    assert len(re.findall(r"shfl\.sync", text)) == shuffled * (2 if storage == "fp64" else 1)
+
+
+def test_stores_without_vectors_are_ordinary() -> None:
+    text = nvrtc.ptx(render(BOX, config(block=(64, 1, 1))), "compute_90")
+    assert text.count("ld.global.nc.f32") == text.count("st.global.f32") == BOX.stencil.q
+    assert "shfl" not in text
+
+
+def test_the_skeleton_compiles_as_it_stands() -> None:
+    folder = kernels_folder() / "cuda"
+    text = (folder / "one_step.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
+    binary = nvrtc.compile_text(text, ("--std=c++17", f"--include-path={folder}", "--gpu-architecture=sm_80"))
+    assert binary.resources.registers > 0
+
+
+def test_a_compile_error_points_into_the_skeleton() -> None:
+    program = render(BOX, CudaConfig())
+    broken = replace(program, source=program.source.replace("if (!inside) return;", "if (!inside) return oops;"))
+    line = 1 + (kernels_folder() / "cuda/one_step.cu").read_text().splitlines().index("    if (!inside) return;")
+    with pytest.raises(CompileError, match=rf"kernels/cuda/one_step.cu\({line}\): error.*oops"):
+        nvrtc.compile_cuda(broken)
+
+
+def test_binaries_are_reproducible_and_travel() -> None:
+    program = render(*next(one_of_each_kind()))
+    first, second = nvrtc.compile_cuda(program), nvrtc.compile_cuda(program)
+    assert first.digest == second.digest
+    copy = pickle.loads(pickle.dumps(first))
+    assert isinstance(copy, Binary)
+    assert copy == first
+    assert first.image.startswith(b"\x7fELF")
+
+
+def test_an_unknown_architecture_is_a_compile_error() -> None:
+    with pytest.raises(CompileError, match="gpu-architecture"):
+        nvrtc.compile_cuda(render(BOX, CudaConfig()), "sm_12345")
+
+
+def test_without_nvrtc_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "_NAMES", ())
+    nvrtc.nvrtc.cache_clear()
+    with pytest.raises(DeviceUnavailableError, match="pip install nvidia-cuda-nvrtc"):
+        nvrtc.nvrtc()
+
+
+def test_a_log_with_spills_is_read() -> None:
+    log = (
+        "ptxas info    : Function properties for step_0\n"
+        "    8 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads\n"
+        "ptxas info    : Used 40 registers, used 1 barriers, 256 bytes smem, 400 bytes cmem[0]\n"
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 32 registers\n"
+    )
+    expected = Resources(registers=40, spill_bytes=32, local_bytes=8, shared_bytes=256, code_bytes=3)
+    assert nvrtc.resources(log, b"abc") == expected
+
+
+def test_flows_of_all_kinds_are_compiled_somewhere() -> None:
+    assert set(flows("d3q19", "bgk")) == {case.flow for case, _ in sampled(60, seed=7)}
