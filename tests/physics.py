@@ -31,14 +31,13 @@ def relaxation_rate(viscosity_: float) -> float:
     return 1 / (3 * viscosity_ + 0.5)
 
 
-def start(case: Case, config: CpuConfig, velocity: Sequence[Any] = (0.0, 0.0, 0.0)) -> Simulation:
-    """A simulation at the equilibrium of density one and a velocity: three values or (nz, ny, nx) arrays."""
+def start(case: Case, config: CpuConfig, velocity: Sequence[Any] = (0.0, 0.0, 0.0), density: Any = 1.0) -> Simulation:
+    """A simulation at an equilibrium: velocity, three values or (nz, ny, nx) arrays; density, one of either."""
     config = replace(config, vector_bits=min(256, _device().limits.vector_bits))
     program, binary = _compiled(_without_extents(case), config)
     simulation = Simulation(program, binary, _device(), case)
-    shape = case.domain[::-1]
-    u = np.stack([np.broadcast_to(component, shape) for component in velocity])
-    simulation.initialise(oracle.equilibrium(np.ones(shape), u, case.stencil))
+    rho, *u = (np.broadcast_to(field, case.domain[::-1]) for field in (density, *velocity))
+    simulation.initialise(oracle.equilibrium(rho, np.stack(u), case.stencil))
     return simulation
 
 

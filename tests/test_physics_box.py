@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.catalogue.flows import initial_flow
 from lbmtune.runtime import Simulation
 from physics import FP64, start, viscosity
 
@@ -54,6 +55,47 @@ def test_decay_rate(lattice: str, collision: str, scheme: str, axes: tuple[int, 
     simulation.step(DECAY_STEPS)
     rate = np.log(before / _amplitude(simulation)) / DECAY_STEPS
     assert rate == pytest.approx(2 * viscosity(case) * (2 * np.pi / N) ** 2, rel=0.01)
+
+
+@pytest.mark.parametrize(("nx", "ny"), [(32, 32), (64, 32)])
+def test_the_initial_flow_of_a_flat_box_is_the_exact_solution(nx: int, ny: int) -> None:
+    """Taylor 1923: the velocities keep their shape and decay as exp(-nu (k_x^2 + k_y^2) t)."""
+    case = box("d2q9", "trt", (nx, ny, 1), 1.6)
+    density, velocity = initial_flow(case)
+    simulation = start(case, FP64, velocity, density)
+    simulation.step(SETTLE_STEPS)
+    before = simulation.macroscopic()[1]
+    simulation.step(DECAY_STEPS)
+    rate = viscosity(case) * ((2 * np.pi / nx) ** 2 + (2 * np.pi / ny) ** 2)
+    expected = before * np.exp(-rate * DECAY_STEPS)
+    np.testing.assert_allclose(simulation.macroscopic()[1], expected, atol=0.01 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("domain", [(32, 24, 1), (32, 24, 40)])
+def test_the_initial_flow_of_a_box_has_no_divergence_and_balances_its_pressure(domain: tuple[int, int, int]) -> None:
+    """div u = 0, and the pressure solves laplace p = - d_a u_b d_b u_a; derivatives in Fourier space are exact here."""
+    case = box("d2q9" if domain[2] == 1 else "d3q19", "bgk", domain)
+    rho, u = initial_flow(case)
+    waves = [2j * np.pi * np.fft.fftfreq(n) for n in domain]
+    k = [wave.reshape([-1 if axis == 2 - a else 1 for axis in range(3)]) for a, wave in enumerate(waves)]
+
+    def derivative(field: np.ndarray, axis: int) -> np.ndarray:
+        return np.fft.ifftn(k[axis] * np.fft.fftn(field)).real
+
+    gradient = [[derivative(u[b], a) for b in range(3)] for a in range(3)]
+    np.testing.assert_allclose(sum(gradient[a][a] for a in range(3)), 0.0, atol=1e-15)
+    laplacian = sum(derivative(derivative(rho / 3, a), a) for a in range(3))
+    source = sum(gradient[a][b] * gradient[b][a] for a in range(3) for b in range(3))
+    np.testing.assert_allclose(laplacian, -source, atol=1e-15)
+
+
+@pytest.mark.parametrize("case", [cavity("d2q9", "bgk", (8, 6, 1), 1.2), channel("d3q19", "bgk", (8, 6, 4), 1.2)])
+def test_other_flows_start_from_rest(case: Case) -> None:
+    rho, velocity = initial_flow(case)
+    assert rho.shape == case.domain[::-1]
+    assert velocity.shape == (3, *rho.shape)
+    assert (rho == 1).all()
+    assert not velocity.any()
 
 
 def test_mass_and_momentum_are_kept() -> None:
