@@ -148,10 +148,10 @@ def environment(backend: str) -> Environment:
     return Environment(backend=backend, device="Made-up 1", device_id="uuid-1", architecture="none")
 
 
-def machine() -> Machine:
+def machine(backend: str = "cpu") -> Machine:
     return Machine(
         name="Made-up 1",
-        environment=environment("cpu"),
+        environment=environment(backend),
         copy_bytes_per_s=3.6e12,
         in_place_bytes_per_s=3.9e12,
         stream_bytes_per_s={"4": 3.5e12, "16": BANDWIDTH, "64 streaming": 3.7e12},
@@ -161,15 +161,17 @@ def machine() -> Machine:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
-    """Puts a made-up CPU in the place of the real one, for the command line in this process."""
+    """Puts a made-up device in the place of the real ones, for the command line in this process."""
     import lbmtune.cli.devices as here
     import lbmtune.measure.evaluate as real
 
     fake = evaluator or FakeEvaluator("cpu")
     monkeypatch.setattr(real, "Evaluator", lambda *_, **__: fake)
-    monkeypatch.setattr(here, "machine", lambda *_, **__: machine())
-    monkeypatch.setattr(here, "available", lambda: ("cpu",))
-    monkeypatch.setattr(here, "bounds", lambda device: here.Bounds(LIMITS, device == "cpu"))
+    backend = fake.environment.backend
+    only = "cpu" if backend == "cpu" else "0"
+    monkeypatch.setattr(here, "machine", lambda *_, **__: machine(backend))
+    monkeypatch.setattr(here, "available", lambda: (only,))
+    monkeypatch.setattr(here, "bounds", lambda device: here.Bounds(LIMITS, device == only))
     return fake
 
 

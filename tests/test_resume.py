@@ -13,8 +13,8 @@ from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
 from lbmtune.records.store import TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
-from lbmtune.search.ledger import DATABASE, Ledger
-from lbmtune.search.study import run_study
+from lbmtune.search.ledger import DATABASE, Ledger, database_url
+from lbmtune.search.study import optuna_name, run_study
 
 HERE = Path(__file__).parent
 
@@ -84,7 +84,7 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
 def told(folder):
     import optuna
 
-    trials = optuna.load_study(study_name="made-up", storage=f"sqlite:///{folder / DATABASE}").trials
+    trials = optuna.load_study(study_name=optuna_name(header(spec())), storage=database_url(folder)).trials
     assert all(trial.state.is_finished() for trial in trials)
     return {trial.user_attrs["lbmtune:number"] for trial in trials}
 

@@ -5,8 +5,8 @@ from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, TimingProtocol
-from lbmtune.search.ledger import DATABASE, distributions
-from lbmtune.search.study import Observer, run_study
+from lbmtune.search.ledger import database_url, distributions
+from lbmtune.search.study import Observer, optuna_name, run_study
 
 
 def run(folder, study, evaluator=None, **how):
@@ -47,7 +47,7 @@ def test_optuna_holds_the_same_trials(tmp_path):
     import optuna
 
     record = run(tmp_path, spec())
-    kept = optuna.load_study(study_name="made-up", storage=f"sqlite:///{tmp_path / DATABASE}").trials
+    kept = optuna.load_study(study_name=optuna_name(record.header), storage=database_url(tmp_path)).trials
     by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept}
     names = set(distributions(space_of(spec()).configs))
     for trial in record.trials:

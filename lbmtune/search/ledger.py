@@ -22,6 +22,7 @@ from lbmtune.search.choice import Choice
 from lbmtune.search.space import varied
 
 DATABASE = "optuna.db"
+_SQLITE = "sqlite:///"
 _NUMBER = "lbmtune:number"
 _BROKEN = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError)
 
@@ -58,15 +59,29 @@ class LegalSampler(BaseSampler):
 class Ledger:
     """Asks for indices into configs and tells results, by the number of our trial."""
 
-    def __init__(
-        self, configs: Sequence[KernelConfig], choice: Choice, folder: Path, name: str, url: str | None, objective: str
-    ) -> None:
-        """Opens the storage: url, or a SQLite file in folder, which is made anew when it is damaged."""
+    _study: optuna.Study
+
+    def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._configs, self._objective = configs, objective
         self._sampler = LegalSampler(configs, choice)
         self._open: dict[int, optuna.Trial] = {}
-        self._study = self._connect(folder, name, url)
+
+    def open(self, url: str, name: str, *, rebuild: bool) -> None:
+        """Opens or makes a study in a storage. rebuild: whether a damaged SQLite file is made anew.
+
+        Raises InputError where the storage cannot be used.
+        """
+        try:
+            self._study = self._load(url, name)
+        except (*_BROKEN, ImportError, ValueError) as error:
+            if not rebuild:
+                reason = str(error).splitlines()[0]
+                raise InputError(f"Optuna storage {url!r} cannot be used ({reason}); correct --storage.") from error
+            path = Path(url.removeprefix(_SQLITE))
+            for rest in path.parent.glob(f"{path.name}*"):
+                rest.unlink()
+            self._study = self._load(url, name)
 
     def ask(self, number: int) -> int:
         """Index of the configuration that trial `number` shall try."""
@@ -114,21 +129,6 @@ class Ledger:
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
 
-    def _connect(self, folder: Path, name: str, url: str | None) -> optuna.Study:
-        if url is not None:
-            try:
-                return self._load(url, name)
-            except (*_BROKEN, ImportError, ValueError) as error:
-                reason = str(error).splitlines()[0]
-                raise InputError(f"Optuna storage {url!r} cannot be used: {reason}; correct --storage.") from error
-        path = folder / DATABASE
-        try:
-            return self._load(f"sqlite:///{path}", name)
-        except _BROKEN:
-            for rest in folder.glob(f"{DATABASE}*"):
-                rest.unlink()
-            return self._load(f"sqlite:///{path}", name)
-
     def _load(self, url: str, name: str) -> optuna.Study:
         storage = RDBStorage(url)
         if url.startswith("sqlite"):
@@ -141,6 +141,12 @@ class Ledger:
         )
         study.get_trials(deepcopy=False)
         return study
+
+
+def database_url(folder: Path) -> str:
+    """The usual storage: a SQLite file in the study folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"{_SQLITE}{folder / DATABASE}"
 
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:

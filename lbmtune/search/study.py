@@ -78,9 +78,11 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 
     Raises InputError where the folder holds another study, NothingValidError when no trial was verified.
     """
-    header, done = _open_folder(search.folder, header, resume=resume)
+    header, done = _read_folder(search.folder, header, resume=resume)
+    loop = _Loop(search, header, space, done)
+    write_header(search.folder, header)
     search.observer.started(header, done)
-    _Loop(search, header.spec, space, done).run()
+    loop.run()
     _finals(search, header.spec)
     record = read_study(search.folder)
     if not record.ranked:
@@ -91,8 +93,8 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 class _Loop:
     """The search proper, from the first trial that is not recorded yet to the end of the budget."""
 
-    def __init__(self, search: Search, spec: StudySpec, space: Space, done: Sequence[Trial]) -> None:
-        self._search, self._space = search, space
+    def __init__(self, search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> None:
+        self._search, self._space, spec = search, space, header.spec
         self._begin_s = time.monotonic()
         self._search_s = 0.0
         self._next_number = max((t.number for t in done), default=-1) + 1
@@ -101,7 +103,7 @@ class _Loop:
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         self._choice = Choice(space.configs, [p.mlups for p in predictions], spec.seed, tiers)
         self._index = {config.key: i for i, config in enumerate(space.configs)}
-        self._ledger = self._new_ledger(spec, done)
+        self._ledger = self._new_ledger(header, done)
 
     def run(self) -> None:
         """Until the budget or the legal set is used up."""
@@ -116,14 +118,15 @@ class _Loop:
             under_way -= 1
         self._ledger.close()
 
-    def _new_ledger(self, spec: StudySpec, done: Sequence[Trial]) -> Ledger:
-        from lbmtune.search.ledger import Ledger  # here, because Optuna is slow to import
+    def _new_ledger(self, header: StudyHeader, done: Sequence[Trial]) -> Ledger:
+        from lbmtune.search.ledger import Ledger, database_url  # here, because Optuna is slow to import
 
         for trial in done:
             if trial.key in self._index:
                 self._choice.observe(self._index[trial.key], trial.mlups)
-        search = self._search
-        ledger = Ledger(self._space.configs, self._choice, search.folder, spec.name, search.storage_url, spec.objective)
+        folder, url = self._search.folder, self._search.storage_url
+        ledger = Ledger(self._space.configs, self._choice, header.spec.objective)
+        ledger.open(url or database_url(folder), optuna_name(header), rebuild=url is None)
         ledger.catch_up(done, self._index)
         return ledger
 
@@ -150,6 +153,11 @@ class _Loop:
         self._search.observer.finished(trial)
 
 
+def optuna_name(header: StudyHeader) -> str:
+    """The name of a study in Optuna's storage, where several may meet."""
+    return f"{header.spec.name} {header.date}"
+
+
 def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
     """Trials and seconds that may still be spent; infinite where there is no limit.
 
@@ -160,19 +168,16 @@ def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
     return trials, spec.budget.seconds - spent_s if spec.budget.seconds else float("inf")
 
 
-def _open_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
+def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
+    """The header that counts from now on, and the trials that are on disk."""
     if not (folder / HEADER).exists():
-        write_header(folder, header)
         return header, ()
     if not resume:
         raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
     drop_torn_line(folder)
     kept = read_study(folder)
     check_same(kept.header, header, folder)
-    if kept.header.spec != header.spec:
-        kept = replace(kept, header=replace(kept.header, spec=header.spec))
-        write_header(folder, kept.header)
-    return kept.header, kept.trials
+    return replace(kept.header, spec=header.spec), kept.trials
 
 
 def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:

@@ -1,0 +1,238 @@
+"""Bad input ends with one sentence that says what is wrong and what to do, exit code 2 or 3, and no traceback."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fake_study import FakeEvaluator, stand_in
+from lbmtune.cli import main
+
+ROOT = Path(__file__).parent.parent
+SMALL = ("--set", "case.domain=64x64x64", "--trials", "6")
+QUICK = (ROOT / "studies" / "quick.toml").read_text()
+
+
+@pytest.fixture
+def refused(capsys, monkeypatch, tmp_path):
+    """Runs the command line, checks that it is refused with one line, and returns that line."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, code=2):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert ended.value.code == code, captured.err
+        assert captured.out == ""
+        (line,) = captured.err.splitlines()
+        return checked(line)
+
+    return call
+
+
+def checked(line):
+    """A line that starts with the program's name, ends like a sentence and says what to do after a semicolon."""
+    assert re.fullmatch(r"lbmtune: .+[.?]", line), line
+    assert "Traceback" not in line
+    return line
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return stand_in(monkeypatch, FakeEvaluator("cuda"))
+
+
+@pytest.fixture
+def cpu(monkeypatch):
+    return stand_in(monkeypatch)
+
+
+def test_unknown_scheme(refused, gpu):
+    assert "unknown scheme 'esoteric-pul'; did you mean 'esoteric-pull'?" in refused("measure", "scheme=esoteric-pul")
+    assert "did you mean 'aa'?" in refused("study", "--set", "scheme=aaa")
+    assert gpu.tried == []
+
+
+@pytest.mark.parametrize("name", ["layout=sao", "storage=fp23", "blok=64x1x1", "block=64", "cells_per_thread=two"])
+def test_other_wrong_values_of_axes(refused, gpu, name):
+    assert name.partition("=")[0] in refused("explain", name)
+
+
+def test_block_over_the_device_limit(refused, gpu):
+    said = "block 1024x2x1 = 2048 threads; this device allows 1024"
+    assert said in refused("measure", "block=1024x2x1")
+    assert said in refused("study", "--set", "block=1024x2x1", *SMALL)
+    assert gpu.tried == []
+
+
+def test_domain_not_divisible(refused, gpu):
+    case = ("--set", "case.domain=66x64x64")
+    said = "nx = 66 is not divisible by cells_per_thread 4"
+    assert said in refused("measure", "cells_per_thread=4,block=32x1x1", *case)
+    assert said in refused("study", "--set", "cells_per_thread=4", "--set", "block=32x1x1", *case)
+
+
+def test_domain_too_large_for_memory_names_the_largest_that_fits(refused, gpu):
+    line = refused("study", "--set", "case.domain=2048x2048x2048")
+    found = re.search(r"domain 2048x2048x2048 needs .* the device has 64 GiB free, enough for (\d+)x\1x\1", line)
+    assert found, line
+    edge = int(found[1])
+    assert 19 * 4 * edge**3 <= 2**36 < 2 * 19 * 4 * (edge + 16) ** 3
+    refused("measure", "block=64x1x1", "--set", "case.domain=2048x2048x2048")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[case]", "[case", r"mine.toml, line \d+: this is not TOML"),
+        ("seed = 1", "seed = ", r"mine.toml, line \d+: this is not TOML"),
+        ("lattice =", "latice =", r"mine.toml, line \d+: case.latice: unknown key; did you mean 'lattice'\?"),
+        ("[budget]", "[bugdet]", r"mine.toml, line \d+: bugdet: unknown key; did you mean 'budget'\?"),
+        ('"d3q19"', '"d3q15"', r"mine.toml, line \d+: case.lattice: unknown lattice 'd3q15'; did you mean"),
+        ("trials = 24", "trials = -1", r"mine.toml, line \d+: budget.trials: -1 is negative"),
+        ("relaxation_rate = 1.6", "relaxation_rate = 2.6", r"mine.toml, line \d+: case.relaxation_rate: .*2.6 is not"),
+    ],
+)
+def test_a_damaged_study_file(refused, cpu, tmp_path, old, new, said):
+    assert old in QUICK
+    (tmp_path / "mine.toml").write_text(QUICK.replace(old, new, 1))
+    assert re.search(said, refused("study", "mine.toml"))
+
+
+def test_a_study_file_that_is_not_text_or_not_there(refused, cpu, tmp_path):
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    assert "binary.toml is not UTF-8" in refused("study", "binary.toml")
+    assert "no study file missing.toml" in refused("study", "missing.toml")
+    assert "did you mean 'd3q19-box'" in refused("study", "d3q19-bx")
+
+
+@pytest.mark.parametrize("option", [("--time", "soon"), ("--objective", "speed"), ("--device", "gpu")])
+def test_wrong_options(refused, cpu, option):
+    assert option[1] in refused("study", *option)
+
+
+def test_unwritable_output(refused, cpu, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "cannot write file/study" in refused("study", "--out", "file/study", *SMALL)
+    assert cpu.tried == []
+
+
+def test_an_unusable_optuna_storage(refused, cpu):
+    assert "nonsense://host/db" in refused("study", "--storage", "nonsense://host/db", "--out", "mine", *SMALL)
+    assert not Path("mine/study.json").exists()
+
+
+@pytest.fixture
+def finished(cpu, capsys, monkeypatch, tmp_path):
+    """The folder of a finished study."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "--device", "cpu", "--out", "mine", *SMALL])
+    capsys.readouterr()
+    assert not ended.value.code
+    return tmp_path / "mine"
+
+
+def test_a_report_that_cannot_be_written(refused, finished):
+    assert "cannot write mine/study.json/r.html" in refused("report", "mine", "-o", "mine/study.json/r.html")
+    assert "cannot write mine/study.json/b.json" in refused("export", "mine", "-o", "mine/study.json/b.json")
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "another"])
+def test_a_corrupt_best_json(refused, finished, damage):
+    path = finished / "best.json"
+    content = path.read_text()
+    path.write_text({"cut": content[: len(content) // 2], "garbage": "\x00\x01", "another": '{"a": 1}'}[damage])
+    assert "best.json" in refused("explain", "mine/best.json")
+    assert "best.json" in refused("measure", "mine/best.json")
+
+
+def test_a_key_or_a_study_that_is_not_there(refused, finished):
+    assert "no trial has the key 0123456789ab in mine" in refused("explain", "0123456789ab", "--study", "mine")
+    assert "no study at yours" in refused("report", "yours")
+    assert "missing.json" in refused("explain", "missing.json")
+
+
+def test_a_study_resumed_under_another_device(refused, finished, monkeypatch):
+    header = json.loads((finished / "study.json").read_text())
+    header["environment"]["device_id"] = "uuid-of-another"
+    (finished / "study.json").write_text(json.dumps(header))
+    line = refused("study", "--resume", "--out", "mine", "--device", "cpu")
+    assert "begun with device_id 'uuid-of-another' and this is 'uuid-1'" in line
+    stand_in(monkeypatch, FakeEvaluator("cuda"))
+    assert "begun on cpu and this is cuda" in refused("study", "--resume", "--out", "mine", "--device", "0")
+
+
+def test_a_study_resumed_as_another_study(refused, finished):
+    line = refused("study", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
+    assert "holds a study with another axes" in line
+    assert "only its budget can change" in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
+    assert "holds no study to resume" in refused("study", "quick", "--resume", "--out", "other")
+    assert "already holds a study; add --resume" in refused("study", "--out", "mine")
+
+
+@pytest.mark.parametrize(("name", "content"), [("study.json", "{"), ("trials.jsonl", "{}\n")])
+def test_damaged_records(refused, finished, name, content):
+    (finished / name).write_text(content)
+    assert "damaged" in refused("report", "mine")
+    assert "damaged" in refused("study", "--resume", "--out", "mine")
+
+
+def test_a_configuration_for_another_device(refused, cpu):
+    assert "does not go with --device cpu" in refused("explain", "backend=cuda", "--device", "cpu")
+
+
+# -- devices that are not there
+
+NO_CUPY = "raise ModuleNotFoundError(\"No module named 'cupy'\", name='cupy')"
+CUPY_WITHOUT_DRIVER = """
+class _Runtime:
+    class CUDARuntimeError(RuntimeError):
+        status = {status}
+    def getDeviceCount(self):
+        raise self.CUDARuntimeError("{message}")
+    def driverGetVersion(self):
+        return {driver}
+    def runtimeGetVersion(self):
+        return 13000
+class cuda:
+    runtime = _Runtime()
+"""
+
+
+NO_DRIVER = CUPY_WITHOUT_DRIVER.format(status=35, driver=0, message="insufficient")
+NO_GPU = CUPY_WITHOUT_DRIVER.format(status=100, driver=13000, message="no device")
+
+
+@pytest.mark.parametrize(
+    ("verb", "cupy", "said"),
+    [
+        (("study",), NO_CUPY, "Python has no module 'cupy'"),
+        (("study",), NO_GPU, "sees no GPU"),
+        (("study",), NO_DRIVER, "there is no NVIDIA driver here"),
+        (("measure", "scheme=aa,block=64x1x1"), NO_DRIVER, "there is no NVIDIA driver here"),
+        (("verify", "scheme=aa,block=64x1x1"), NO_DRIVER, "there is no NVIDIA driver here"),
+        (("predict", "scheme=aa,block=64x1x1"), NO_DRIVER, "there is no NVIDIA driver here"),
+    ],
+    ids=["no CuPy", "no GPU", "no driver", "no driver to measure", "no driver to verify", "no driver to predict"],
+)
+def test_no_gpu_is_three(tmp_path, verb, cupy, said):
+    (tmp_path / "cupy.py").write_text(cupy)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "lbmtune", *verb, "--device", "0"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 3, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert said in checked(line)
+    assert "--device cpu" in line
+    assert not (tmp_path / "lbmtune-studies" / "quick-gpu0" / "study.json").exists()
