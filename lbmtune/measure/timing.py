@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 
+import numpy as np
+
 from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
@@ -26,6 +28,8 @@ SLOWED = ("hardware slowdown", "hardware thermal slowdown", "software thermal sl
 """Throttle reasons that void a sample. The software power cap is not among them: a busy card lives with it."""
 _LOOKS = 3
 _LONGEST_WARMUP = 20
+_REPEATS = 2
+"""How many times min_samples may be flawed before they are taken as they are."""
 _PROBED_ELEMENTS = 4096
 _CHUNK_ELEMENTS = 1 << 22
 
@@ -53,10 +57,12 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     with _quiet_interpreter():
         looks = _warm_up(simulation, protocol)
         step_s = median(look.step_s for look in looks)
-        if incumbent_s and step_s > protocol.bail_out * incumbent_s and not looks[-1].flaw:
+        if incumbent_s and _hopeless(looks, protocol.bail_out * incumbent_s):
+            check_state(simulation)
             return _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
         steps = steps_per_sample(simulation, step_s, protocol)
         samples, disturbed = _samples(simulation, protocol, steps)
+    check_state(simulation)
     return _finished(simulation, samples, steps, disturbed)
 
 
@@ -64,18 +70,22 @@ def measure_interleaved(simulations: Sequence[Simulation], protocol: TimingProto
     """Times several simulations in rounds, one sample of each per round, so that drift meets all alike.
 
     samples_s of the results belong together by position: a round counts when none of its samples was flawed.
-    The simulations may share their memory. Raises WrongResultError, DeviceFaultError.
+    The simulations may share their memory: each finds small noise there, if only they store in one format.
+    Raises WrongResultError, DeviceFaultError.
     """
+    mixed = len({simulation.program.config.storage for simulation in simulations}) > 1
     steps = [_prepared(simulation, protocol) for simulation in simulations]
     good: list[list[Sample]] = []
     flawed: list[list[Sample]] = []
     with _quiet_interpreter():
         while len(good) < protocol.final_rounds and len(good) + len(flawed) < 2 * protocol.final_rounds:
-            row = [take(s, n, protocol) for s, n in zip(simulations, steps, strict=True)]
+            row = [_taken_in_turn(s, n, protocol, mixed) for s, n in zip(simulations, steps, strict=True)]
             (flawed if any(sample.flaw for sample in row) else good).append(row)
+    for simulation in () if mixed else simulations:
+        check_state(simulation)
     disturbed = len(good) < protocol.final_rounds
     rows = (good + flawed)[: protocol.final_rounds]
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns: list[list[Sample]] = [list(column) for column in zip(*rows, strict=True)]
     return [_finished(s, c, n, disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
 
 
@@ -120,6 +130,23 @@ def flaw(conditions: Conditions, max_sm_clock_hz: float | None, protocol: Timing
     return ""
 
 
+def _taken_in_turn(simulation: Simulation, steps: int, protocol: TimingProtocol, refill: bool) -> Sample:
+    if refill:
+        excite(simulation)
+    sample = take(simulation, steps, protocol)
+    if refill:
+        check_state(simulation)
+    return sample
+
+
+def _hopeless(looks: list[Sample], limit_s: float) -> bool:
+    """Whether even the best look, had it had the whole processor, is slower. A clock that is not up excuses it."""
+    cpu_shares = [look.conditions.cpu_share for look in looks]
+    if looks[-1].flaw and None in cpu_shares:
+        return False
+    return min(look.step_s * (share or 1.0) for look, share in zip(looks, cpu_shares, strict=True)) > limit_s
+
+
 def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
     excite(simulation)
     looks = _warm_up(simulation, protocol)
@@ -150,10 +177,10 @@ def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tu
     """Samples until the interval is narrow enough, and whether flawed ones had to be taken in."""
     good: list[Sample] = []
     flawed: list[Sample] = []
-    while not _confident(good, protocol) and len(good) + len(flawed) < 2 * protocol.max_samples:
+    while not _confident(good, protocol):
         sample = take(simulation, steps, protocol)
         (flawed if sample.flaw else good).append(sample)
-        if len(flawed) >= protocol.max_samples:
+        if len(flawed) >= _REPEATS * protocol.min_samples:
             break
     if len(good) >= protocol.min_samples:
         return good, False
@@ -171,7 +198,6 @@ def _interval(samples: list[Sample]) -> Interval:
 
 
 def _finished(simulation: Simulation, samples: list[Sample], steps: int, disturbed: bool) -> Measurement:
-    check_state(simulation)
     interval, sites = _interval(samples), simulation.case.sites
     moved = bytes_per_update(simulation.case, simulation.program.config)
     return Measurement(
@@ -218,8 +244,11 @@ def check_state(simulation: Simulation) -> None:
 
 
 def _probe(simulation: Simulation) -> list[Array]:
-    """Copies of elements spread over all buffers."""
-    return [b[:: max(1, b.size // _PROBED_ELEMENTS)].copy() for b in simulation.buffers.values()]
+    """Values of elements anywhere in each buffer: at random, since regular ones may all lie in padding."""
+    random = np.random.default_rng(1)
+    return [
+        b[simulation.xp.asarray(random.integers(b.size, size=_PROBED_ELEMENTS))] for b in simulation.buffers.values()
+    ]
 
 
 def _same(before: list[Array], after: list[Array]) -> bool:

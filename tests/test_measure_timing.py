@@ -1,0 +1,177 @@
+"""The timing protocol on a device whose clock and weather are scripted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain, cycle, repeat
+
+import numpy as np
+import pytest
+
+from fake_device import CASE, FakeDevice, compiler, config, renderer
+from lbmtune.measure import timing
+from lbmtune.measure.arena import Arena
+from lbmtune.measure.statistics import interval_rank, median_interval, paired_ratio
+from lbmtune.records import Conditions
+from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
+
+PROTOCOL = TimingProtocol(warmup_s=0.004, sample_s=0.002, min_samples=5, max_samples=9, final_rounds=4)
+LOOKS = 4
+"""Timed runs before the first sample, at 1 ms each: the first one does not count."""
+FAST = Conditions(sm_clock_hz=1.9e9)
+SLOW = Conditions(sm_clock_hz=1.2e9)
+
+
+def simulation(device: FakeDevice, fault: str = "right", backend: str = "cuda") -> Simulation:
+    program = renderer(CASE, config(fault, backend))
+    return Simulation(program, compiler(program), device)
+
+
+def scripted(durations_s: object, weather: object = repeat(FAST)) -> FakeDevice:
+    times, conditions = iter(durations_s), iter(weather)  # type: ignore[call-overload]
+    return FakeDevice("cuda", durations_s=lambda: next(times), weather=lambda: next(conditions))
+
+
+def test_a_steady_device_is_believed_after_the_fewest_samples() -> None:
+    found = timing.measure(simulation(scripted(chain([9.0], repeat(1e-3)))), PROTOCOL)
+    assert len(found.samples_s) == PROTOCOL.min_samples
+    assert not found.disturbed
+    # two buffers make a cycle of two steps, which takes 1 ms; a sample has whole cycles and lasts 2 ms or more
+    assert found.steps_per_sample == 4
+    assert found.samples_s[0] == pytest.approx(1e-3 / 4)
+    assert found.mlups == pytest.approx(CASE.sites / (1e-3 / 4) / 1e6)
+    assert found.bandwidth_bytes_per_s == pytest.approx(found.bytes_per_update * found.mlups * 1e6)
+
+
+def test_a_restless_device_is_sampled_to_the_limit() -> None:
+    found = timing.measure(simulation(scripted(cycle([1e-3, 1.1e-3, 1.2e-3]))), PROTOCOL)
+    assert len(found.samples_s) == PROTOCOL.max_samples
+    assert found.ci_low_mlups < found.mlups < found.ci_high_mlups
+
+
+def test_samples_at_a_low_clock_are_repeated() -> None:
+    weather = chain(repeat(FAST, LOOKS + 2), [SLOW, SLOW], repeat(FAST))
+    durations = chain(repeat(1e-3, LOOKS + 2), [5e-3, 5e-3], repeat(1e-3))
+    found = timing.measure(simulation(scripted(durations, weather)), PROTOCOL)
+    assert max(found.samples_s) < 1e-3
+    assert not found.disturbed
+    assert found.conditions.sm_clock_hz == FAST.sm_clock_hz
+
+
+def test_a_device_that_stays_slow_is_marked() -> None:
+    found = timing.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL)
+    assert found.disturbed
+    assert found.samples_s
+
+
+def test_the_warm_up_waits_for_the_clock() -> None:
+    weather = chain(repeat(SLOW, 30), repeat(FAST))
+    found = timing.measure(simulation(scripted(repeat(1e-3), weather)), PROTOCOL)
+    assert not found.disturbed
+
+
+def test_throttling_voids_a_sample_but_a_power_cap_does_not() -> None:
+    hot = replace(FAST, throttle=("hardware thermal slowdown",))
+    capped = replace(FAST, throttle=("software power cap",))
+    assert timing.flaw(hot, 2e9, PROTOCOL) == "hardware thermal slowdown"
+    assert timing.flaw(capped, 2e9, PROTOCOL) == ""
+    assert timing.summary([FAST, capped]).throttle == ("software power cap",)
+
+
+def test_a_low_cpu_share_voids_a_sample() -> None:
+    assert timing.flaw(Conditions(cpu_share=0.9), None, PROTOCOL) == "CPU share 0.90"
+    assert timing.flaw(Conditions(cpu_share=0.96), None, PROTOCOL) == ""
+
+
+def test_a_hopeless_candidate_is_left_after_the_looks() -> None:
+    found = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.35e-3)
+    assert len(found.samples_s) == 3
+    assert found.steps_per_sample == 2
+    kept = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.45e-3)
+    assert len(kept.samples_s) == PROTOCOL.min_samples
+
+
+def test_a_low_clock_is_no_reason_to_give_up() -> None:
+    found = timing.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL, incumbent_s=0.1e-3)
+    assert len(found.samples_s) > 3
+
+
+@pytest.mark.parametrize(("fault", "message"), [("idle", "left the state as it was"), ("nan", "not finite numbers")])
+def test_a_wrong_run_has_no_speed(fault: str, message: str) -> None:
+    with pytest.raises(timing.WrongResultError, match=message):
+        timing.measure(simulation(scripted(repeat(1e-3)), fault), PROTOCOL)
+
+
+def test_zeros_have_no_speed() -> None:
+    run = simulation(scripted(repeat(1e-3)))
+    run.state.fill(0)
+    with pytest.raises(timing.WrongResultError, match="zeros"):
+        timing.check_state(run)
+
+
+def test_the_timed_state_is_alive() -> None:
+    run = simulation(scripted(repeat(1e-3)))
+    timing.excite(run)
+    rho, velocity = run.macroscopic()
+    assert 1.0 < rho.mean() < 1.01
+    assert rho.std() > 0
+    assert 0 < abs(velocity).max() < 0.01
+    run.step(200)
+    assert np.isfinite(run.populations()).all()
+    assert abs(run.macroscopic()[0] - 1).min() > 1e-4, "it must not settle to zeros as stored"
+
+
+def test_interleaved_rounds_belong_together() -> None:
+    def device(step_s: float) -> Callable[[], float]:
+        drift = iter(np.linspace(1, 2, 100))
+        return lambda: step_s * float(next(drift))
+
+    runs = [simulation(FakeDevice("cuda", durations_s=device(s), weather=lambda: FAST)) for s in (1e-2, 2e-2)]
+    first, second = timing.measure_interleaved(runs, PROTOCOL)
+    assert len(first.samples_s) == len(second.samples_s) == PROTOCOL.final_rounds
+    ratio = paired_ratio(second.samples_s, first.samples_s)
+    assert (ratio.low, ratio.high) == (pytest.approx(2, rel=0.02), pytest.approx(2, rel=0.02))
+
+
+def test_a_flawed_sample_voids_its_round() -> None:
+    weather = iter(chain(repeat(FAST, LOOKS + 1), [SLOW], repeat(FAST)))
+    runs = [
+        simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)),
+        simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: next(weather))),
+    ]
+    first, second = timing.measure_interleaved(runs, PROTOCOL)
+    assert len(first.samples_s) == len(second.samples_s) == PROTOCOL.final_rounds
+    assert not first.disturbed
+    assert second.conditions.sm_clock_hz == FAST.sm_clock_hz
+
+
+@pytest.mark.parametrize(("n", "rank"), [(2, 0), (5, 0), (6, 0), (9, 1), (15, 3), (30, 9), (100, 39)])
+def test_interval_ranks_are_exact(n: int, rank: int) -> None:
+    """One less than the smallest r with P(B <= r) > 0.025 for a binomial B of n fair coins."""
+    assert interval_rank(n) == rank
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
+    random = np.random.default_rng(3)
+    inside = 0
+    for _ in range(2000):
+        interval = median_interval(random.exponential(size=15).tolist())
+        inside += interval.low <= np.log(2) <= interval.high
+    assert 0.95 <= inside / 2000 <= 0.98
+
+
+def test_an_arena_hands_out_the_same_memory_again() -> None:
+    arena = Arena(FakeDevice())
+    arena.reset(10 << 20)
+    first = arena.empty(1000, "float64")
+    second = arena.empty(1000, "float32")
+    first[:], second[:] = 1, 2
+    assert (first == 1).all()
+    arena.reset()
+    again = arena.empty(1000, "float64")
+    assert np.shares_memory(first, again)
+    assert not np.shares_memory(first, second)
+    alone = arena.empty(4 << 20, "float64")
+    assert not np.shares_memory(alone, first)
