@@ -1,0 +1,252 @@
+"""The CUDA backend against a scripted CuPy: which sentence for which missing part, which error for which status."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_device import CASE, config, renderer
+from lbmtune.backend import nvml, registry
+from lbmtune.backend.cuda import CudaDevice, open_cuda
+from lbmtune.backend.protocol import Binary, DeviceFaultError, OutOfMemoryError, TooManyResourcesError
+from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.records import Resources
+from lbmtune.runtime import Simulation
+
+ATTRIBUTES = {
+    "MaxThreadsPerBlock": (1, 1024),
+    "MaxBlockDimX": (2, 1024),
+    "MaxBlockDimY": (3, 1024),
+    "MaxBlockDimZ": (4, 64),
+    "MaxGridDimX": (5, 2**31 - 1),
+    "MaxGridDimY": (6, 65535),
+    "MaxGridDimZ": (7, 65535),
+    "MaxRegistersPerBlock": (12, 65536),
+    "MultiProcessorCount": (16, 132),
+    "EccEnabled": (32, 1),
+    "L2CacheSize": (38, 50 << 20),
+    "MaxThreadsPerMultiProcessor": (39, 2048),
+}
+
+
+class CudaError(RuntimeError):
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class CUDARuntimeError(CudaError): ...
+
+
+class CUDADriverError(CudaError): ...
+
+
+class CupyOutOfMemoryError(MemoryError): ...
+
+
+@dataclass
+class FakeCupy:
+    """What the backend uses of CuPy; `raises` maps a function's name to the error it raises."""
+
+    count: int = 1
+    driver_version: int = 13000
+    raises: dict[str, Exception] = field(default_factory=dict)
+    launched: list[Any] = field(default_factory=list)
+    settings: list[Any] = field(default_factory=list)
+
+    def module(self) -> ModuleType:
+        cupy: Any = ModuleType("cupy")
+        attributes = dict(ATTRIBUTES.values()) | {75: 9, 76: 0}
+        runtime = SimpleNamespace(
+            CUDARuntimeError=CUDARuntimeError,
+            getDeviceCount=self._does("getDeviceCount", self.count),
+            driverGetVersion=lambda: self.driver_version,
+            runtimeGetVersion=lambda: 13020,
+            free=self._does("free"),
+            deviceGetPCIBusId=lambda index: "0000:0A:00.0",
+            deviceGetAttribute=lambda number, index: attributes[number],
+            getDeviceProperties=lambda index: {"name": b"NVIDIA Fake"},
+            memGetInfo=lambda: (7 << 30, 8 << 30),
+            deviceSynchronize=self._does("deviceSynchronize"),
+            **{f"cudaDevAttr{name}": number for name, (number, _) in ATTRIBUTES.items()},
+        )
+        driver = SimpleNamespace(
+            CUDADriverError=CUDADriverError,
+            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8,
+            funcSetAttribute=lambda *arguments: self.settings.append(arguments),
+        )
+        event = SimpleNamespace(record=lambda: None, synchronize=self._does("synchronize"))
+        cupy.cuda = SimpleNamespace(
+            runtime=runtime,
+            driver=driver,
+            function=SimpleNamespace(Module=self._module),
+            memory=SimpleNamespace(OutOfMemoryError=CupyOutOfMemoryError),
+            Device=lambda index: SimpleNamespace(use=lambda: None),
+            Event=lambda: event,
+            get_elapsed_time=lambda start, end: 2.5,
+        )
+        cupy.empty = self._does("empty", None, np.empty)
+        return cupy
+
+    def _module(self) -> Any:
+        function = self._does("launch", None, lambda *arguments: self.launched.append(arguments))
+        return SimpleNamespace(load=self._does("load"), get_function=lambda entry: function)
+
+    def _does(self, name: str, value: Any = None, call: Any = None) -> Any:
+        def does(*arguments: Any) -> Any:
+            if name in self.raises:
+                raise self.raises[name]
+            return call(*arguments) if call else value
+
+        return does
+
+
+def device(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[CudaDevice, FakeCupy]:
+    fake = FakeCupy(**settings)
+    monkeypatch.setitem(sys.modules, "cupy", fake.module())
+    return open_cuda(0), fake
+
+
+BINARY = Binary(b"cubin", "digest", Resources(registers=40))
+PROGRAM = renderer(CASE, config("right", "cuda"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"raises": {"getDeviceCount": CUDARuntimeError(35, "insufficient")}, "driver_version": 0},
+            "CuPy is installed, but there is no NVIDIA driver here",
+        ),
+        (
+            {"raises": {"getDeviceCount": CUDARuntimeError(35, "insufficient")}, "driver_version": 12020},
+            "the NVIDIA driver supports CUDA 12.2, CuPy was built for 13.2; update the driver",
+        ),
+        ({"raises": {"getDeviceCount": CUDARuntimeError(100, "none")}}, "the NVIDIA driver sees no GPU here"),
+        (
+            {"raises": {"getDeviceCount": CUDARuntimeError(999, "unknown error")}, "driver_version": 13020},
+            "999|unknown",
+        ),
+        ({"count": 0}, "GPU 0 does not exist: this machine has 0"),
+        (
+            {"raises": {"free": CUDARuntimeError(46, "all devices are busy")}},
+            "GPU 0 cannot be used: all devices are busy",
+        ),
+    ],
+)
+def test_each_missing_part_has_its_sentence(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(DeviceUnavailableError, match=sentence) as caught:
+        device(monkeypatch, **settings)
+    assert caught.value.exit_code == 3
+    assert "\n" not in str(caught.value)
+
+
+def test_without_cupy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceUnavailableError, match=r"lbmtune\[cuda13\]"):
+        registry.open_device("0")
+    assert registry.available() == ("cpu",)
+
+
+def test_available_counts_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(count=2).module())
+    assert registry.available() == ("0", "1", "cpu")
+
+
+def test_an_unknown_device_is_bad_input() -> None:
+    with pytest.raises(InputError, match="'gpu' is neither"):
+        registry.open_device("gpu")
+
+
+def test_limits_and_environment_come_from_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, _ = device(monkeypatch)
+    assert opened.limits.block == (1024, 1024, 64)
+    assert opened.limits.grid == (2**31 - 1, 65535, 65535)
+    assert opened.limits.memory_bytes == 7 << 30
+    assert opened.multiprocessors == 132
+    assert opened.caches_bytes == {"L2": 50 << 20}
+    found = opened.environment
+    assert (found.backend, found.device, found.architecture) == ("cuda", "NVIDIA Fake", "sm_90")
+    assert (found.runtime, found.ecc, found.memory_bytes) == ("CUDA 13.2", True, 8 << 30)
+    assert registry.compiler_for(found).keywords == {"architecture": "sm_90"}  # type: ignore[attr-defined]
+
+
+def test_a_launch_passes_grid_block_and_typed_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, fake = device(monkeypatch)
+    Simulation(PROGRAM, BINARY, opened).step(1)
+    ((grid, block, arguments, shared_bytes),) = fake.launched
+    assert (grid, block, shared_bytes) == ((16, 12, 1), (1, 1, 1), 0)
+    assert [type(a).__name__ for a in arguments] == ["ndarray", "ndarray", "int32", "int32", "int32"]
+
+
+@pytest.mark.parametrize("status", [1, 701])
+def test_too_large_a_launch_is_told_from_a_fault(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    opened, _ = device(monkeypatch, raises={"launch": CUDADriverError(status, "too many resources requested")})
+    with pytest.raises(TooManyResourcesError, match="step with 1x1x1 threads"):
+        Simulation(PROGRAM, BINARY, opened).step(1)
+
+
+def test_faults_carry_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "cudaErrorIllegalAddress: an illegal memory access was encountered"
+    error = CUDARuntimeError(700, text)
+    opened, _ = device(monkeypatch, raises={"deviceSynchronize": error, "synchronize": error})
+    with pytest.raises(DeviceFaultError, match=text):
+        opened.synchronize()
+    with pytest.raises(DeviceFaultError, match=text):
+        opened.time_s(lambda: None)
+    opened, _ = device(monkeypatch, raises={"launch": CUDADriverError(700, text)})
+    with pytest.raises(DeviceFaultError, match=text):
+        Simulation(PROGRAM, BINARY, opened).step(1)
+
+
+def test_memory_and_binaries_fail_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, _ = device(monkeypatch, raises={"empty": CupyOutOfMemoryError("Out of memory allocating 9 bytes")})
+    with pytest.raises(OutOfMemoryError, match="9 bytes"):
+        opened.empty(9, "uint8")
+    opened, _ = device(monkeypatch, raises={"load": CUDADriverError(209, "no kernel image for this device")})
+    with pytest.raises(DeviceFaultError, match="refused the binary"):
+        opened.load(PROGRAM, BINARY)
+
+
+def test_time_is_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device(monkeypatch)[0].time_s(lambda: None) == 2.5e-3
+
+
+def test_clock_reasons_have_names() -> None:
+    assert nvml.reason_names(0x1) == ()
+    assert nvml.reason_names(0x4 | 0x40) == ("software power cap", "hardware thermal slowdown")
+    assert nvml.reason_names(0x1000) == ("reason 0x1000",)
+
+
+def test_a_machine_without_nvml_has_no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "_nvml", lambda: None)
+    found = nvml.Monitor("0000:0A:00.0").conditions()
+    assert (found.sm_clock_hz, found.power_w, found.throttle) == (None, None, ())
+
+
+def test_nvml_is_read_in_base_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NVMLError(Exception): ...
+
+    def unsupported(*_: object) -> int:
+        raise NVMLError
+
+    library = SimpleNamespace(
+        NVMLError=NVMLError,
+        nvmlDeviceGetHandleByPciBusId=lambda bus: "handle",
+        nvmlDeviceGetClockInfo=lambda handle, kind: {1: 1980, 2: 3201}[kind],
+        nvmlDeviceGetPowerUsage=lambda handle: 650_000,
+        nvmlDeviceGetTemperature=unsupported,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 0x4,
+    )
+    monkeypatch.setattr(nvml, "_nvml", lambda: library)
+    found = nvml.Monitor("0000:0A:00.0").conditions()
+    assert (found.sm_clock_hz, found.memory_clock_hz, found.power_w) == (1.98e9, 3.201e9, 650.0)
+    assert found.temperature_c is None
+    assert found.throttle == ("software power cap",)
