@@ -45,7 +45,7 @@ MUTATIONS: dict[str, tuple[dict[str, object], str, Callable[[Program], Program]]
     "stale halo": ({"wrap": "ghost"}, "box", _stale_ghosts),
     "lost ghost component": ({"wrap": "ghost"}, "box", _text("if (used_7) populations", "if (false) populations")),
     "in place, wrong slot": ({"scheme": "aa"}, "box", _text("(f[7], populations + component(8, n), row_mo", "(f[7], populations + component(7, n), row_mo")),
-    "in place, cut link moves on": ({"scheme": "esoteric-pull"}, "cavity", _text("lane, true, !x_high, !x_low)", "lane)")),
+    "in place, cut link moves on": ({"scheme": "esoteric-pull"}, "cavity", _text("lane, true, !x_low, x_high, populations + component(2, n) + (row_oo + element(lane, CELLS)))", "lane)")),
 }  # fmt: skip
 
 

@@ -92,30 +92,39 @@ __device__ __forceinline__ void read_here(Real (&f)[CELLS], const Stored* slot, 
     }
 }
 
-__device__ __forceinline__ void read_before(Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane) {
+// wall: whether a wall cuts the link over the end, so that the value there comes from the place `bounced` instead.
+__device__ __forceinline__ void read_before(
+    Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane, const bool wall = false,
+    const Stored* bounced = nullptr) {
+    const Stored* end = wall ? bounced : slot + (row + lane.before);
     if (CELLS == 1) {
-        f[0] = widen(slot[row + lane.before]);
+        f[0] = widen(*end);
         return;
     }
+    const bool alone = lane.first || wall;
     Real own[CELLS], edge = 0;
     read_here(own, slot, row, lane);
-    if (lane.first) edge = widen(slot[row + lane.before]);
+    if (alone) edge = widen(*end);
     const Real moved = from_lane(own[CELLS - 1], lane.previous, lane);
-    f[0] = lane.first ? edge : moved;
+    f[0] = alone ? edge : moved;
 #pragma unroll
     for (int v = 1; v < CELLS; ++v) f[v] = own[v - 1];
 }
 
-__device__ __forceinline__ void read_after(Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane) {
+__device__ __forceinline__ void read_after(
+    Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane, const bool wall = false,
+    const Stored* bounced = nullptr) {
+    const Stored* end = wall ? bounced : slot + (row + lane.after);
     if (CELLS == 1) {
-        f[0] = widen(slot[row + lane.after]);
+        f[0] = widen(*end);
         return;
     }
+    const bool alone = lane.last || wall;
     Real own[CELLS], edge = 0;
     read_here(own, slot, row, lane);
-    if (lane.last) edge = widen(slot[row + lane.after]);
+    if (alone) edge = widen(*end);
     const Real moved = from_lane(own[0], lane.next, lane);
-    f[CELLS - 1] = lane.last ? edge : moved;
+    f[CELLS - 1] = alone ? edge : moved;
 #pragma unroll
     for (int v = 0; v < CELLS - 1; ++v) f[v] = own[v + 1];
 }
@@ -137,61 +146,77 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     }
 }
 
-// Only the cells whose link is open: the first and the last one may lie at a wall.
+// All cells but the first, or but the last: parts of 1, 2 and 4 cells.
+template <int SIZE>
+__device__ __forceinline__ void write_tail(const Real (&f)[CELLS], Stored* place) {
+    if constexpr (SIZE < CELLS) {
+        write_part<SIZE>(f + SIZE, place + SIZE);
+        write_tail<2 * SIZE>(f, place);
+    }
+}
+
+template <int SIZE>
+__device__ __forceinline__ void write_head(const Real (&f)[CELLS], Stored* place) {
+    if constexpr (SIZE > 0) {
+        write_part<SIZE>(f + (CELLS - 2 * SIZE), place + (CELLS - 2 * SIZE));
+        write_head<SIZE / 2>(f, place);
+    }
+}
+
+// Only the cells whose link is open: that of the first or of the last one may be cut.
 __device__ __forceinline__ void write_here_open(
     const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool first, const bool last) {
     if (first && last) {
         write_here(f, slot, row, lane);
-        return;
-    }
-#pragma unroll
-    for (int v = 0; v < CELLS; ++v) {
-        if ((v > 0 || first) && (v < CELLS - 1 || last)) slot[row + lane.at + v] = narrow(f[v]);
+    } else if (CELLS > 1 && last) {
+        write_tail<1>(f, slot + (row + lane.at));
+    } else if (CELLS > 1 && first) {
+        write_head<CELLS / 2>(f, slot + (row + lane.at));
     }
 }
 
-// row_open: whether the links of the row are open; leaves_open, arrives_open: those over its two ends, where the
-// value of one cell goes to the next thread and where one comes from the previous thread.
+// open: whether the links of the row are open; arrives: whether that of the previous thread's last cell is, too.
+// wall: whether one cuts the link over the end, so that the value there goes to the place `bounced` instead.
 __device__ __forceinline__ void write_after(
-    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
-    const bool leaves_open = true, const bool arrives_open = true) {
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool open = true,
+    const bool arrives = true, const bool wall = false, Stored* bounced = nullptr) {
+    Stored* end = wall ? bounced : slot + (row + lane.after);
     if (CELLS == 1) {
-        if (row_open && leaves_open) slot[row + lane.after] = narrow(f[0]);
+        if (open) *end = narrow(f[0]);
         return;
     }
     Real moved[CELLS];
     moved[0] = from_lane(f[CELLS - 1], lane.previous, lane);
 #pragma unroll
     for (int v = 1; v < CELLS; ++v) moved[v] = f[v - 1];
-    if (!row_open) return;
-    if (!lane.first && arrives_open) {
+    if (!open) return;
+    if (!lane.first && arrives) {
         write_here(moved, slot, row, lane);
     } else {
-#pragma unroll
-        for (int v = 1; v < CELLS; ++v) slot[row + lane.at + v] = narrow(moved[v]);
+        write_tail<1>(moved, slot + (row + lane.at));
     }
-    if (lane.last && leaves_open) slot[row + lane.after] = narrow(f[CELLS - 1]);
+    if (lane.last || wall) *end = narrow(f[CELLS - 1]);
 }
 
 __device__ __forceinline__ void write_before(
-    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool row_open = true,
-    const bool leaves_open = true, const bool arrives_open = true) {
+    const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool open = true,
+    const bool arrives = true, const bool wall = false, Stored* bounced = nullptr) {
+    Stored* end = wall ? bounced : slot + (row + lane.before);
     if (CELLS == 1) {
-        if (row_open && leaves_open) slot[row + lane.before] = narrow(f[0]);
+        if (open) *end = narrow(f[0]);
         return;
     }
     Real moved[CELLS];
     moved[CELLS - 1] = from_lane(f[0], lane.next, lane);
 #pragma unroll
     for (int v = 0; v < CELLS - 1; ++v) moved[v] = f[v + 1];
-    if (!row_open) return;
-    if (!lane.last && arrives_open) {
+    if (!open) return;
+    if (!lane.last && arrives) {
         write_here(moved, slot, row, lane);
     } else {
-#pragma unroll
-        for (int v = 0; v < CELLS - 1; ++v) slot[row + lane.at + v] = narrow(moved[v]);
+        write_head<CELLS / 2>(moved, slot + (row + lane.at));
     }
-    if (lane.first && leaves_open) slot[row + lane.before] = narrow(f[0]);
+    if (lane.first || wall) *end = narrow(f[0]);
 }
 
 __device__ __forceinline__ void write_each(

@@ -44,3 +44,20 @@ __device__ __forceinline__ Pack pack(const Real (&f)[CELLS]) {
     }
     return packed;
 }
+
+// SIZE cells, a power of two, to a place that is aligned to as many.
+template <int SIZE>
+__device__ __forceinline__ void write_part(const Real* f, Stored* place) {
+    if constexpr (SIZE == 1) {
+        *place = narrow(f[0]);
+    } else {
+        struct alignas(2 * SIZE) Part {
+            unsigned pair[SIZE / 2];
+        } part;
+#pragma unroll
+        for (int v = 0; v < SIZE; v += 2) {
+            part.pair[v / 2] = floats_to_halves(static_cast<float>(f[v]), static_cast<float>(f[v + 1]));
+        }
+        *reinterpret_cast<Part*>(place) = part;
+    }
+}

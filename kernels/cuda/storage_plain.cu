@@ -23,3 +23,14 @@ __device__ __forceinline__ Pack pack(const Real (&f)[CELLS]) {
     for (int v = 0; v < CELLS; ++v) packed.value[v] = narrow(f[v]);
     return packed;
 }
+
+// SIZE cells, a power of two, to a place that is aligned to as many.
+template <int SIZE>
+__device__ __forceinline__ void write_part(const Real* f, Stored* place) {
+    struct alignas(SIZE * sizeof(Stored)) Part {
+        Stored value[SIZE];
+    } part;
+#pragma unroll
+    for (int v = 0; v < SIZE; ++v) part.value[v] = narrow(f[v]);
+    *reinterpret_cast<Part*>(place) = part;
+}

@@ -1,10 +1,10 @@
 // The traffic of a lattice Boltzmann kernel without its arithmetic: what a kernel with as many streams and the same
-// access width can at most reach. The options define STREAMS (arrays read, and as many written) and ACCESS (the type
-// that one thread moves at once).
+// access width can at most reach. The options define STREAMS (arrays read, and as many written), ACCESS (the type
+// that one thread moves at once) and APART (__restrict__ or nothing: without it, all loads come before all stores).
 
 // STREAMS arrays to STREAMS others; those of one side lie one after the other, `accesses` long each.
 extern "C" __global__ void copy_streams(
-    const ACCESS* __restrict__ source, ACCESS* __restrict__ target, const int accesses) {
+    const ACCESS* APART source, ACCESS* APART target, const int accesses) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= accesses) return;
     ACCESS value[STREAMS];

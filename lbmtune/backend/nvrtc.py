@@ -27,7 +27,10 @@ def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
 
 def compile_text(source: str, options: tuple[str, ...]) -> Binary:
     """The same for any text; `options` name the architecture."""
-    log, image = _compile(source, (*options, "--ptxas-options=-v"), "CUBIN")
+    wanted = (*options, "--ptxas-options=-v")
+    log, image = _compile(source, wanted, "CUBIN")
+    if "registers" not in log:  # it came out of the driver's cache
+        log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN")
     return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
 

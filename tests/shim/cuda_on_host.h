@@ -178,16 +178,21 @@ static void run_block_as_loop(const dim3 block) {
             for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) body(arguments);
 }
 
-// fibers: whether the threads of the kernel talk to one another.
+// with_fibers: whether the threads of the kernel talk to one another. Every other launch goes through the blocks
+// backwards, so that a kernel that depends on their order is found out.
 static void launch(
     void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const bool with_fibers) {
     body = kernel;
     arguments = values;
     const dim3 threads = {block[0], block[1], block[2]};
-    for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
-        for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
-            for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x)
-                with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
+    static bool backwards = false;
+    backwards = !backwards;
+    const unsigned blocks = grid[0] * grid[1] * grid[2];
+    for (unsigned n = 0; n < blocks; ++n) {
+        const unsigned b = backwards ? blocks - 1 - n : n;
+        blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
+        with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
+    }
 }
 
 }  // namespace host

@@ -51,10 +51,7 @@ def rows(case: Case, phase: Phase) -> str:
     """Declarations of the rows that a phase touches, and of the flags for walls."""
     touched = {place.offset[1:] for access in phase.accesses for place in _places(case, access)}
     lines = [_row((0, y, z)) for y, z in sorted(touched)]
-    walls = [n for n, face in enumerate(case.faces) if face != "periodic"]
-    lines += [f"    const bool {_FLAG[n]} = {_FACE[n]};" for n in walls]
-    if walls:
-        lines.append(f"    const bool at_wall = {' || '.join(_FLAG[n] for n in walls)};")
+    lines += [f"    const bool {_FLAG[n]} = {_FACE[n]};" for n, face in enumerate(case.faces) if face != "periodic"]
     return "\n".join(lines)
 
 
@@ -75,7 +72,7 @@ def _row(offset: Vector) -> str:
 
 def reads(case: Case, phase: Phase, buffer: str) -> str:
     """Loads of all populations, then what walls change in them."""
-    plain = [f"    {_access('read', access.direction, access.read, buffer)});" for access in phase.accesses]
+    plain = [f"    {_plain_read(case, access, buffer)};" for access in phase.accesses]
     redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
     gains = _gains(case, phase, "read")
     return "\n".join(plain + _at_wall(redirected, gains))
@@ -88,6 +85,23 @@ def writes(case: Case, phase: Phase, buffer: str) -> str:
     return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
 
 
+def _plain_read(case: Case, access: Access, buffer: str) -> str:
+    """A load of all cells of a thread; over the end of a row at a wall, it takes what was bounced."""
+    i, place = access.direction, access.read
+    cut = link(case, negate(case.stencil.velocities[i]))
+    text = _access("read", i, place, buffer)
+    if not cut.x or not place.offset[0] or place == access.cut_read:
+        return f"{text})"
+    return f"{text}, {_over_the_end(buffer, place, access.cut_read, cut)})"
+
+
+def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
+    """Arguments for the cell whose link crosses the x face: the flag of the wall, and its place there."""
+    (flag,) = cut.x
+    assert (flag == "x_high") == (place.offset[0] > 0), "a move along x follows the link"
+    return f"{flag}, {_pointer(flag, bounced, buffer)}"
+
+
 def _cut_read(case: Case, access: Access, buffer: str) -> Iterator[Action]:
     i, place = access.direction, access.cut_read
     cut = link(case, negate(case.stencil.velocities[i]))
@@ -95,8 +109,8 @@ def _cut_read(case: Case, access: Access, buffer: str) -> Iterator[Action]:
         return
     if cut.row:
         yield _any(cut.row), f"{_whole('read', i, place, buffer)};"
-    for flag in cut.x:
-        yield flag, f"f[{i}][{_cell(flag)}] = widen({_one(flag, place, buffer)});"
+    for flag in cut.x if not access.read.offset[0] else ():
+        yield flag, f"f[{i}][{_cell(flag)}] = widen(*({_pointer(flag, place, buffer)}));"
 
 
 def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
@@ -106,8 +120,8 @@ def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
         return
     if cut.row:
         yield _any(cut.row), f"{_whole('write', i, place, buffer)};"
-    for flag in cut.x:
-        yield flag, f"{_one(flag, place, buffer)} = narrow(f[{i}][{_cell(flag)}]);"
+    for flag in cut.x if not access.write.offset[0] else ():
+        yield flag, f"*({_pointer(flag, place, buffer)}) = narrow(f[{i}][{_cell(flag)}]);"
 
 
 def _open_write(case: Case, access: Access, buffer: str) -> str:
@@ -117,10 +131,12 @@ def _open_write(case: Case, access: Access, buffer: str) -> str:
     text = _access("write", i, access.write, buffer)
     if not cut or access.write == access.cut_write:
         return f"{text})"
+    if dx and not cut.x:
+        return f"{text}, {_none(cut.row)})"
     if dx:
-        assert not cut.x or dx == case.stencil.velocities[i][0], "a move along x follows the link"
         arrives = _none(tuple(_FLAG[1 - _FLAG.index(flag)] for flag in cut.x))
-        return f"{text}, {_none(cut.row)}, {_none(cut.x)}, {arrives})"
+        end = _over_the_end(buffer, access.write, access.cut_write, cut)
+        return f"{text}, {_none(cut.row)}, {arrives}, {end})"
     guard = f"if ({_none(cut.row)}) " if cut.row else ""
     if not cut.x:
         return f"{guard}{text})"
@@ -160,7 +176,9 @@ def _at_wall(*stages: list[Action]) -> list[str]:
         for condition in dict.fromkeys(condition for condition, _ in stage):
             statements = [statement for other, statement in stage if other == condition]
             lines += [f"        if ({condition}) {{", *(f"            {text}" for text in statements), "        }"]
-    return ["    if (at_wall) {", *lines, "    }"] if lines else []
+    text = "".join(lines)
+    near = _any(tuple(flag for flag in _FLAG if flag in text))
+    return [f"    if ({near}) {{", *lines, "    }"] if lines else []
 
 
 def _access(verb: str, i: int, place: Place, buffer: str) -> str:
@@ -174,11 +192,11 @@ def _whole(verb: str, i: int, place: Place, buffer: str) -> str:
     return f"{verb}_{form}(f[{i}], {_slot(place, buffer)}, {row_name(place.offset)}, lane{shift})"
 
 
-def _one(flag: str, place: Place, buffer: str) -> str:
+def _pointer(flag: str, place: Place, buffer: str) -> str:
     """The place of the cell of a thread that lies at the x face."""
     dx = place.offset[0]
     number = str(dx) if flag == "x_low" else f"CELLS - {1 - dx}" if dx < 1 else "CELLS"
-    return f"({_slot(place, buffer)})[{row_name(place.offset)} + element(lane, {number})]"
+    return f"{_slot(place, buffer)} + ({row_name(place.offset)} + element(lane, {number}))"
 
 
 def _slot(place: Place, buffer: str) -> str:
