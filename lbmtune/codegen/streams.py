@@ -31,9 +31,18 @@ class CpuAccess(NamedTuple):
         return self.lanes * (8 if self.real == "float64" else 4)
 
 
-def cuda_streams(streams: int, access_bytes: int, threads: int) -> Program:
-    """Copies `streams` arrays to as many others, and scales one in place, `threads` per block."""
-    options = ("--std=c++17", f"-DSTREAMS={streams}", f"-DACCESS={_CUDA_TYPES[access_bytes]}")
+def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool = True) -> Program:
+    """Copies `streams` arrays to as many others, and scales one in place, `threads` per block.
+
+    apart: whether the compiler is told that source and target do not overlap, so that it may mix loads and stores.
+    """
+    restrict = "__restrict__" if apart else ""
+    options = (
+        "--std=c++17",
+        f"-DSTREAMS={streams}",
+        f"-DACCESS={_CUDA_TYPES[access_bytes]}",
+        f"-DAPART={restrict}",
+    )
     block = (threads, 1, 1)
     launches = (
         Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),

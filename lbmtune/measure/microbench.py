@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from lbmtune.measure.statistics import Interval, median_interval
 
 _SAMPLES = 9
 _SAMPLE_S = 0.01
-_WARMUP_S = 0.1
+_WARMUP_S = 0.05
 _CUDA_BLOCKS = (64, 128, 256, 512)
 _CUDA_ELEMENTS = 256**3
 """Per stream, four bytes each: the size of the usual benchmark domain."""
@@ -92,13 +93,15 @@ class _Cuda:
         self._elements = max(min(_CUDA_ELEMENTS, room), last_cache_bytes) // 8192 * 8192
 
     def copy(self, width: str, streams: int) -> Rate:
-        """The best over block sizes."""
+        """The best over block sizes, with loads and stores mixed or not."""
         source, target = (self._device.empty(streams * self._elements, "float32") for _ in range(2))
         fill_with_noise(source, 1.0, self._device.xp)
         arrays = source, target
         accesses = 4 * self._elements // int(width)
-        rates = [self._copy(cuda_streams(streams, int(width), block), arrays, accesses) for block in _CUDA_BLOCKS]
-        return max(rates)
+        return max(
+            self._copy(cuda_streams(streams, int(width), block, apart=apart), arrays, accesses)
+            for block, apart in product(_CUDA_BLOCKS, (True, False))
+        )
 
     def _copy(self, program: Program, arrays: tuple[Array, Array], accesses: int) -> Rate:
         run = self._bound(program, COPY, (*arrays, np.int32(accesses)), accesses)
@@ -130,7 +133,9 @@ class _Cpu:
         self._accesses = {_name(access): access for access in _cpu_accesses(device.limits.vector_bits)}
         self.widths = tuple(self._accesses)
         room = int(device.limits.memory_bytes * _MEMORY_SHARE) // (2 * STREAMS)
-        self._stream_bytes = min(room, max(_CPU_STREAM_BYTES, _TIMES_CACHE * last_cache_bytes // STREAMS))
+        row_per_thread_bytes = self._threads * _CPU_ROW_ELEMENTS * 8
+        wanted = max(_CPU_STREAM_BYTES, _TIMES_CACHE * last_cache_bytes // STREAMS)
+        self._stream_bytes = max(min(room, wanted), row_per_thread_bytes)
         self._source, self._target = (device.empty(STREAMS * self._stream_bytes, "uint8") for _ in range(2))
 
     def copy(self, width: str, streams: int) -> Rate:
@@ -144,25 +149,28 @@ class _Cpu:
         run = self._bound(cpu_streams(streams, access, self._threads), COPY, (*arrays, rows, length))
         return _checked_copy(self._device, run, arrays, 2 if access.streaming else 3)
 
-    def in_place(self, threads: int = 0) -> Rate:
-        """With the widest vectors."""
+    def in_place(self) -> Rate:
+        """With the widest vectors, by all threads."""
+        return self._in_place(self._threads)
+
+    def thread(self) -> Rate:
+        """In place, by one thread."""
+        return self._in_place(1)
+
+    def _in_place(self, threads: int) -> Rate:
         access = list(self._accesses.values())[-1]
         rows, length = self._rows(access, STREAMS)
         array = self._source[: rows * length * np.dtype(access.real).itemsize].view(access.real)
         fill_with_noise(array, 1.0, self._device.xp)
-        program = cpu_streams(1, access, threads or self._threads)
+        program = cpu_streams(1, access, threads)
         run = self._bound(program, SCALE, (array, np.dtype(access.real).type(-1), rows, length))
         return _checked_scale(self._device, run, array)
-
-    def thread(self) -> Rate:
-        """In place, with one thread."""
-        return self.in_place(1)
 
     def _rows(self, access: CpuAccess, times: int) -> tuple[int, int]:
         """Rows of an array `times` as long as a stream, shared out evenly among threads, and their length."""
         length = _CPU_ROW_ELEMENTS
         rows = times * self._stream_bytes // (length * np.dtype(access.real).itemsize)
-        return max(1, rows // self._threads) * self._threads, length
+        return rows // self._threads * self._threads, length
 
     def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
         executable = self._device.load(program, self._compiler(program))

@@ -1,0 +1,142 @@
+"""Machine descriptions: what is measured, where it is kept, when it is measured again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_device import FakeDevice
+from lbmtune.backend.cpu import open_cpu
+from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.streams import COPY, SCALE, STREAMS, cuda_streams
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure import devices, microbench
+from lbmtune.model.toml import read_machine, write_machine
+from lbmtune.records import Resources
+
+
+def small_cpu(_: str) -> Device:
+    """The real CPU with arrays that do not take long."""
+    microbench._CPU_STREAM_BYTES = 1 << 16
+    microbench._TIMES_CACHE = 0
+    microbench._SAMPLES = 3
+    microbench._WARMUP_S = 1e-3
+    microbench._SAMPLE_S = 1e-3
+    return open_cpu()
+
+
+def no_device(_: str) -> Device:
+    raise DeviceUnavailableError("there is no such device; plug one in.")
+
+
+def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
+    heard: list[str] = []
+    machine = devices.describe("cpu", say=heard.append, opener=small_cpu)
+    assert any("19 streams" in text for text in heard)
+    assert {"4", "8"} <= set(machine.stream_bytes_per_s)
+    assert min(machine.stream_bytes_per_s.values()) > 1e8
+    assert machine.thread_bytes_per_s
+    assert machine.in_place_bytes_per_s >= machine.thread_bytes_per_s
+    assert set(machine.spread) == {"copy", "in_place", *machine.stream_bytes_per_s}
+    (path,) = tmp_path.glob("machines/*.toml")
+    assert read_machine(path) == machine
+
+    heard.clear()
+    assert devices.describe("cpu", say=heard.append, opener=small_cpu) == machine
+    assert not heard
+
+    older = replace(machine, environment=replace(machine.environment, packages={"numba": "0.1"}))
+    write_machine(path, older)
+    assert devices.describe("cpu", opener=small_cpu).environment.packages == machine.environment.packages
+    path.write_text("name = ")
+    assert devices.describe("cpu", opener=small_cpu).name == machine.name
+
+
+def test_refresh_measures_in_any_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
+    heard: list[str] = []
+    devices.describe("cpu", opener=small_cpu)
+    devices.describe("cpu", refresh=True, say=heard.append, opener=small_cpu)
+    assert heard
+
+
+def test_a_device_that_cannot_be_opened_is_told() -> None:
+    with pytest.raises(DeviceUnavailableError, match="plug one in"):
+        devices.describe("0", opener=no_device)
+
+
+class StreamDevice(FakeDevice):
+    """Runs the CUDA bandwidth kernels in NumPy; `skips` leaves the last stream out."""
+
+    skips = False
+
+    def load(self, program: Program, binary: Binary) -> Any:
+        width = {"unsigned short": 2, "unsigned int": 4, "uint2": 8, "uint4": 16}
+        (access,) = (o.removeprefix("-DACCESS=") for o in program.options if o.startswith("-DACCESS="))
+        return StreamExecutable(width[access], self.skips)
+
+
+class StreamExecutable:
+    resources = Resources()
+
+    def __init__(self, width: int, skips: bool) -> None:
+        self.width, self.skips = width, skips
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
+        *arrays, accesses = arguments
+        assert grid[0] * launch.block[0] >= accesses
+        assert launch.entry in (COPY, SCALE)
+        if launch.entry == SCALE:
+            assert int(accesses) * 16 == arrays[0].nbytes
+            arrays[0][:] = arrays[0] * arrays[1]
+            return
+        source, target = arrays
+        assert source.nbytes % (int(accesses) * self.width) == 0
+        target[: -1 - source.size // STREAMS if self.skips else None] = source[
+            : -1 - source.size // STREAMS if self.skips else None
+        ]
+
+
+def test_a_gpu_is_measured_by_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_cuda(monkeypatch)
+    seconds = iter(np.linspace(1e-3, 2e-3, 10**6))
+    device = StreamDevice("cuda", durations_s=lambda: float(next(seconds)))
+    found = microbench.measure_bandwidths(device, _compiled, 1 << 16, lambda _: None)
+    assert list(found.streams) == ["2", "4", "8", "16"]
+    moved = 2 * STREAMS * 4 * (1 << 16) // 8192 * 8192
+    # a sample lasts 10 ms or more: the first run took 1 ms, so each has ten
+    assert found.streams["16"].bytes_per_s == pytest.approx(10 * moved / 1e-3, rel=0.01)
+    assert found.thread is None
+
+
+def test_a_copy_that_leaves_a_stream_out_has_no_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_cuda(monkeypatch)
+    device = StreamDevice("cuda", durations_s=lambda: 1e-3)
+    device.skips = True
+    with pytest.raises(RuntimeError, match="did not move what it should"):
+        microbench.measure_bandwidths(device, _compiled, 1 << 16, lambda _: None)
+
+
+def _small_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(microbench, "_CUDA_ELEMENTS", 1 << 16)
+    monkeypatch.setattr(microbench, "_CUDA_BLOCKS", (128,))
+
+
+def _compiled(program: Program) -> Binary:
+    return Binary(b"", "", Resources())
+
+
+@pytest.mark.parametrize("access_bytes", [2, 4, 8, 16])
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_stream_kernels_compile_without_spills(access_bytes: int, apart: bool) -> None:
+    for architecture in ("sm_80", "sm_90"):
+        found = compile_cuda(cuda_streams(STREAMS, access_bytes, 512, apart=apart), architecture).resources
+        assert found.spill_bytes == 0
+        assert 0 < found.registers <= 128
