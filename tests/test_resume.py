@@ -51,6 +51,26 @@ def test_kill_9_in_every_stage(tmp_path, stage):
     assert sum(trial.final is not None for trial in after.trials) == 5
 
 
+@pytest.mark.parametrize("stage", ["compile", "verify", "measure"])
+def test_kill_9_of_a_study_on_the_processor(tmp_path, tmp_path_factory, stage):
+    cache = tmp_path_factory.getbasetemp() / "kernels"  # shared, so that each kernel is compiled once
+    environment = {**with_path(), "LBMTUNE_CACHE": str(cache)}
+    program = [sys.executable, str(HERE / "cpu_study.py"), str(tmp_path / "study")]
+    killed = subprocess.run([*program, stage, "2"], env=environment, check=False, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    before = read_study(tmp_path / "study")
+    assert len(before.trials) < 4
+    assert before.trials or stage == "compile"
+    subprocess.run(program, env=environment, check=True, timeout=120)
+    after = read_study(tmp_path / "study")
+    assert same_measurements(before, after)
+    assert len(after.trials) == len({trial.key for trial in after.trials}) == 4
+    first = (tmp_path / "study" / TRIALS).read_bytes().splitlines()[: len(before.trials)]
+    assert [line for line in first if b'"final":null' in line] == first
+    assert sum(trial.final is not None for trial in after.trials) == 2
+    assert all(trial.verification.full_size for trial in after.ranked[:2])
+
+
 def test_kill_9_again_and_again(tmp_path):
     for number in (2, 6, 10, 14):
         program = [sys.executable, str(HERE / "fake_study.py"), str(tmp_path), "measure", str(number)]

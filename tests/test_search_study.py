@@ -108,5 +108,5 @@ def test_the_cost_of_searching_is_recorded(tmp_path):
     costs = run(tmp_path, spec()).costs
     assert costs.compile_s == pytest.approx(2.0)
     assert costs.verify_s == pytest.approx(4.0)
-    assert costs.measure_s == pytest.approx(6.0)
+    assert costs.measure_s == pytest.approx(6.0, abs=0.1)
     assert costs.search_s > 0

@@ -204,17 +204,27 @@ def _finals(search: Search, spec: StudySpec) -> None:
     if not finalists or had == {t.number for t in finalists}:
         return
     search.observer.finals(finalists)
+    begin = time.perf_counter()
     answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
+    prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
+    each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     for trial, answer in zip(finalists, answers, strict=True):
-        append_trial(search.folder, with_final(trial, answer))
+        append_trial(search.folder, with_final(trial, answer, each_s))
     for trial in first.trials:
         if trial.number in had - {t.number for t in finalists}:
             append_trial(search.folder, trial)  # finals of another run are not comparable with these
 
 
-def with_final(trial: Trial, answer: Trial) -> Trial:
-    """The trial with what the finals found; a finalist that fails at full size has no speed any more."""
-    merged = replace(trial, verification=answer.verification or trial.verification, final=answer.final)
+def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
+    """The trial with what the finals found and took; a finalist that fails at full size has no speed any more."""
+    costs = replace(
+        trial.costs,
+        compile_s=trial.costs.compile_s + answer.costs.compile_s,
+        verify_s=trial.costs.verify_s + answer.costs.verify_s,
+        measure_s=trial.costs.measure_s + measure_s,
+    )
+    verification = answer.verification or trial.verification
+    merged = replace(trial, verification=verification, final=answer.final, costs=costs)
     if answer.outcome is not Outcome.OK:
         merged = replace(merged, outcome=answer.outcome, reason=f"in the finals: {answer.reason}")
     return merged
