@@ -13,7 +13,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.codegen.cpu.expressions import Constants, hoist, text
+from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.rows import GroupedRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.streams import Streams
 from lbmtune.codegen.program import Launch, Program
@@ -70,7 +70,8 @@ def _names(config: CpuConfig) -> str:
 def _step(case: Case, config: CpuConfig, parity: int, constants: Constants) -> str:
     """The row kernel and the loop over rows of one parity."""
     row = _row(case, config, parity)
-    steps = hoist(assignments(collision(case.collision), case.stencil, case.forced), _parameters())
+    operator = assignments(collision(case.collision), case.stencil, case.forced)
+    steps = hoist(divide_late(operator, case.stencil), _parameters())
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in row.streams.gains]
     if gains:
         constants.name(sympy.Integer(0))

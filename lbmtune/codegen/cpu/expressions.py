@@ -14,7 +14,8 @@ from typing import NamedTuple
 import sympy
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment
+from lbmtune.catalogue.collision import Assignment, relaxed
+from lbmtune.lattice import Lattice
 
 
 @dataclass
@@ -40,6 +41,39 @@ class Hoisted(NamedTuple):
 
     invariants: tuple[Assignment, ...]
     body: tuple[Assignment, ...]
+
+
+def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignment, ...]:
+    """Replaces velocities by momenta times 1 / density, so that little has to wait for the division.
+
+    c.u becomes (c.j) / density and j.u becomes j.j / density; what nobody uses any more is left out.
+    """
+    axes = "xyz"[: lattice.dimensions]
+    late = {Symbol(f"u{a}"): Symbol(f"j{a}") * _INVERSE for a in axes}
+    late |= {Symbol(f"cu{i}"): Symbol(f"cj{i}") * _INVERSE for i, _ in lattice.pairs}
+    energy = sympy.Add(*(Symbol(f"j{a}") ** 2 for a in axes))
+    replaced = []
+    for step in steps:
+        if step.name == _INVERSE:
+            replaced.append(Assignment(_ENERGY, energy))
+        if step.name == _BASE:
+            value = sympy.expand(step.value.subs(late)).subs(Symbol("jx") ** 2, _ENERGY - energy + Symbol("jx") ** 2)
+            replaced.append(Assignment(step.name, sympy.expand(value)))
+        else:
+            replaced.append(Assignment(step.name, step.value.subs({k: v for k, v in late.items() if "c" in str(k)})))
+    return _used(replaced, lattice.q)
+
+
+_INVERSE, _ENERGY, _BASE = Symbol("inverse"), Symbol("energy"), Symbol("base")
+
+
+def _used(steps: list[Assignment], q: int) -> tuple[Assignment, ...]:
+    needed, kept = {relaxed(i) for i in range(q)}, []
+    for step in reversed(steps):
+        if step.name in needed:
+            needed |= step.value.free_symbols
+            kept.append(step)
+    return tuple(reversed(kept))
 
 
 def hoist(steps: Sequence[Assignment], parameters: Iterable[Symbol]) -> Hoisted:
@@ -98,13 +132,10 @@ def _share_products(body: list[Assignment], names: set[Symbol]) -> Iterable[Assi
 
 
 def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
-    """The terms that are a product of an invariant and one other symbol."""
-    terms = (term.as_coeff_Mul()[1] for term in sympy.Add.make_args(value))
-    return sorted((t for t in terms if t.is_Mul and _is_plain_pair(t) and set(t.args) & names), key=str)
-
-
-def _is_plain_pair(product: Expr) -> bool:
-    return len(product.args) == 2 and all(factor.is_Symbol for factor in product.args)
+    """An invariant times one other symbol, wherever a term contains both."""
+    terms = (sympy.Mul.make_args(term) for term in sympy.Add.make_args(value))
+    found = {k * v for term in terms for k in term if k in names for v in term if v.is_Symbol and v != k}
+    return sorted(found, key=str)
 
 
 def text(value: Expr, constants: Constants) -> str:
