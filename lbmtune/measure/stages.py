@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -152,10 +153,10 @@ def explained(found: Verification) -> str:
     """A failed verification in a sentence."""
     cell = ", ".join(map(str, found.worst_cell))
     domain = "x".join(map(str, found.domains[-1]))
-    return (
-        f"f_{found.worst_direction} at cell ({cell}) of {domain} is off by {found.error:.3g} after "
-        f"{found.worst_steps} steps; the bound is {found.bound:.3g}"
-    )
+    where = f"f_{found.worst_direction} at cell ({cell}) of {domain}"
+    if found.error >= sys.float_info.max:
+        return f"{where} is not a finite number after {found.worst_steps} steps"
+    return f"{where} is off by {found.error:.3g} after {found.worst_steps} steps; the bound is {found.bound:.3g}"
 
 
 def _judge(result: Measured, protocol: TimingProtocol) -> None:

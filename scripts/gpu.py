@@ -1,0 +1,189 @@
+"""Everything that needs a GPU, in parts that fit a time limit, with its results packed into a few files.
+
+    python scripts/gpu.py OUT                     all parts, as far as the time reaches
+    python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work /tmp/work
+
+Parts: tests, devices, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27. OUT gets log.txt, summary.json,
+machine.toml and one archive per study. A study that exists in --work is resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STUDIES = {
+    "fp32": ("d3q19-box", "storage=fp32"),
+    "fp64": ("d3q19-box", "storage=fp64"),
+    "fp16s": ("d3q19-box", "storage=fp16s"),
+    "cavity": ("d3q19-cavity", ""),
+    "d2q9": ("d2q9-box", ""),
+    "d3q27": ("d3q27-box", ""),
+}
+PARTS = ("devices", *STUDIES, "tests")
+FLAGSHIP = ("fp32", "fp64", "fp16s")
+SEARCH_S = {"flagship": 90, "other": 45}
+"""Search time of a study unless --time says otherwise."""
+OVERHEAD_S = 45
+"""What a study needs besides its search: start, ceiling, finals, report."""
+LEFT_OUT = ("optuna.db", "optuna.db-wal", "optuna.db-shm")
+
+
+@dataclass
+class Run:
+    """The session's folders and clock. out: results; work: what survives between calls on one machine."""
+
+    out: Path
+    work: Path
+    end: float
+    device: str
+    time: str | None
+    refresh: bool
+
+    @property
+    def left_s(self) -> float:
+        return self.end - time.monotonic()
+
+    def call(self, name: str, command: list[str], limit_s: float) -> dict[str, object]:
+        """Runs a command into the log; what it printed is kept whatever becomes of it."""
+        environment = {
+            **os.environ,
+            "LBMTUNE_CONFIG": str(self.work / "config"),
+            "LBMTUNE_CACHE": str(self.work / "cache"),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+            "PYTHONUNBUFFERED": "1",
+            "COLUMNS": "160",
+        }
+        start = time.monotonic()
+        print(f"== {name}: {' '.join(command)}", flush=True)
+        with (self.out / "log.txt").open("a") as log:
+            log.write(f"\n== {name}: {' '.join(command)}\n")
+            log.flush()
+            try:
+                code = subprocess.run(
+                    command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=limit_s, check=False
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = 124
+        seconds = round(time.monotonic() - start, 1)
+        print(f"   exit code {code} after {seconds} s", flush=True)
+        return {"part": name, "exit_code": code, "seconds": seconds}
+
+
+def devices(run: Run) -> dict[str, object]:
+    """The machine description."""
+    done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh"], run.left_s)
+    for path in (run.work / "config").glob("machines/*.toml"):
+        if 'backend = "cuda"' in path.read_text():
+            shutil.copy(path, run.out / "machine.toml")
+    return done
+
+
+def tests(run: Run) -> dict[str, object]:
+    """The tests marked gpu."""
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-rA", "--durations=10", "-p", "no:cacheprovider", "tests"]
+    return run.call("tests", command, run.left_s)
+
+
+def study(run: Run, part: str) -> dict[str, object]:
+    """One study, begun or resumed, packed without the search's own database."""
+    name, override = STUDIES[part]
+    folder = run.work / f"{name}-{part}"
+    search_s = SEARCH_S["flagship" if part in FLAGSHIP else "other"]
+    command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
+    command += ["--time", run.time or f"{search_s}s", *(["--set", override] if override else [])]
+    command += ["--resume"] if (folder / "study.json").exists() else []
+    command += ["--refresh"] if run.refresh else []
+    done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
+    if folder.is_dir():
+        pack(folder, run.out / f"{folder.name}.tar.gz")
+        done |= facts(folder)
+    return done
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """The folder as one archive."""
+    with tarfile.open(archive, "w:gz") as target:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.name not in LEFT_OUT:
+                target.add(path, f"{folder.name}/{path.relative_to(folder)}")
+
+
+def facts(folder: Path) -> dict[str, object]:
+    """How many trials ended how, how fast they went, and the best."""
+    sys.path.insert(0, str(ROOT))
+    from lbmtune.errors import InputError
+    from lbmtune.records.store import read_study
+
+    try:
+        record = read_study(folder)
+    except InputError as error:
+        return {"error": str(error)}
+    outcomes: dict[str, int] = {}
+    for trial in record.trials:
+        outcomes[trial.outcome] = outcomes.get(trial.outcome, 0) + 1
+    ceiling = record.header.ceiling.stream_bytes_per_s
+    found: dict[str, object] = {"trials": len(record.trials), "outcomes": outcomes, "ceiling_gb_per_s": ceiling}
+    found["costs"] = str(record.costs)
+    if record.ranked:
+        best = record.ranked[0]
+        measured = best.final or best.measurement
+        assert measured
+        found |= {
+            "mlups": round(measured.mlups),
+            "share_of_copy": round(measured.bandwidth_bytes_per_s / ceiling.get("16", max(ceiling.values())), 4),
+            "config": best.config,
+        }
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--parts", default=",".join(PARTS), help="comma separated; default: all")
+    parser.add_argument("--work", type=Path, default=None, help="study folders [default: OUT/../gpu-work]")
+    parser.add_argument("--limit", type=float, default=560, help="seconds for the whole call [560]")
+    parser.add_argument("--time", default=None, help="search time of each study, such as 4m")
+    parser.add_argument("--device", default="0")
+    parser.add_argument("--refresh", action="store_true", help="measure the ceilings anew with each study")
+    given = parser.parse_args()
+    unknown = set(given.parts.split(",")) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown parts {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return given
+
+
+def main() -> int:
+    """Runs the parts in order; a part that no longer fits is named and left out."""
+    given = arguments()
+    work = (given.work or given.out.resolve().parent / "gpu-work").resolve()
+    for folder in (given.out, work):
+        folder.mkdir(parents=True, exist_ok=True)
+    run = Run(
+        given.out.resolve(), work, time.monotonic() + given.limit, given.device, given.time, refresh=given.refresh
+    )
+    results: list[dict[str, object]] = []
+    for part in given.parts.split(","):
+        if part in STUDIES and run.left_s < OVERHEAD_S + 15:
+            results.append({"part": part, "left_out": f"{run.left_s:.0f} s left"})
+        elif part in STUDIES:
+            results.append(study(run, part))
+        else:
+            results.append(devices(run) if part == "devices" else tests(run))
+        (run.out / "summary.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
+    print(json.dumps(results, indent=1, default=str))
+    return max(int(str(result.get("exit_code", 0))) for result in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Trials on the real CPU backend: kernels with planted faults, in the text that Numba compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.measure.evaluate import Evaluator
+from lbmtune.records import Outcome
+from lbmtune.records.study import TimingProtocol
+
+CASE = box("d2q9", "bgk", (64, 48, 1))
+PROTOCOL = TimingProtocol(
+    verify_periods=2,
+    warmup_s=0.001,
+    sample_s=0.001,
+    max_samples=5,
+    min_cpu_share=0.0,
+    final_rounds=3,
+    verify_limit_s=5.0,
+)
+FAULTS = {
+    "segfault": "source[1 << 44] = real(1)",
+    "endless": "while nx > 0:\n        target[0] = real(1)",
+    "nan": "target[nx + 5] = real(np.nan)",
+    "refused": "target[0] = 'text'",
+}
+
+
+def config(fault: str = "") -> CpuConfig:
+    """The padding between the direction arrays stands for the fault."""
+    number = [*FAULTS].index(fault) + 1 if fault else 0
+    return CpuConfig(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
+
+
+def planted(case: Case, config: KernelConfig) -> Program:
+    """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
+    program = render(case, config)
+    if not config.padding:
+        return program
+    fault = list(FAULTS.values())[config.padding // 16 - 1]
+    return replace(program, source=f"{program.source.rstrip()}\n    {fault}\n")
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[Evaluator]:
+    with Evaluator(CASE, "cpu", PROTOCOL, renderer=planted) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "reason"),
+    [
+        ("segfault", Outcome.CRASHED, "killed by SIGSEGV during verify"),
+        ("endless", Outcome.TIMED_OUT, "verify took longer than 5 s"),
+        ("nan", Outcome.WRONG_RESULT, "is not a finite number"),
+        ("refused", Outcome.COMPILE_FAILED, ""),
+    ],
+)
+def test_a_planted_fault_costs_one_trial(evaluator: Evaluator, fault: str, outcome: Outcome, reason: str) -> None:
+    evaluator.submit(0, config(fault))
+    failed = evaluator.next()
+    assert (failed.outcome, failed.measurement) == (outcome, None), failed.reason
+    assert reason in failed.reason
+    evaluator.submit(1, config())
+    following = evaluator.next()
+    assert following.outcome is Outcome.OK, following.reason
+
+
+def test_finals_on_the_processor(evaluator: Evaluator) -> None:
+    two = [config(), replace(config(), scheme="aa")]
+    trials = evaluator.finals(two)
+    assert [t.key for t in trials] == [c.key for c in two]
+    for trial in trials:
+        assert trial.final
+        assert trial.verification
+        assert trial.verification.full_size
+        assert trial.final.conditions.cpu_share
