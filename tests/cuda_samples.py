@@ -53,12 +53,12 @@ def config(**axes: object) -> CudaConfig:
     return CudaConfig(**chosen)  # type: ignore[arg-type]
 
 
-def one_of_each_kind() -> Iterator[Sample]:
-    """Scheme x layout x lattice x precision x cells per thread, in the cavity, without a register limit."""
+def one_of_each_kind(flow: str) -> Iterator[Sample]:
+    """Scheme x layout x lattice x precision x cells per thread, without a register limit."""
     for scheme, layout, lattice, storage, cells in product(
         SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES, PRECISIONS, (1, 2, 4, 8)
     ):
-        case = flows(lattice, "bgk")["cavity"]
+        case = flows(lattice, "bgk")[flow]
         one = config(scheme=scheme, layout=layout, storage=storage, cells_per_thread=cells, block=(32, 2, 1))
         if legal(case, one):
             yield case, one

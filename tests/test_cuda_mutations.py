@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from shim.device import COMPILER, HostDevice, compile_on_host
 
 from cuda_samples import PRECISIONS, config, flows
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verify import verify
+from shim.device import COMPILER, HostDevice, compile_on_host
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -32,21 +32,34 @@ def _stale_ghosts(program: Program) -> Program:
     return replace(program, period=(launches, launches, step, step))
 
 
+def _line(start: str, old: str, new: str) -> Callable[[Program], Program]:
+    """Changes the first line that starts so."""
+
+    def mutate(program: Program) -> Program:
+        lines = program.source.split("\n")
+        number = next(n for n, line in enumerate(lines) if line.strip().startswith(start) and old in line)
+        lines[number] = lines[number].replace(old, new)
+        return replace(program, source="\n".join(lines))
+
+    return mutate
+
+
 MUTATIONS: dict[str, tuple[dict[str, object], str, Callable[[Program], Program]]] = {
-    "swapped direction": ({}, "box", _text("(f[7], source + component(7, n)", "(f[7], source + component(9, n)")),
+    "swapped direction": ({}, "box", _line("read_before(f[7]", "component(7,", "component(9,")),
     "wrong sign of an offset": ({}, "box", _text("read_before(f[1],", "read_after(f[1],")),
-    "wrong row": ({}, "box", _text("component(15, n), row_mm", "component(15, n), row_mp")),
+    "wrong row": ({}, "box", _line("read_here(f[15]", "row_mm", "row_mp")),
     "wrong weight": ({}, "box", _text("Real(1.0 / 36)", "Real(1.0 / 18)")),
     "wrong relaxation": ({}, "box", _text("Real(1) - omega;", "Real(1.01) - omega;")),
     "row end ignored": ({}, "box", _text("made.first = starts && !ring;", "made.first = false;")),
     "ring of the wrong length": ({}, "box", _text("ring ? nx / CELLS - 1 : 0", "ring ? nx / CELLS - 2 : 0")),
-    "wrong value from a wall": ({}, "cavity", _text("f[1][0] = widen((source + component(2, n))", "f[1][0] = widen((source + component(1, n))")),
+    "wall along x returns another one": ({}, "cavity", _line("x_low, source", "component(2,", "component(4,")),
+    "wall along y returns another one": ({}, "cavity", _line("read_here(f[3]", "component(4,", "component(2,")),
     "lid moves the other way": ({}, "cavity", _text("add(f[8], -Real", "add(f[8], Real")),
     "stale halo": ({"wrap": "ghost"}, "box", _stale_ghosts),
     "lost ghost component": ({"wrap": "ghost"}, "box", _text("if (used_7) populations", "if (false) populations")),
-    "in place, wrong slot": ({"scheme": "aa"}, "box", _text("(f[7], populations + component(8, n), row_mo", "(f[7], populations + component(7, n), row_mo")),
-    "in place, cut link moves on": ({"scheme": "esoteric-pull"}, "cavity", _text("lane, true, !x_low, x_high, populations + component(2, n) + (row_oo + element(lane, CELLS)))", "lane)")),
-}  # fmt: skip
+    "in place, wrong slot": ({"scheme": "aa"}, "box", _line("read_before(f[7]", "component(8,", "component(7,")),
+    "in place, cut link not turned": ({"scheme": "esoteric-pull"}, "cavity", _line("x_high, pop", "x_high,", "false,")),
+}
 
 
 @pytest.mark.parametrize("storage", PRECISIONS)

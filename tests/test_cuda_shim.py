@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from itertools import product
 
 import numpy as np
 import pytest
-from shim.device import COMPILER, HostDevice, compile_on_host
 
 from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, SCHEME_NAMES, Sample, config, flows, label, sampled
 from lbmtune.codegen.render import render
 from lbmtune.measure.verify import verify
+from shim.device import COMPILER, HEADER, HostDevice, compile_on_host, compile_text
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -53,38 +54,28 @@ def test_every_value_of_every_axis_is_in_the_sample() -> None:
     )
 
 
-def test_conversion_of_halves_is_that_of_numpy(tmp_path: object) -> None:
-    """The shim's conversions stand for the hardware's: every half, and floats around every rounding boundary."""
-    import ctypes
+_CONVERSIONS = f"""#include "{HEADER}"
+extern "C" void widen(int n, const unsigned short* from, float* to) {{
+    for (int i = 0; i < n; ++i) to[i] = half_to_float(from[i]);
+}}
+extern "C" void narrow(int n, const float* from, unsigned short* to) {{
+    for (int i = 0; i < n; ++i) to[i] = float_to_half(from[i]);
+}}
+"""
 
-    from shim.device import compile_text
-    from shim.device import HEADER as header
 
-    library = ctypes.CDLL(
-        compile_text(
-            f'#include "{header}"\n'
-            'extern "C" void widen(int n, const unsigned short* h, float* f) {'
-            " for (int i = 0; i < n; ++i) f[i] = half_to_float(h[i]); }\n"
-            'extern "C" void narrow(int n, const float* f, unsigned short* h) {'
-            " for (int i = 0; i < n; ++i) h[i] = float_to_half(f[i]); }\n"
-        ).image.decode()
-    )
+def test_conversion_of_halves_is_that_of_numpy() -> None:
+    """The shim's conversions stand for the hardware's: every half, and floats at and around every boundary."""
+    library = ctypes.CDLL(compile_text(_CONVERSIONS).image.decode())
     halves = np.arange(1 << 16, dtype=np.uint16)
     wide = np.empty(1 << 16, np.float32)
-    library.widen(1 << 16, halves.ctypes.data_as(ctypes.c_void_p), wide.ctypes.data_as(ctypes.c_void_p))
+    library.widen(halves.size, ctypes.c_void_p(halves.ctypes.data), ctypes.c_void_p(wide.ctypes.data))
     np.testing.assert_array_equal(wide, halves.view(np.float16).astype(np.float32))
     finite = np.sort(wide[np.isfinite(wide)])
     middle = (finite[1:] + finite[:-1]) / 2
-    floats = np.concatenate(
-        [
-            finite,
-            middle,
-            np.nextafter(middle, np.float32(np.inf)),
-            np.nextafter(middle, -np.float32(np.inf)),
-            np.float32([1e9, -1e9, 65519.9, 65520, np.inf]),
-        ]
-    ).astype(np.float32)
+    around = [np.nextafter(middle, np.float32(end)) for end in (np.inf, -np.inf)]
+    floats = np.concatenate([finite, middle, *around, np.float32([1e9, -1e9, 65519.9, 65520, np.inf])])
     narrowed = np.empty(floats.size, np.uint16)
-    library.narrow(floats.size, floats.ctypes.data_as(ctypes.c_void_p), narrowed.ctypes.data_as(ctypes.c_void_p))
+    library.narrow(floats.size, ctypes.c_void_p(floats.ctypes.data), ctypes.c_void_p(narrowed.ctypes.data))
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(narrowed, floats.astype(np.float16).view(np.uint16))

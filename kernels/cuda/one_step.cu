@@ -1,8 +1,9 @@
-// One time step of a propagation scheme on a box; every thread updates CELLS consecutive cells of a row.
-//
+//@begin title
 // What stands between //@begin and //@end is an example (rest and +-x, two lattices, pull, periodic), so that this
 // file compiles as it is. For a configuration these regions are printed anew from the tables of its scheme, layout,
 // lattice and case; the entry is printed once per parity of the scheme.
+//@end title
+// One time step of a propagation scheme on a box; every thread updates CELLS consecutive cells of a row.
 //
 // A population one cell before or after is moved as the aligned vector of the same thread plus one warp shuffle;
 // only at the ends of a warp's part of a row is one value loaded or stored alone. Every place is read and written

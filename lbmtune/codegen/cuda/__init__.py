@@ -1,4 +1,4 @@
-"""CUDA text from the tables: the skeletons of kernels/cuda with constants, population access and collision printed in."""
+"""CUDA text: the skeletons of kernels/cuda, with constants, population access and collision printed from the tables."""
 
 from lbmtune.codegen.cuda.program import render_cuda
 

@@ -92,7 +92,7 @@ def _plain_read(case: Case, access: Access, buffer: str) -> str:
     text = _access("read", i, place, buffer)
     if not cut.x or not place.offset[0] or place == access.cut_read:
         return f"{text})"
-    return f"{text}, {_over_the_end(buffer, place, access.cut_read, cut)})"
+    return f"{text},\n        {_over_the_end(buffer, place, access.cut_read, cut)})"
 
 
 def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
@@ -136,7 +136,7 @@ def _open_write(case: Case, access: Access, buffer: str) -> str:
     if dx:
         arrives = _none(tuple(_FLAG[1 - _FLAG.index(flag)] for flag in cut.x))
         end = _over_the_end(buffer, access.write, access.cut_write, cut)
-        return f"{text}, {_none(cut.row)}, {arrives}, {end})"
+        return f"{text}, {_none(cut.row)}, {arrives},\n        {end})"
     guard = f"if ({_none(cut.row)}) " if cut.row else ""
     if not cut.x:
         return f"{guard}{text})"

@@ -16,17 +16,15 @@ def functions(case: Case, config: CudaConfig) -> str:
     memory, q = config.memory, case.stencil.q
     stored = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
     n = Extents(Traced("n.x"), Traced("n.y"), Traced("n.z"), q)
-    return "\n".join(
-        (
-            f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{",
-            f"    return {{{stored.x}, {stored.y}, {stored.z}}};",
-            "}",
-            f"{_HEAD} Index along_x(const Index x, const Extents& n) {{ return {memory.along_x(Traced('x'), n)}; }}",
-            f"{_HEAD} Index along_y(const Index y, const Extents& n) {{ return {memory.along_y(Traced('y'), n)}; }}",
-            f"{_HEAD} Index along_z(const Index z, const Extents& n) {{ return {memory.along_z(Traced('z'), n)}; }}",
-            f"{_HEAD} Offset component(const Offset q, const Extents& n) {{ return {memory.component(Traced('q'), n)}; }}",
-        )
-    )
+    parts = {
+        "Index along_x(const Index x": memory.along_x(Traced("x"), n),
+        "Index along_y(const Index y": memory.along_y(Traced("y"), n),
+        "Index along_z(const Index z": memory.along_z(Traced("z"), n),
+        "Offset component(const Offset q": memory.component(Traced("q"), n),
+    }
+    head = f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{"
+    bodies = [f"{_HEAD} {name}, const Extents& n) {{ return {value}; }}" for name, value in parts.items()]
+    return "\n".join([head, f"    return {{{stored.x}, {stored.y}, {stored.z}}};", "}", *bodies])
 
 
 def index_type(case: Case, config: CudaConfig) -> str:

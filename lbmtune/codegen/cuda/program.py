@@ -32,13 +32,14 @@ def _options(config: CudaConfig) -> tuple[str, ...]:
 
 def _source(case: Case, config: CudaConfig) -> str:
     regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config}\n",
         "constants": _constants(case, config),
         "storage": _storage(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
         "entry": "\n".join(_step(case, config, parity) for parity in range(config.propagation.period)),
     }
-    parts = [f"// {case.lattice} {case.collision}, {case.flow}\n// {config}", fill("cuda/one_step.cu", regions)]
+    parts = [fill("cuda/one_step.cu", regions)]
     refreshes = [text for parity in range(config.propagation.period) for text in _refreshes(case, config, parity)]
     if refreshes:
         parts.append(fill("cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
