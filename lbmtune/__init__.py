@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lbmtune.export import load
+    from lbmtune.runtime.load import load
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]
@@ -16,7 +16,7 @@ __all__ = ["__version__", "load"]
 
 def __getattr__(name: str) -> object:
     if name == "load":
-        from lbmtune.export import load
+        from lbmtune.runtime.load import load
 
         return load
     raise AttributeError(f"module 'lbmtune' has no attribute {name!r}")

@@ -74,6 +74,11 @@ class Ceiling:
     stream_bytes_per_s: dict[str, float]
     date: str = ""
 
+    @property
+    def best_bytes_per_s(self) -> float:
+        """The ceiling that shares are taken of: the fastest q-stream copy or in-place update."""
+        return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:

@@ -1,0 +1,119 @@
+"""A program in words and formulas: what somebody needs to know who launches it without this package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lbmtune.catalogue.layout import Extents, index
+from lbmtune.catalogue.scheme import Access
+from lbmtune.catalogue.storage import Domain, StorageFrame
+from lbmtune.codegen.program import Launch, Program, scalars
+from lbmtune.codegen.trace import Traced
+from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, Location, Storage
+
+_DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
+
+
+def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
+    """The program as data, with launch geometry and argument values for its own case."""
+    return Kernel(
+        target=program.target,
+        source=program.source,
+        source_digest=program.digest,
+        binary_digest=binary_digest,
+        options=program.options,
+        period=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.period),
+        buffers=_buffers(program),
+        arguments=_arguments(program),
+    )
+
+
+def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
+    """A launch with its grid as formula and for the program's domain."""
+    return LaunchGeometry(
+        entry=launch.entry,
+        arguments=launch.arguments,
+        block=launch.block,
+        covers=launch.covers,
+        over=launch.over,
+        grid_formula=_grid_formula(launch, program.frame),
+        grid=launch.grid(program.case.domain, program.frame),
+        shared_bytes=launch.shared_bytes,
+    )
+
+
+def describe_storage(program: Program) -> Storage:
+    """Where f_i(x, t) lies, as formulas in C and tables."""
+    config, stencil, frame = program.config, program.case.stencil, program.frame
+    x, y, z = frame.extents(_DOMAIN)[:3]
+    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), stencil.q)
+    phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
+    return Storage(
+        dtype=config.stored.dtype,
+        scale=config.stored.scale,
+        index=_plain(index(config.memory, symbols, Traced("X"), Traced("Y"), Traced("Z"), Traced("Q"))),
+        extents=(f"NX = {_plain(x)}", f"NY = {_plain(y)}", f"NZ = {_plain(z)}"),
+        origin=frame.origin,
+        ghost=frame.ghost,
+        velocities=stencil.velocities,
+        weights=tuple(map(str, stencil.weights)),
+        locations=tuple(tuple(map(_location, phase.accesses)) for phase in phases),
+        wall_term=phases[0].wall_term,
+    )
+
+
+def _location(access: Access) -> Location:
+    read, cut = access.read, access.cut_read
+    return Location(
+        direction=access.direction, slot=read.slot, offset=read.offset, cut_slot=cut.slot, cut_offset=cut.offset
+    )
+
+
+def _buffers(program: Program) -> tuple[Buffer, ...]:
+    elements = program.buffer_elements(program.case.domain)
+    stored = program.config.stored
+    size = elements * stored.bytes
+    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.case.stencil.q)
+    formula = _plain(program.config.memory.length(symbols))
+    return tuple(
+        Buffer(
+            name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=elements * stored.bytes
+        )
+        for name in program.buffers()
+    )
+
+
+def _arguments(program: Program) -> dict[str, Argument]:
+    used = {name for step in program.period for launch in step for name in launch.arguments}
+    real = program.config.computed.dtype
+    return {
+        name: Argument(type="int32" if isinstance(value, int) else real, value=value)
+        for name, value in scalars(program.case, program.config, program.case.domain).items()
+        if name in used
+    }
+
+
+def _grid_formula(launch: Launch, frame: StorageFrame) -> tuple[str, str, str]:
+    totals: tuple[str, str, str] = ("nx", "ny", "nz")
+    if launch.over == "shell":
+        outer = " * ".join(f"({n} + 2)" if ghost else n for n, ghost in zip(totals, frame.ghost, strict=True))
+        totals = (f"({outer} - nx * ny * nz)", "1", "1")
+    x, y, z = (_blocks(total, covered) for total, covered in zip(totals, launch.covers, strict=True))
+    return x, y, z
+
+
+def _blocks(total: str, covered: int) -> str:
+    return total if covered == 1 or total == "1" else f"({total} + {covered - 1}) / {covered}"
+
+
+def _plain(value: Any) -> str:
+    """The text without a pair of brackets around the whole."""
+    text = str(value)
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth and place < len(text) - 1:
+            return text
+    return text[1:-1]

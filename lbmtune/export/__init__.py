@@ -1,0 +1,94 @@
+"""best.json: the winner of a study for a solver. The format is defined and read in `lbmtune.records.best`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records import Measurement, Trial
+from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.store import write_atomically
+from lbmtune.records.study import StudyRecord
+
+__all__ = ["best", "read_best", "write_best"]
+ALTERNATES = 20
+
+
+def write_best(study: StudyRecord, path: Path) -> None:
+    """Writes best.json. Raises NothingValidError, and InputError where the path cannot be written."""
+    write_atomically(path, encode_best(best(study)))
+
+
+def best(study: StudyRecord) -> Best:
+    """The best kernel of a study. Raises NothingValidError; InputError where this version prints another kernel."""
+    if not study.ranked:
+        raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
+    winner, header = study.ranked[0], study.header
+    program = _program(study, winner)
+    return Best(
+        study=header.spec.name,
+        objective=header.spec.objective,
+        case=header.spec.case,
+        key=winner.key,
+        configuration=winner.config,
+        kernel=describe_kernel(program, winner.binary_digest),
+        storage=describe_storage(program),
+        expected=_expected(study, winner, program),
+        ceiling=header.ceiling,
+        environment=header.environment,
+        verification=winner.verification,
+        resources=winner.resources,
+        prediction=winner.prediction,
+        alternates=tuple(_alternate(rank, t) for rank, t in enumerate(study.ranked[1 : ALTERNATES + 1], 2)),
+        date=winner.date or header.date,
+        lbmtune=header.version,
+    )
+
+
+def _program(study: StudyRecord, winner: Trial) -> Program:
+    program = render(study.header.spec.case, from_flat(winner.config))
+    if winner.source_digest and winner.source_digest != program.digest:
+        raise InputError(
+            f"the kernel of {winner.key} was measured with source {winner.source_digest[:12]} and this lbmtune prints "
+            f"{program.digest[:12]}; export with lbmtune {study.header.version} or run the study again."
+        )
+    return program
+
+
+def _measured(trial: Trial) -> Measurement:
+    measured = trial.final or trial.measurement
+    assert measured is not None
+    return measured
+
+
+def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
+    m = _measured(winner)
+    return Expected(
+        mlups=m.mlups,
+        ci_low_mlups=m.ci_low_mlups,
+        ci_high_mlups=m.ci_high_mlups,
+        bandwidth_bytes_per_s=m.bandwidth_bytes_per_s,
+        bytes_per_update=m.bytes_per_update,
+        footprint_bytes=footprint_bytes(program.case, program.config),
+        share_of_ceiling=m.bandwidth_bytes_per_s / study.header.ceiling.best_bytes_per_s,
+        samples=len(m.samples_s),
+        conditions=m.conditions,
+        disturbed=m.disturbed,
+    )
+
+
+def _alternate(rank: int, trial: Trial) -> Alternate:
+    m = _measured(trial)
+    return Alternate(
+        rank=rank,
+        key=trial.key,
+        configuration=trial.config,
+        mlups=m.mlups,
+        ci_low_mlups=m.ci_low_mlups,
+        ci_high_mlups=m.ci_high_mlups,
+    )

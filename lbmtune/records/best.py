@@ -1,0 +1,260 @@
+"""best.json: what a solver needs to run the kernel that won, and to know how fast it should be.
+
+The types below are the format. `best.schema.json` is the JSON Schema made from them (`schema`), shipped beside
+this file. All quantities are in SI base units, MLUPS apart; lattice quantities are in lattice units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.errors import InputError
+from lbmtune.records import Conditions, Environment, Prediction, Resources, Verification
+from lbmtune.records.study import Ceiling
+
+FORMAT, BEST_VERSION = "lbmtune.best", 1
+SCHEMA = Path(__file__).with_name("best.schema.json")
+Int3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchGeometry:
+    """One launch. arguments: names of buffers and scalars in the order of the entry's parameters.
+
+    grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
+    over: 'cells' (the fluid domain) or 'shell' (the layer of ghost cells, counted along x); covers: how many of
+    those one block takes along each axis.
+    """
+
+    entry: str
+    arguments: tuple[str, ...]
+    block: Int3
+    covers: Int3
+    over: str
+    grid_formula: tuple[str, str, str]
+    grid: Int3
+    shared_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """A copy of the lattice. elements: for the case's domain; elements_formula: for any, in C."""
+
+    name: str
+    dtype: str
+    elements: int
+    elements_formula: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """A scalar argument. type: int32, float32 or float64; value: for this case, in storage units."""
+
+    type: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """The program. target: 'cuda' or 'cpu'; source: its text; options: of the compiler.
+
+    source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
+    measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
+    where there are two buffers, their roles are exchanged after every step.
+    """
+
+    target: str
+    source: str
+    source_digest: str
+    binary_digest: str
+    options: tuple[str, ...]
+    period: tuple[tuple[LaunchGeometry, ...], ...]
+    buffers: tuple[Buffer, ...]
+    arguments: dict[str, Argument]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """Where a cell finds f_i before collision: in the array `slot` at the cell plus `offset`.
+
+    cut_slot, cut_offset: the same where a wall cuts the link that f_i arrives by.
+    """
+
+    direction: int
+    slot: int
+    offset: Int3
+    cut_slot: int
+    cut_offset: Int3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """How populations lie in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
+
+    index: in C, of the storage cell (X, Y, Z) and slot Q; (X, Y, Z) is the fluid cell (x, y, z) plus `origin`.
+    Extents: the storage cells along each axis, as formulas of nx, ny, nz. ghost: axes with ghost cells; along
+    the others coordinates wrap around. locations[p]: one per direction, for a state of parity p.
+    wall_term: whether a moving wall's 6 w_i c_i.u_wall is added by who reads a cut link or by who writes it.
+    """
+
+    dtype: str
+    scale: float
+    index: str
+    extents: tuple[str, str, str]
+    origin: Int3
+    ghost: tuple[bool, bool, bool]
+    velocities: tuple[Int3, ...]
+    weights: tuple[str, ...]
+    locations: tuple[tuple[Location, ...], ...]
+    wall_term: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the kernel reached. ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
+
+    share_of_ceiling: its bandwidth over the fastest that was measured on the device.
+    """
+
+    mlups: float
+    ci_low_mlups: float
+    ci_high_mlups: float
+    bandwidth_bytes_per_s: float
+    bytes_per_update: float
+    footprint_bytes: int
+    share_of_ceiling: float
+    samples: int
+    conditions: Conditions
+    disturbed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternate:
+    """A verified configuration that came after the best."""
+
+    rank: int
+    key: str
+    configuration: dict[str, Scalar]
+    mlups: float
+    ci_low_mlups: float
+    ci_high_mlups: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The best kernel of a study. format and version: checked before anything else."""
+
+    study: str
+    objective: str
+    case: Case
+    key: str
+    configuration: dict[str, Scalar]
+    kernel: Kernel
+    storage: Storage
+    expected: Expected
+    ceiling: Ceiling
+    environment: Environment
+    verification: Verification | None
+    resources: Resources | None
+    prediction: Prediction | None
+    alternates: tuple[Alternate, ...]
+    date: str
+    lbmtune: str
+    format: str = FORMAT
+    version: int = field(default=BEST_VERSION)
+
+    @property
+    def config(self) -> KernelConfig:
+        """The configuration itself. Raises InputError."""
+        return from_flat(self.configuration)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of best.json, made from the types."""
+    made: dict[str, Any] = msgspec.json.schema(Best)
+    best = made["$defs"]["Best"]
+    best["properties"]["format"]["const"] = FORMAT
+    best["properties"]["version"]["const"] = BEST_VERSION
+    best["required"] += ["format", "version"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{FORMAT}, version {BEST_VERSION}",
+        **made,
+    }
+
+
+def encode_best(best: Best) -> bytes:
+    """The content of the file."""
+    return msgspec.json.format(msgspec.json.encode(best)) + b"\n"
+
+
+def read_best(path: Path) -> Best:
+    """Reads and validates a best.json. Raises InputError: not there, damaged, of another version, changed."""
+    values = _values(path)
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise InputError(f"{path} is not a best.json: its format is not {FORMAT!r}; lbmtune export writes one.")
+    if values.get("version") != BEST_VERSION:
+        raise InputError(
+            f"{path} has version {values.get('version')!r} of {FORMAT}, this lbmtune reads version {BEST_VERSION}; "
+            "export the study again with this lbmtune."
+        )
+    _check_schema(values, path)
+    try:
+        best = msgspec.convert(values, type=Best)
+    except (msgspec.ValidationError, InputError) as error:
+        raise InputError(f"{path} is damaged: {error}; export the study again.") from error
+    _check_digests(best, path)
+    return best
+
+
+def source_digest(kernel: Kernel) -> str:
+    """What the digest of the kernel's text has to be."""
+    return hashlib.sha256("\0".join((kernel.target, *kernel.options, kernel.source)).encode()).hexdigest()
+
+
+def _values(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: it is not JSON ({error}); export the study again.") from error
+
+
+def _check_schema(values: Any, path: Path) -> None:
+    import jsonschema
+
+    error = jsonschema.exceptions.best_match(_validator().iter_errors(values))
+    if error:
+        raise InputError(f"{path} is damaged at {error.json_path}: {error.message[:200]}; export the study again.")
+
+
+@cache
+def _validator() -> Any:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def _check_digests(best: Best, path: Path) -> None:
+    if source_digest(best.kernel) != best.kernel.source_digest:
+        raise InputError(
+            f"{path} is damaged: its kernel source is not the one that was verified and measured "
+            f"(digest {best.kernel.source_digest[:12]}); export the study again."
+        )
+    try:
+        key = best.config.key
+    except InputError as error:
+        raise InputError(f"{path} holds a configuration that this lbmtune does not know: {error}") from error
+    if key != best.key:
+        raise InputError(f"{path} is damaged: its configuration has the key {key}, not {best.key}; export again.")

@@ -1,0 +1,117 @@
+"""From a best.json to a running flow: the recorded kernel text, compiled for the device at hand."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.registry import backend_of, compiler_for, open_device
+from lbmtune.catalogue.case import Case, Real3
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.errors import InputError
+from lbmtune.records import Environment
+from lbmtune.records.best import Best, Kernel, read_best
+from lbmtune.runtime.simulation import Simulation
+from lbmtune.runtime.solver import Solver
+
+
+def load(
+    path: str | os.PathLike[str],
+    device: str | None = None,
+    *,
+    domain: tuple[int, int, int] | None = None,
+    relaxation_rate: float | None = None,
+    force: Real3 | None = None,
+    wall_velocity: Real3 | None = None,
+) -> Solver:
+    """The flow of a best.json, ready to step, at its initial state (Taylor-Green vortices, or rest).
+
+    device: 'cpu' or the index of a GPU; None: the kind of device that the kernel was made for. The case may
+    differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
+    the relaxation rate, the body force and the wall velocity (lattice units).
+
+    Raises InputError (damaged file, wrong version, a case or device that the kernel cannot serve) and
+    DeviceUnavailableError; warns where the device is not the one that the speed was measured on.
+    """
+    best = read_best(Path(path))
+    given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
+    case = _case(best.case, {name: value for name, value in given.items() if value is not None})
+    opened = _open(best, device, path)
+    _warn_of_another_device(best.environment, opened.environment)
+    config = _config(best.config, case, opened)
+    return Solver(_simulation(_program(best, config), opened, case, path), best)
+
+
+def _case(recorded: Case, changes: dict[str, Any]) -> Case:
+    """The recorded case with other argument values. Raises InputError where the kernel has no such argument."""
+    if any(changes.get("force", ())) and not recorded.forced:
+        raise InputError(
+            f"force {changes['force']}: this kernel was made without a body force; run a study of a forced case."
+        )
+    if any(changes.get("wall_velocity", ())) and not recorded.moving:
+        raise InputError(
+            f"wall_velocity {changes['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
+        )
+    return replace(recorded, **changes)
+
+
+def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
+    target = best.kernel.target
+    spec = device if device is not None else "cpu" if target == "cpu" else "0"
+    if backend_of(spec) != target:
+        kind = "a CPU" if target == "cpu" else "an NVIDIA GPU"
+        raise InputError(f"{path} holds a kernel for {kind}, device {spec!r} is none; leave device out or run a study.")
+    return open_device(spec)
+
+
+def _warn_of_another_device(recorded: Environment, here: Environment) -> None:
+    if recorded.device != here.device:
+        warnings.warn(
+            f"this kernel was tuned on {recorded.device} and runs on {here.device}: expect another speed, and perhaps "
+            "another best kernel.",
+            stacklevel=3,
+        )
+
+
+def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
+    """The configuration on this device: fewer threads where it has fewer cores. Raises InputError."""
+    cores = device.limits.cores
+    if isinstance(config, CpuConfig) and config.threads > cores:
+        warnings.warn(f"this kernel was tuned with {config.threads} threads and gets {cores} cores here.", stacklevel=3)
+        config = replace(config, threads=cores)
+    reason = broken(case, config, device.limits)
+    if reason:
+        raise InputError(f"this kernel cannot run here: {reason}; choose another domain or run a study.")
+    return config
+
+
+def _program(best: Best, config: KernelConfig) -> Program:
+    """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
+    kernel = best.kernel
+    target = config.backend
+    return Program(target, best.case, config, kernel.source, kernel.options, _period(kernel))
+
+
+def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:
+    return tuple(
+        tuple(
+            Launch(g.entry, g.arguments, g.block, g.covers, "shell" if g.over == "shell" else "cells", g.shared_bytes)
+            for g in step
+        )
+        for step in kernel.period
+    )
+
+
+def _simulation(program: Program, device: Device, case: Case, path: str | os.PathLike[str]) -> Simulation:
+    try:
+        return Simulation(program, compiler_for(device.environment)(program), device, case)
+    except CompileError as error:
+        raise InputError(f"the kernel of {path} does not compile here: {error}; run a study on this device.") from error
+    except (TooManyResourcesError, OutOfMemoryError) as error:
+        raise InputError(f"the kernel of {path} does not fit here: {error}; choose a smaller domain.") from error
