@@ -131,7 +131,6 @@ def _heard(worker: Worker, say: Say | None) -> Any:
     while True:
         event = _event(worker)
         if isinstance(event, (Greeting, Answer)):
-            worker.task = None
             return event.value
         if isinstance(event, Death):
             raise event.error or DeviceUnavailableError(f"the device could not be measured: {event.reason}.")

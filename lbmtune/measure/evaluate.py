@@ -28,7 +28,17 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.measure.stages import Compiled, Finals, Measured, Opened, Renderer, Work, open_compiler, open_measurer
+from lbmtune.measure.stages import (
+    FULL_SIZE,
+    Compiled,
+    Finals,
+    Measured,
+    Opened,
+    Renderer,
+    Work,
+    open_compiler,
+    open_measurer,
+)
 from lbmtune.measure.trials import compiled, died, measured
 from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
 from lbmtune.records import Outcome, Prediction, Trial
@@ -36,6 +46,10 @@ from lbmtune.records.study import TimingProtocol
 
 Predict = Callable[[KernelConfig], Prediction]
 _POLL_S = 0.5
+_IN_ADVANCE = 3
+"""Requests that the measurer of a GPU has at hand."""
+_FULL_SIZE_PATIENCE = 10
+"""How many times the limit of a verification one at full size may take."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +117,16 @@ class Evaluator:
     @property
     def under_way(self) -> int:
         """How many were submitted and not yet returned."""
-        busy = sum(worker.task is not None for worker in self.workers())
+        busy = sum(len(worker.tasks) for worker in self.workers())
         return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
 
     def submit(self, number: int, config: KernelConfig) -> None:
         """Takes a configuration in. An illegal one is answered by the next `next`, with the rule's reason."""
         self._take_in(number, config, full=False)
         self._start_compiling()
+        if not self._quiet:
+            self._listen(0.0)
+            self._start_measuring()
 
     def next(self) -> Trial:
         """The next finished trial, in any order; waits for it. Raises IndexError when nothing is under way."""
@@ -173,14 +190,15 @@ class Evaluator:
     # work is handed out
 
     def _start_measuring(self) -> None:
-        compiling = any(worker.task is not None for worker in self._compilers)
-        if not self._to_measure or not self._measurer.idle or (self._quiet and compiling):
-            return
-        job = self._to_measure.popleft()
-        self._measurer.ask(job, Work(path=job.path, full=job.full, incumbent_s=self.incumbent_s))
+        """Keeps the measurer busy; on a GPU with a few in advance, so that it never waits for the search."""
+        depth = 1 if self._quiet else _IN_ADVANCE
+        compiling = any(worker.tasks for worker in self._compilers)
+        while self._to_measure and len(self._measurer.tasks) < depth and not (self._quiet and compiling):
+            job = self._to_measure.popleft()
+            self._measurer.ask(job, Work(path=job.path, full=job.full, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
-        if self._quiet and (self._measurer.task is not None or self._to_measure):
+        if self._quiet and (self._measurer.tasks or self._to_measure):
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
@@ -188,7 +206,7 @@ class Evaluator:
 
     def _free_compiler(self) -> Worker | None:
         for worker in self._compilers:
-            if worker.task is None:
+            if not worker.tasks:
                 return worker
         if len(self._compilers) == self.compile_workers:
             return None
@@ -204,6 +222,7 @@ class Evaluator:
         limits_s = {
             "compile": protocol.compile_limit_s,
             "verify": protocol.verify_limit_s,
+            FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
             "measure": protocol.measure_limit_s,
             "finals": protocol.measure_limit_s * max(1, protocol.finalists),
         }
@@ -219,28 +238,34 @@ class Evaluator:
 
     def _wait(self) -> None:
         """Waits until some worker says something, ends, or runs out of time, and deals with it."""
+        deadlines = [worker.deadline for worker in self.workers() if worker.deadline is not None]
+        self._listen(min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic())
+
+    def _listen(self, patience_s: float) -> None:
         workers = list(self.workers())
-        deadlines = [worker.deadline for worker in workers if worker.deadline is not None]
-        left_s = min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic()
-        wait([worker.connection for worker in workers], timeout=max(0.0, left_s))
+        wait([worker.connection for worker in workers], timeout=max(0.0, patience_s))
         for worker in workers:
             event = worker.event()
             if event is not None:
                 self._deal_with(worker, event)
 
     def _deal_with(self, worker: Worker, event: Event) -> None:
-        job = worker.task
         if isinstance(event, Death):
-            self._replace(worker)
-            if job is None or event.stage == STAGE_START:
-                raise event.error or DeviceUnavailableError(f"a worker could not start: {event.reason}.")
-            job.path.unlink(missing_ok=True)
-            self._finished.append(died(job.trial, event))
+            self._bury(worker, event)
         elif isinstance(event, Answer):
-            worker.task = None
-            self._deal_with_answer(job, event.value)
+            self._deal_with_answer(event.task, event.value)
         elif isinstance(event, Stage) and self._on_stage:
-            self._on_stage(job.trial.number, event.name)
+            self._on_stage(worker.task.trial.number, event.name)
+
+    def _bury(self, worker: Worker, death: Death) -> None:
+        """The request in hand pays for the death; those behind it go to the next worker."""
+        self._replace(worker)
+        if not worker.tasks or death.stage == STAGE_START:
+            raise death.error or DeviceUnavailableError(f"a worker could not start: {death.reason}.")
+        job = worker.tasks.popleft()
+        self._to_measure.extendleft(reversed(worker.tasks))
+        job.path.unlink(missing_ok=True)
+        self._finished.append(died(job.trial, death))
 
     def _deal_with_answer(self, job: Job, answer: Compiled | Measured) -> None:
         if isinstance(answer, Measured):
@@ -284,7 +309,6 @@ class Evaluator:
         if isinstance(event, Death):
             self._replace(self._measurer)
             return [replace(trial, reason=event.reason) for trial in trials]
-        self._measurer.task = None
         return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
 
     @staticmethod

@@ -25,6 +25,7 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
 Renderer = Callable[[Case, KernelConfig], Program]
+FULL_SIZE = "verify at full size"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +125,7 @@ def tried(arena: Arena, work: Work, protocol: TimingProtocol, report: Report) ->
     result = Measured()
     try:
         program, binary = _picked_up(work.path)
-        with _stage("verify", result, report):
+        with _stage(FULL_SIZE if work.full else "verify", result, report):
             arena.reset()
             check = verify_full_size if work.full else verify
             result.verification = check(program, binary, arena, 1 if work.full else protocol.verify_periods)
@@ -193,4 +194,4 @@ def _stage(name: str, result: Measured, report: Report) -> Iterator[None]:
     try:
         yield
     finally:
-        setattr(result, f"{name}_s", time.perf_counter() - start)
+        setattr(result, f"{name.split()[0]}_s", time.perf_counter() - start)

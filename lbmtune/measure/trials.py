@@ -36,7 +36,7 @@ def measured(trial: Trial, answer: Measured) -> Trial:
 
 def died(trial: Trial, death: Death) -> Trial:
     """The trial whose worker died; the time it took is put down to the stage of the death."""
-    spent = {"compile": "compile_s", "verify": "verify_s", "measure": "measure_s"}
-    costs = replace(trial.costs, **{spent[death.stage]: death.stage_s}) if death.stage in spent else trial.costs
+    name = f"{death.stage.split()[0]}_s"
+    costs = replace(trial.costs, **{name: death.stage_s}) if hasattr(trial.costs, name) else trial.costs
     outcome = Outcome.TIMED_OUT if death.timed_out else Outcome.CRASHED
     return replace(trial, outcome=outcome, reason=death.reason, costs=costs)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -54,9 +55,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a request."""
+    """The result of a request. task: the note that the parent gave with it."""
 
     value: Any
+    task: Any = None
 
 
 @dataclass(frozen=True)
@@ -97,27 +99,27 @@ class Worker:
             )
         self.connection.send(opener)
         self.ready = False
-        self.task: Any = None
+        self.tasks: deque[Any] = deque()
         self._enter(STAGE_START)
 
     @property
-    def idle(self) -> bool:
-        """Whether it waits for a request."""
-        return self.ready and self.task is None
+    def task(self) -> Any:
+        """The parent's note of the request that is being answered; None if there is none."""
+        return self.tasks[0] if self.tasks else None
 
     def ask(self, task: Any, request: Any) -> None:
-        """Sends a request, which must be small; `task` is the parent's own note of what it is about.
+        """Sends a request; `task` is the parent's own note of what it is about.
 
-        A worker that is still starting finds it when it is ready.
+        Requests wait for each other, and for a worker that is still starting; they must be small, so that the
+        pipe holds them meanwhile.
         """
-        assert self.task is None
-        self.task = task
-        if self.ready:
+        self.tasks.append(task)
+        if self.ready and len(self.tasks) == 1:
             self._enter(_STAGE_CALLED)
         try:
             self.connection.send(request)
         except (BrokenPipeError, ConnectionResetError):
-            return  # it died while idle: the next event says so
+            return  # it died meanwhile: the next event says so
 
     def event(self) -> Event | None:
         """What the worker has said, or its death or the end of its patience; None if nothing. Does not block."""
@@ -136,11 +138,16 @@ class Worker:
         self.connection.close()
 
     def _noted(self, message: Event) -> Event:
+        task = self.task
         if isinstance(message, Stage):
             self._enter(message.name)
         elif isinstance(message, Greeting):
             self.ready = True
             self._enter(_STAGE_CALLED)
+        elif isinstance(message, Answer):
+            self.tasks.popleft()
+            self._enter(_STAGE_CALLED)
+            return replace(message, task=task)
         elif isinstance(message, Death):
             self.end()
             return replace(message, stage_s=self._stage_s())
@@ -159,7 +166,7 @@ class Worker:
     @property
     def deadline(self) -> float | None:
         """When its patience ends, by the monotonic clock; None while it is idle."""
-        return None if self.idle else self._began + self._limit_s
+        return self._began + self._limit_s if self.tasks or not self.ready else None
 
     def _overdue(self) -> Death | None:
         if self.deadline is None or time.monotonic() < self.deadline:
