@@ -49,9 +49,9 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         ("d3q19", CudaConfig(scheme="aa", layout="aosoa", width=32), 19 * 4 * SITES),
         ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
         ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
-        # ghost layer: 32 floats (128 bytes) before a row, rounded up to whole such lines behind it
-        ("d3q19", CudaConfig(wrap="ghost"), 2 * 19 * 4 * (32 + 256 + 32) * 258 * 258),
-        ("d2q9", CudaConfig(wrap="ghost"), 2 * 9 * 4 * (32 + 256 + 32) * 258),
+        # ghost rows beyond the y and z faces
+        ("d3q19", CudaConfig(wrap="ghost"), 2 * 19 * 4 * 256 * 258 * 258),
+        ("d2q9", CudaConfig(wrap="ghost"), 2 * 9 * 4 * 256 * 258),
         # CPU rows: offset, cells, one ghost column, padding
         ("d3q19", CpuConfig(scheme="aa", row_offset=16, row_padding=3), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
         ("d3q19", CpuConfig(wrap="select", row_offset=0, vector_bits=0), 2 * 19 * 4 * SITES),

@@ -15,9 +15,9 @@ typedef unsigned int Index;  // elements within one component
 constexpr int Q = 3;
 constexpr int CELLS = 4;
 constexpr int BLOCK_X = 64, BLOCK_Y = 1, BLOCK_Z = 1;
-constexpr int ORIGIN_X = 0, ORIGIN_Y = 0, ORIGIN_Z = 0;  // storage coordinates of the first cell
-constexpr bool WRAPS = true;                             // neighbours over a face by arithmetic, not in ghost cells
-constexpr Real unit = 1;                                 // the density one, as stored
+constexpr int ORIGIN_Y = 0, ORIGIN_Z = 0;  // storage coordinates of the first row
+constexpr bool WRAPS = true;               // whether rows beyond y and z faces are found by arithmetic, or ghost rows
+constexpr Real unit = 1;                   // the density one, as stored
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
@@ -40,13 +40,13 @@ __device__ __forceinline__ Index along_z(const Index z, const Extents& n) { retu
 __device__ __forceinline__ Offset component(const Offset q, const Extents& n) { return q * (n.x * n.y * n.z); }
 //@end layout
 
-// Storage coordinates along one axis: of cell i, of the one before it, and of the one `step` cells after it.
+// Storage coordinates along y or z: of row i, of the one before it, and of the one after it.
 __device__ __forceinline__ Index here(const int i, const int origin) { return i + origin; }
 __device__ __forceinline__ Index before(const int i, const int extent, const int origin) {
     return WRAPS && i == 0 ? extent - 1 : i - 1 + origin;
 }
-__device__ __forceinline__ Index after(const int i, const int step, const int extent, const int origin) {
-    return WRAPS && i + step == extent ? 0 : i + step + origin;
+__device__ __forceinline__ Index after(const int i, const int extent, const int origin) {
+    return WRAPS && i + 1 == extent ? 0 : i + 1 + origin;
 }
 
 // Threads of one warp that work on the same row.
@@ -61,13 +61,13 @@ struct Lane {
 
 __device__ __forceinline__ Lane make_lane(const int x, const int nx, const Extents& n, const unsigned active) {
     const int lane = threadIdx.x % SEGMENT;
-    const bool ring = WRAPS && nx <= CELLS * SEGMENT;  // the segment holds the row: its lanes are a ring
+    const bool ring = nx <= CELLS * SEGMENT;  // the segment holds the row: its lanes are a ring
     const bool starts = lane == 0;
     const bool ends = lane == SEGMENT - 1 || x + CELLS == nx;
     Lane made;
-    made.at = along_x(here(x, ORIGIN_X), n);
-    made.before = along_x(before(x, nx, ORIGIN_X), n);
-    made.after = along_x(after(x, CELLS, nx, ORIGIN_X), n);
+    made.at = along_x(x, n);
+    made.before = along_x(x == 0 ? nx - 1 : x - 1, n);
+    made.after = along_x(x + CELLS == nx ? 0 : x + CELLS, n);
     made.previous = !starts ? lane - 1 : ring ? nx / CELLS - 1 : 0;
     made.next = !ends ? lane + 1 : ring ? 0 : lane;
     made.first = starts && !ring;

@@ -87,7 +87,8 @@ class CudaConfig(KernelConfig):
     block: threads per block; cells_per_thread: consecutive cells along x of one thread, moved as one vector;
     max_registers: cap given to the compiler (0: none); min_blocks: blocks per SM asked for by launch bounds
     (0: none). The two exclude each other, because launch bounds override the compiler's cap.
-    wrap: periodic neighbours by index arithmetic, or by a ghost layer that a second kernel refreshes.
+    wrap: periodic neighbours along y and z by index arithmetic, or by a layer of ghost rows that a second kernel
+    refreshes; along x always by arithmetic.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"

@@ -8,7 +8,6 @@ coordinate is not mapped to an image.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
@@ -57,11 +56,10 @@ def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
     run = max(config.cells_per_thread, config.memory.run)
     if config.wrap == "arithmetic":
         return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), run, lattice.q)
-    ghost = (True, True, lattice.dimensions == 3)
-    # the first cell of a row keeps the alignment of the array: 128 bytes, the width of a cache line
-    lead = lcm(run, 128 // config.stored.bytes)
-    origin = (lead, 1, int(ghost[2]))
-    return StorageFrame(ghost, origin, (1, 1, int(ghost[2])), lead, lattice.q)
+    # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy
+    ghost = (False, True, lattice.dimensions == 3)
+    layer = (0, 1, int(ghost[2]))
+    return StorageFrame(ghost, layer, layer, run, lattice.q)
 
 
 def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:

@@ -140,7 +140,7 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
 
 def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None:
     """A domain whose rows fit into one warp, whose lanes then form a ring: another path through a CUDA kernel."""
-    if not isinstance(config, CudaConfig) or config.cells_per_thread == 1 or config.wrap != "arithmetic":
+    if not isinstance(config, CudaConfig) or config.cells_per_thread == 1:
         return None
     unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
     rows = min(32, config.block[0]) * config.cells_per_thread // unit

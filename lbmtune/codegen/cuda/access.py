@@ -65,8 +65,8 @@ def _places(case: Case, access: Access) -> Iterator[Place]:
 
 
 def _row(offset: Vector) -> str:
-    y = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, 1, ny, ORIGIN_Y)"}[offset[1]]
-    z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, 1, nz, ORIGIN_Z)"}[offset[2]]
+    y = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}[offset[1]]
+    z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
     return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
 
 

@@ -9,22 +9,22 @@ from lbmtune.lattice import Vector, negate
 
 _AT_FACE = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
 _GHOST = "cell_index(ghost.x, ghost.y, ghost.z, n)"
-_IMAGE = "cell_index(image(ghost.x, nx), image(ghost.y, ny), image(ghost.z, nz), n)"
+_IMAGE = "cell_index(ghost.x, image(ghost.y, ny), image(ghost.z, nz), n)"
 
 Crossing = tuple[Place, Vector]
-"""A place in another cell, and the velocity of the link that it belongs to."""
+"""A place in another row, and the velocity of the link that it belongs to."""
 
 
 def reads_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
-    """Places in other cells that a phase reads, with the links they arrive by, seen from the reader."""
+    """Places in other rows that a phase reads, with the links they arrive by, seen from the reader."""
     velocities = case.stencil.velocities
-    return tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset))
+    return tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset[1:]))
 
 
 def writes_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
-    """Places in other cells that a phase writes, with the links they leave by."""
+    """Places in other rows that a phase writes, with the links they leave by."""
     velocities = case.stencil.velocities
-    return tuple((a.write, velocities[a.direction]) for a in phase.accesses if any(a.write.offset))
+    return tuple((a.write, velocities[a.direction]) for a in phase.accesses if any(a.write.offset[1:]))
 
 
 def refresh(case: Case, name: str, crossings: tuple[Crossing, ...], *, to_ghost: bool) -> str:

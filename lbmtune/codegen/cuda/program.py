@@ -49,7 +49,8 @@ def _source(case: Case, config: CudaConfig) -> str:
 def _constants(case: Case, config: CudaConfig) -> str:
     storage = frame(case.stencil, config)
     wraps = config.wrap == "arithmetic"
-    origin = ", ".join(f"ORIGIN_{a} = {n}" for a, n in zip("XYZ", storage.origin, strict=True))
+    assert not storage.origin[0], "rows start at their first cell"
+    origin = ", ".join(f"ORIGIN_{a} = {n}" for a, n in zip("YZ", storage.origin[1:], strict=True))
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
     return "\n".join(
         (
