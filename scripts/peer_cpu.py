@@ -1,0 +1,210 @@
+"""Our CPU kernels beside lbmpy's generated ones: D3Q19 BGK, one process, one round after the other.
+
+lbmpy's kernels are vectorised for AVX-512 (AVX where that is missing) and run under OpenMP on as many threads as
+ours, on arrays of fixed shape. They update the box without its periodic boundary; ours include it.
+What counts are ratios within a round, because a machine drifts and other programs come and go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cpu.device import CpuDevice
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import KernelConfig, from_flat, parse_config
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.measure.verify import verify
+from lbmtune.runtime import Simulation
+
+OURS = Path(__file__).with_name("peer_cpu.txt")
+PEERS = ("pull", "aa", "esotwist", "esopull")
+PAGE_BYTES = 2 << 20
+RELAXATION_RATE = 1.6
+
+
+@dataclass
+class Contender:
+    """A kernel and its speed in each round, in MLUPS. kind: 'two lattices', 'in place' or 'fp16s'.
+
+    reset: makes what lies in its memory a state of this kernel.
+    """
+
+    name: str
+    kind: str
+    reset: Callable[[], None]
+    run: Callable[[int], None]
+    mlups: list[float] = field(default_factory=list)
+
+    def time(self, sites: int, steps: int) -> None:
+        """One round: a warm-up of one period, then the steps."""
+        self.reset()
+        self.run(2)
+        start_s = time.perf_counter()
+        self.run(steps)
+        self.mlups.append(sites * steps / (time.perf_counter() - start_s) / 1e6)
+
+
+class SharedMemory(CpuDevice):
+    """The CPU with buffers that all programs share: only one runs at a time, and the box is large."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__()
+        raw = np.zeros(size_bytes + PAGE_BYTES, np.uint8)
+        self._memory = raw[-raw.ctypes.data % PAGE_BYTES :]
+        self.used_bytes = 0
+
+    def empty(self, elements: int, dtype: str) -> Any:
+        """The next part of the memory."""
+        size = elements * np.dtype(dtype).itemsize
+        part = self._memory[self.used_bytes : self.used_bytes + size]
+        assert part.size == size
+        self.used_bytes += -(-size // PAGE_BYTES) * PAGE_BYTES
+        return part.view(dtype)
+
+
+def our_configs(paths: list[Path], threads: int) -> list[KernelConfig]:
+    """Those of the committed list, and of each best.json."""
+    lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
+    listed = [parse_config(line, "cpu").flat() for line in lines if line]
+    studied = [json.loads(path.read_text(encoding="utf-8"))["configuration"] for path in paths]
+    return [from_flat({**flat, "backend": "cpu", "threads": threads}) for flat in listed + studied]
+
+
+def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Contender:
+    """A verified program of ours. Raises InputError where the configuration is not legal here."""
+    if reason := broken(case, config, memory.limits):
+        raise InputError(f"{config}: {reason}.")
+    program = render(case, config)
+    binary = compile_cpu(program)
+    if not (found := verify(program, binary, open_cpu())).passed:
+        raise InputError(f"{config} is wrong: {found}.")
+    memory.used_bytes = 0
+    simulation = Simulation(program, binary, memory)
+    kind = "fp16s" if config.storage == "fp16s" else "in place" if config.propagation.in_place else "two lattices"
+
+    def reset() -> None:
+        for buffer in simulation.buffers.values():
+            buffer.fill(0)
+
+    return Contender(_short(config), kind, reset, simulation.step)
+
+
+def _short(config: KernelConfig) -> str:
+    default = type(config)().flat()
+    return ",".join(f"{k}={v}" for k, v in config.flat().items() if v != default[k] or k == "scheme")
+
+
+def peer_contender(pattern: str, threads: int, bits: int, arrays: list[Any]) -> Contender:
+    """The kernel that lbmpy generates for a streaming pattern."""
+    import pystencils as ps
+    from lbmpy import LBMConfig, LBMOptimisation, LBStencil, Method, Stencil
+    from lbmpy.advanced_streaming import Timestep, is_inplace
+    from lbmpy.creationfunctions import create_lb_function
+
+    in_place = is_inplace(pattern)
+    fields = [ps.Field.create_from_numpy_array(n, a, index_dimensions=1) for n, a in zip("ab", arrays, strict=True)]
+    target = ps.Target.X86_AVX512 if bits == 512 else ps.Target.X86_AVX
+
+    def kernel(timestep: Any) -> Any:
+        config = ps.CreateKernelConfig(target=target, default_dtype="float32", ghost_layers=1)
+        config.cpu.openmp.enable, config.cpu.openmp.num_threads = True, threads
+        config.cpu.vectorize.enable = config.cpu.vectorize.assume_inner_stride_one = True
+        method = LBMConfig(
+            stencil=LBStencil(Stencil.D3Q19),
+            method=Method.SRT,
+            relaxation_rate=RELAXATION_RATE,
+            compressible=True,
+            streaming_pattern=pattern,
+            timestep=timestep,
+        )
+        places = LBMOptimisation(symbolic_field=fields[0], symbolic_temporary_field=None if in_place else fields[1])
+        return create_lb_function(lbm_config=method, lbm_optimisation=places, config=config)
+
+    kernels = [kernel(t) for t in ((Timestep.EVEN, Timestep.ODD) if in_place else (Timestep.BOTH,))]
+
+    def run(steps: int) -> None:
+        for step in range(steps):
+            if in_place:
+                kernels[step % 2](a=arrays[0])
+            else:
+                kernels[0](a=arrays[step % 2], b=arrays[1 - step % 2])
+
+    return Contender(f"lbmpy {pattern}", "in place" if in_place else "two lattices", lambda: None, run)
+
+
+def peer_arrays(domain: tuple[int, int, int]) -> list[Any]:
+    """Two lattices of zeros (deviations from the weights), x fastest, the direction slowest, one ghost layer."""
+    shape = (19, *(n + 2 for n in reversed(domain)))
+    return [np.zeros(shape, np.float32).transpose(3, 2, 1, 0) for _ in range(2)]
+
+
+def ratio(above: Contender, below: Contender) -> str:
+    """Median and range of the ratio within a round."""
+    values = [a / b for a, b in zip(above.mlups, below.mlups, strict=True)]
+    return f"{median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+
+
+def best(contenders: list[Contender], kind: str) -> Contender:
+    """The highest median of a kind."""
+    return max((c for c in contenders if c.kind == kind), key=lambda c: median(c.mlups))
+
+
+def report(ours: list[Contender], peers: list[Contender]) -> None:
+    """The table and the three ratios that the project is held to."""
+    print(f"{'median':>8} {'lowest':>8} {'highest':>8}  MLUPS")
+    for c in sorted(ours + peers, key=lambda c: (c.kind, -median(c.mlups))):
+        print(f"{median(c.mlups):8.1f} {min(c.mlups):8.1f} {max(c.mlups):8.1f}  {c.kind}: {c.name}")
+    for aim, above, below in (
+        (0.95, best(ours, "in place"), best(peers, "in place")),
+        (1.2, best(ours, "two lattices"), best(peers, "two lattices")),
+        (1.7, best(ours, "fp16s"), best(ours, "in place")),
+    ):
+        print(f"{ratio(above, below)}, aim {aim}: {above.name} / {below.name}")
+
+
+def main() -> int:
+    """Prints the table; 1 where lbmpy is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, besides the committed list")
+    parser.add_argument("--edge", type=int, default=256, help="cells along each axis")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=8, help="time steps of a round, an even number")
+    parser.add_argument("--threads", type=int, default=open_cpu().limits.cores)
+    options = parser.parse_args()
+    try:
+        import lbmpy  # noqa: F401
+    except ImportError:
+        print(
+            "lbmpy is not installed in this environment; run make peer-cpu, or pip install lbmpy==2.0.", file=sys.stderr
+        )
+        return 1
+    domain = (options.edge,) * 3
+    case = box("d3q19", "bgk", domain, RELAXATION_RATE)
+    memory = SharedMemory(int(1.3 * 2 * 19 * 4 * case.sites))
+    ours = [our_contender(case, config, memory) for config in our_configs(options.best, options.threads)]
+    arrays = peer_arrays(domain)
+    bits = memory.limits.vector_bits
+    peers = [peer_contender(pattern, options.threads, bits, arrays) for pattern in PEERS]
+    for number in range(options.rounds):
+        for contender in ours + peers:
+            contender.time(case.sites, options.steps)
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    report(ours, peers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
