@@ -18,8 +18,8 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
 PROTOCOL = TimingProtocol(warmup_s=0.004, sample_s=0.002, min_samples=5, max_samples=9, final_rounds=4)
-LOOKS = 4
-"""Timed runs before the first sample, at 1 ms each: the first one does not count."""
+TIMED, SEEN = 6, 1
+"""Runs before the first sample, at 1 ms each, and after how many of them the conditions are asked for."""
 FAST = Conditions(sm_clock_hz=1.9e9)
 SLOW = Conditions(sm_clock_hz=1.2e9)
 
@@ -52,8 +52,8 @@ def test_a_restless_device_is_sampled_to_the_limit() -> None:
 
 
 def test_samples_at_a_low_clock_are_repeated() -> None:
-    weather = chain(repeat(FAST, LOOKS + 2), [SLOW, SLOW], repeat(FAST))
-    durations = chain(repeat(1e-3, LOOKS + 2), [5e-3, 5e-3], repeat(1e-3))
+    weather = chain(repeat(FAST, SEEN + 2), [SLOW, SLOW], repeat(FAST))
+    durations = chain(repeat(1e-3, TIMED + 2), [5e-3, 5e-3], repeat(1e-3))
     found = timing.measure(simulation(scripted(durations, weather)), PROTOCOL)
     assert max(found.samples_s) < 1e-3
     assert not found.disturbed
@@ -136,7 +136,7 @@ def test_interleaved_rounds_belong_together() -> None:
 
 
 def test_a_flawed_sample_voids_its_round() -> None:
-    weather = iter(chain(repeat(FAST, LOOKS + 1), [SLOW], repeat(FAST)))
+    weather = iter(chain(repeat(FAST, SEEN + 1), [SLOW], repeat(FAST)))
     runs = [
         simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)),
         simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: next(weather))),

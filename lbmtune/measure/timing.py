@@ -107,12 +107,12 @@ def excite(simulation: Simulation) -> None:
         fill_with_noise(buffer, amplitude, simulation.xp)
 
 
-def take(simulation: Simulation, steps: int, protocol: TimingProtocol) -> Sample:
-    """One sample of some time steps."""
+def take(simulation: Simulation, steps: int, protocol: TimingProtocol, *, look_around: bool = True) -> Sample:
+    """One sample of some time steps. look_around: ask for the conditions, which may take longer than the sample."""
     device, config = simulation.device, simulation.program.config
     before = usage() if isinstance(config, CpuConfig) else None
     step_s = device.time_s(lambda: simulation.step(steps)) / steps
-    conditions = device.conditions()
+    conditions = device.conditions() if look_around else Conditions()
     if before is not None and isinstance(config, CpuConfig):
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), config.threads))
     return Sample(step_s, conditions, flaw(conditions, device.environment.max_sm_clock_hz, protocol))
@@ -155,22 +155,18 @@ def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
 
 def _warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:
     """Runs until the warm-up time is over and the clock is up. Returns the last looks, each of one cycle."""
-    before = _probe(simulation)
-    take(simulation, simulation.cycle_steps, protocol)
+    cycle_steps, before = simulation.cycle_steps, _probe(simulation)
+    take(simulation, cycle_steps, protocol, look_around=False)
     if _same(before, _probe(simulation)):
         raise WrongResultError("the timed run left the state as it was")
     looks: list[Sample] = []
     spent_s = 0.0
-    while not _steady(looks, spent_s, protocol):
-        looks.append(take(simulation, simulation.cycle_steps, protocol))
-        spent_s += looks[-1].step_s * simulation.cycle_steps
-    return looks[-_LOOKS:]
-
-
-def _steady(looks: list[Sample], spent_s: float, protocol: TimingProtocol) -> bool:
-    if len(looks) < _LOOKS or spent_s < protocol.warmup_s:
-        return False
-    return not looks[-1].flaw or spent_s > _LONGEST_WARMUP * protocol.warmup_s
+    while True:
+        warm = spent_s >= protocol.warmup_s and len(looks) >= _LOOKS - 1
+        looks.append(take(simulation, cycle_steps, protocol, look_around=warm))
+        spent_s += looks[-1].step_s * cycle_steps
+        if warm and (not looks[-1].flaw or spent_s > _LONGEST_WARMUP * protocol.warmup_s):
+            return looks[-_LOOKS:]
 
 
 def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[Sample], bool]:
