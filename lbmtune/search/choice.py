@@ -18,7 +18,7 @@ from lbmtune.search.features import Array, Features, features
 SEEDS = 10
 """How many of the model's candidates come first."""
 _RANDOM_EVERY = 10
-_POOL, _TRAINING, _LEADERS = 1500, 300, 5
+_POOL, _TRAINING, _LEADERS = 1000, 200, 5
 
 Indices = NDArray[np.intp]
 
@@ -58,10 +58,10 @@ class Choice:
         return index
 
     def _next(self) -> int:
+        for seed in self._seeds[:SEEDS]:
+            if seed not in self._value and seed not in self._pending:
+                return seed
         unseen = self._unseen()
-        seeds = [i for i in self._seeds[:SEEDS] if i in set(unseen.tolist())]
-        if seeds:
-            return seeds[0]
         measured = [i for i, value in self._value.items() if value]
         if len(measured) < 3 or self._asked % _RANDOM_EVERY == 0:
             return int(self._random.choice(unseen))

@@ -32,7 +32,7 @@ class LegalSampler(BaseSampler):
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice) -> None:
         self._configs, self._choice = configs, choice
-        self._distributions = distributions(configs)
+        self.distributions = distributions(configs)
         self.proposed = -1
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -41,7 +41,7 @@ class LegalSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """All axes that vary, always the same ones."""
-        return dict(self._distributions)
+        return dict(self.distributions)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -85,7 +85,7 @@ class Ledger:
 
     def ask(self, number: int) -> int:
         """Index of the configuration that trial `number` shall try."""
-        trial = self._study.ask(distributions(self._configs))
+        trial = self._study.ask(self._sampler.distributions)
         trial.set_user_attr(_NUMBER, number)
         self._open[number] = trial
         return self._sampler.proposed
@@ -104,7 +104,7 @@ class Ledger:
                 told.add(kept.user_attrs.get(_NUMBER))
             else:
                 self._study.tell(kept.number, state=TrialState.FAIL)
-        space = distributions(self._configs)
+        space = self._sampler.distributions
         for trial in trials:
             if trial.number not in told and trial.key in index:
                 self._study.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))

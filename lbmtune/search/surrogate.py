@@ -39,7 +39,7 @@ class Process:
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Mean and standard deviation at points, shape (n,) each."""
         cross = _matern(_distances2(points * self.scale, self.points))
-        left = np.maximum(1.0 - np.einsum("ij,jk,ik->i", cross, self.inverse, cross, optimize=True), 1e-12)
+        left = np.maximum(1.0 - np.sum(cross @ self.inverse * cross, axis=1), 1e-12)
         return self.mean + cross @ self.weights, np.sqrt(self.variance * left)
 
 
