@@ -8,7 +8,6 @@ What counts are ratios within a round, because a machine drifts and other progra
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.verify import verify
+from lbmtune.records.best import read_best
 from lbmtune.runtime import Simulation
 
 OURS = Path(__file__).with_name("peer_cpu.txt")
@@ -79,7 +79,7 @@ def our_configs(paths: list[Path], threads: int) -> list[KernelConfig]:
     """Those of the committed list, and of each best.json."""
     lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
     listed = [parse_config(line, "cpu").flat() for line in lines if line]
-    studied = [json.loads(path.read_text(encoding="utf-8"))["configuration"] for path in paths]
+    studied = [read_best(path).configuration for path in paths]
     return [from_flat({**flat, "backend": "cpu", "threads": threads}) for flat in listed + studied]
 
 
