@@ -7,18 +7,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.protocol import (
+    Binary,
+    CompileError,
+    Compiler,
+    Device,
+    Executable,
+    OutOfMemoryError,
+    TooManyResourcesError,
+)
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.program import Program
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.arena import Arena, arena_bytes
-from lbmtune.measure.timing import WrongResultError, measure, measure_interleaved
-from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
+from lbmtune.measure.verify import awkward_domain, verify, verify_full_size
 from lbmtune.measure.workers import Report, Session
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
@@ -110,21 +118,57 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
     """A session that answers Work with Measured and Finals with one measurement each."""
     arena = Arena(opener())
+    rehearsed: set[str] = set()
 
     def session(request: Any, report: Report) -> Any:
         if isinstance(request, Finals):
             report("finals")
             return interleaved(arena, request.paths, protocol)
-        return tried(arena, request, protocol, report)
+        program, binary = _picked_up(request.path)
+        if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
+            report("rehearse")
+            rehearse(program, binary, arena.device)
+            rehearsed.add(program.config.storage)
+        return tried(program, binary, arena, request, protocol, report)
 
     return Opened(arena.environment, arena.limits), session
 
 
-def tried(arena: Arena, work: Work, protocol: TimingProtocol, report: Report) -> Measured:
+def rehearse(program: Program, binary: Binary, device: Device) -> None:
+    """Goes through a verification without launching anything.
+
+    CuPy compiles its own kernels when they are first used, which takes seconds that belong to no trial.
+    """
+    still = _Still(device)
+    verify(program, binary, still, 1)
+    simulation = Simulation(
+        program, binary, still, replace(program.case, domain=awkward_domain(program.case, program.config))
+    )
+    excite(simulation)
+    check_state(simulation)
+
+
+class _Still(Arena):
+    """A device on which programs do nothing."""
+
+    def load(self, program: Program, binary: Binary) -> Executable:  # noqa: ARG002
+        return _Nothing(binary.resources)
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    resources: Resources
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Does nothing."""
+
+
+def tried(
+    program: Program, binary: Binary, arena: Arena, work: Work, protocol: TimingProtocol, report: Report
+) -> Measured:
     """Verifies, and measures what is right. Faults of the device are not caught: they cost the process."""
     result = Measured()
     try:
-        program, binary = _picked_up(work.path)
         with _stage(FULL_SIZE if work.full else "verify", result, report):
             arena.reset()
             check = verify_full_size if work.full else verify
