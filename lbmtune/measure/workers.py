@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import gc
 import os
 import signal
 import subprocess
@@ -223,7 +222,6 @@ def serve(handle: int, parent: int) -> None:
         connection.send(Greeting(greeting))
         while True:
             connection.send(Answer(session(connection.recv(), report)))
-            gc.collect()
     except EOFError:
         return  # the parent is gone or done
     except LbmtuneError as error:
