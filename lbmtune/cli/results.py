@@ -66,7 +66,7 @@ def write_results(record: StudyRecord, folder: Path) -> Written:
 
 def write_report(record: StudyRecord, path: Path) -> None:
     """The report, with the source text of the winner."""
-    from lbmtune import report as reports
+    import lbmtune.report as reports
     from lbmtune.catalogue.config import from_flat
     from lbmtune.codegen.render import render
 

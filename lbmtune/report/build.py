@@ -1,0 +1,205 @@
+"""Puts tables, figures and plotly.js together into one page."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.records import Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.report import figures, info, tables
+from lbmtune.units import format_bytes
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from lbmtune.codegen.program import Program
+
+_PAGE = Path(__file__).with_name("page")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure in the page. caption: what to see in it; figure: as Plotly's JSON."""
+
+    name: str
+    title: str
+    caption: str
+    figure: str
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes a row of its own."""
+        return self.name == "roofline"
+
+
+def page(study: StudyRecord, winner_source: str = "") -> str:
+    """The HTML text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("report.html").render(
+        study=study,
+        headline=info.headline(study),
+        cards=_cards(study),
+        panels=panels(study),
+        outcomes=info.outcome_info(study),
+        illegal=study.header.illegal_configurations,
+        winner=_winner(study, winner_source) if study.ranked else None,
+        finals=tables.finals_table(info.finals_info(study)),
+        trials=_script_json(tables.trial_table(study)._asdict()),
+        case=tables.case_table(study),
+        environment=tables.environment_table(study.header.environment),
+        protocol=tables.protocol_table(study.header),
+        costs=study.costs,
+        style=(_PAGE / "style.css").read_text(encoding="utf-8"),
+        script=(_PAGE / "script.js").read_text(encoding="utf-8"),
+        plotly=_packed_plotly(),
+    )
+
+
+def panels(study: StudyRecord) -> list[Panel]:
+    """The figures for which there is something to show."""
+    found: list[Panel] = []
+    if study.trials:
+        found += [_outcomes(study)]
+        found += [_costs(study)] if info.cost_info(study) else []
+    if not study.ranked:
+        return found
+    shown = [_roofline(study), _history(study)]
+    axes = info.axes_info(study)
+    if axes:
+        caption = "How much each choice matters: every point is a verified trial. The axis that explains most is first."
+        shown.append(_panel("axes", "Speed by axis", caption, figures.axes_figure(axes)))
+    parity = info.parity_info(study)
+    if parity.median_error is not None:
+        caption = f"Median absolute error of the model: {parity.median_error:.1%}."
+        shown.append(_panel("parity", "Predicted against measured", caption, figures.parity_figure(parity)))
+    finals = info.finals_info(study)
+    if finals:
+        caption = f"{len(finals)} finalists, measured again in turns; intervals that overlap are no difference."
+        shown.append(_panel("finals", "Finals", caption, figures.finals_figure(finals)))
+    return [*shown, _distribution(study), *found]
+
+
+def _panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
+    return Panel(name, title, caption, _safe(str(figure.to_json())))
+
+
+def _roofline(study: StudyRecord) -> Panel:
+    found = info.roofline_info(study)
+    caption = (
+        f"Lines are bandwidths measured on this device; the highest, {found.best_roof.name}, is the ceiling. "
+        "A trial on the line moves data as fast as the device can."
+    )
+    return _panel("roofline", "Roofline", caption, figures.roofline_figure(found))
+
+
+def _history(study: StudyRecord) -> Panel:
+    best = study.ranked[0]
+    ceiling = study.header.ceiling.best_bytes_per_s / info.measured(best).bytes_per_update / 1e6
+    history = info.history_info(study)
+    last = max(a.elapsed_s for a in history.attempts)
+    caption = f"{len(history.attempts)} trials in {last:,.0f} s of work. Crosses on the axis have no speed."
+    return _panel("history", "Search history", caption, figures.history_figure(history, ceiling))
+
+
+def _distribution(study: StudyRecord) -> Panel:
+    found = info.distribution_info(study)
+    caption = "Share of the verified trials that are at most so fast: steep at the right means an easy search."
+    return _panel("distribution", "Distribution of speeds", caption, figures.distribution_figure(found))
+
+
+def _costs(study: StudyRecord) -> Panel:
+    found = info.cost_info(study)
+    total = sum(c.seconds for c in found)
+    caption = f"{total:,.1f} s in all, summed over processes that may work side by side."
+    return _panel("costs", "Time spent by stage", caption, figures.cost_figure(found))
+
+
+def _outcomes(study: StudyRecord) -> Panel:
+    found = info.outcome_info(study)
+    caption = f"{len(study.ranked)} of {len(study.trials)} trials were verified and have a speed."
+    return _panel("outcomes", "Outcomes", caption, figures.outcome_figure(found))
+
+
+def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
+    """(title, figure, remark) of what to see first."""
+    counted = f"{len(study.ranked)} of {len(study.trials)}"
+    trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
+    if not study.ranked:
+        return [trials]
+    best = study.ranked[0]
+    m = info.measured(best)
+    half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
+    cards = [
+        ("speed", f"{m.mlups:,.0f} MLUPS", f"+- {half:.2f} % (95 % interval of the median)"),
+        ("of the ceiling", f"{info.share_of_ceiling(study, best):.1%}", info.roofline_info(study).best_roof.name),
+        ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{m.bytes_per_update:g} B per update"),
+    ]
+    if best.prediction:
+        remark = f"predicted {best.prediction.mlups:,.0f} MLUPS"
+        cards.append(("of prediction", f"{m.mlups / best.prediction.mlups:.1%}", remark))
+        cards.append(("footprint", format_bytes(best.prediction.footprint_bytes), "all buffers"))
+    if best.resources and best.resources.registers:
+        r = best.resources
+        cards.append(("registers", str(r.registers), f"per thread, {r.spill_bytes} B spilled"))
+    return [*cards, trials]
+
+
+def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
+    winner = study.ranked[0]
+    program = render(study.header.spec.case, from_flat(winner.config))
+    return {
+        "trial": winner,
+        "config": tables.config_text(winner.config),
+        "axes": list(winner.config.items()),
+        "measured": tables.winner_table(study),
+        "verification": tables.verification_table(winner.verification),
+        "conditions": tables.conditions_table(info.measured(winner).conditions),
+        "launches": tables.launch_table(program),
+        "buffers": f"{len(program.buffers())} x {program.buffer_elements(study.header.spec.case.domain):,} elements of "
+        f"{program.config.stored.dtype}, {tables.footprint_text(program)} in all",
+        "options": " ".join(program.options),
+        "source": source or program.source,
+        "stale": _stale(winner, program),
+    }
+
+
+def _stale(winner: Trial, program: Program) -> str:
+    """Why the text shown is not the one that was measured; empty where it is."""
+    if not winner.source_digest or winner.source_digest == program.digest:
+        return ""
+    return (
+        f"This version of lbmtune prints another kernel than the one that was measured (source digest "
+        f"{program.digest[:12]} now, {winner.source_digest[:12]} then)."
+    )
+
+
+def _script_json(values: object) -> str:
+    return _safe(json.dumps(values, separators=(",", ":")))
+
+
+def _safe(text: str) -> str:
+    """JSON that cannot end the script element that holds it."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _packed_plotly() -> str:
+    """plotly.js, compressed to a third and as base64: the page unpacks it."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError("the report needs plotly, which is not installed; pip install plotly.") from error
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()

@@ -1,0 +1,349 @@
+"""Info -> Plotly figures. Plotly is imported by what is called, not by importing this module.
+
+Figures have no colours of their own for text and grid: the page gives them those of its light or dark theme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from math import ceil, floor, log10
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from lbmtune.records import Outcome
+from lbmtune.report.info import (
+    STAGES,
+    Attempt,
+    AxisInfo,
+    FinalInfo,
+    HistoryInfo,
+    OutcomeInfo,
+    ParityInfo,
+    Point,
+    RooflineInfo,
+    StageCost,
+)
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SCHEME_COLOURS = {
+    "pull": "#0072b2",
+    "push": "#56b4e9",
+    "aa": "#d55e00",
+    "esoteric-twist": "#009e73",
+    "esoteric-pull": "#cc79a7",
+}
+OUTCOME_COLOURS = {
+    Outcome.OK: "#2a9d6f",
+    Outcome.ILLEGAL: "#9aa0a6",
+    Outcome.COMPILE_FAILED: "#7e57c2",
+    Outcome.TOO_MANY_RESOURCES: "#5c6bc0",
+    Outcome.OUT_OF_MEMORY: "#26a6c9",
+    Outcome.WRONG_RESULT: "#d1495b",
+    Outcome.UNSTABLE_TIMING: "#e9a03b",
+    Outcome.CRASHED: "#b5179e",
+    Outcome.TIMED_OUT: "#8d6e63",
+}
+_NEUTRAL, _CEILING = "#888888", "#c98500"
+MANY = 5000
+"""Above this number of points they are drawn by the graphics card."""
+
+
+def roofline_figure(info: RooflineInfo) -> Figure:
+    """Log-log: MLUPS against flop per byte; roofs are bandwidth x intensity / flops per update."""
+    intensities = [p.intensity for p in info.points] or [info.flops / 152]
+    low, high = min(intensities) / 2, max(intensities) * 2
+    figure = _figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
+    for roof in sorted(info.roofs, key=lambda r: -r.bytes_per_s):
+        top = roof is info.best_roof
+        figure.add_scatter(
+            x=[low, high],
+            y=[roof.bytes_per_s * x / info.flops / 1e6 for x in (low, high)],
+            mode="lines",
+            name=f"{roof.name}: {roof.bytes_per_s / 1e9:,.0f} GB/s",
+            line={"width": 2.5 if top else 1.2, "dash": "solid" if top else "dot", "color": _CEILING if top else None},
+            hoverinfo="name",
+            hoverlabel={"namelength": -1},
+        )
+    for scheme, mine in _by_scheme(info.points):
+        figure.add_trace(
+            _scatter(
+                x=[p.intensity for p in mine],
+                y=[p.mlups for p in mine],
+                name=scheme,
+                marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
+                text=[_described(p, info.flops) for p in mine],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    slowest = min((p.mlups for p in info.points), default=info.best_roof.bytes_per_s / info.flops / 1e6 / 10)
+    top = info.best_roof.bytes_per_s * high / info.flops / 1e6
+    _log_axis(figure.update_xaxes, low, high)
+    _log_axis(figure.update_yaxes, slowest / 1.5, top * 1.2)
+    figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}}, margin={"r": 24})
+    return figure
+
+
+def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
+    """Speed of each attempt and the best so far, against its number or the seconds of work so far."""
+    figure = _figure("trial", "MLUPS")
+    clocks: list[list[list[float]]] = []
+
+    def keep(attempts: Sequence[Attempt]) -> list[float]:
+        numbers = [float(a.number) for a in attempts]
+        clocks.append([numbers, [a.elapsed_s for a in attempts]])
+        return numbers
+
+    figure.add_scatter(
+        x=keep(info.attempts),
+        y=list(info.best),
+        name="best so far",
+        mode="lines",
+        line={"shape": "hv", "width": 2.5, "color": _CEILING},
+        hoverinfo="y",
+    )
+    for outcome in Outcome:
+        mine = [a for a in info.attempts if a.outcome is outcome]
+        if mine:
+            figure.add_trace(_attempts(mine, keep(mine), outcome))
+    if ceiling_mlups:
+        figure.add_hline(
+            y=ceiling_mlups,
+            line={"dash": "dot", "width": 1.2, "color": _NEUTRAL},
+            annotation={"text": "ceiling of the winner", "font": {"size": 11}},
+        )
+    by_number, by_time = ([clock[i] for clock in clocks] for i in (0, 1))
+    _choices(
+        figure,
+        [
+            ("by trial", [{"x": by_number}, {"xaxis.title.text": "trial"}]),
+            ("by time", [{"x": by_time}, {"xaxis.title.text": "seconds of work (compile, verify, measure, search)"}]),
+        ],
+    )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def _attempts(attempts: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any:
+    good = outcome is Outcome.OK
+    return _scatter(
+        x=x,
+        # what has no speed stands on the axis
+        y=[a.mlups or 0.0 for a in attempts],
+        name=outcome.value,
+        marker={
+            "color": OUTCOME_COLOURS[outcome],
+            "size": 7 if good else 9,
+            "symbol": "circle" if good else "x",
+            "opacity": 0.8,
+        },
+        text=[f"trial {a.number}: {outcome.value}<br>{_wrapped(a.label)}<br>{_wrapped(a.reason)}" for a in attempts],
+        hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>" if good else "%{text}<extra></extra>",
+    )
+
+
+def axes_figure(axes: Sequence[AxisInfo]) -> Figure:
+    """Speeds by value of an axis; the axis is chosen from a list, the one that explains most first."""
+    figure = _figure("", "MLUPS")
+    owners = [number for number, axis in enumerate(axes) for _ in axis.values]
+    for number, axis in enumerate(axes):
+        for value, mlups, labels in zip(axis.values, axis.mlups, axis.labels, strict=True):
+            figure.add_box(
+                y=mlups,
+                name=value,
+                boxpoints="all",
+                jitter=0.5,
+                pointpos=0,
+                marker={"size": 5, "opacity": 0.6},
+                line={"width": 1.2},
+                text=[_wrapped(text) for text in labels],
+                hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>",
+                showlegend=False,
+                visible=number == 0,
+                marker_color=SCHEME_COLOURS.get(value, "#4c8bb5"),
+            )
+    choices = [
+        (_axis_title(axis), [{"visible": [owner == number for owner in owners]}]) for number, axis in enumerate(axes)
+    ]
+    _choices(figure, choices)
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def _axis_title(axis: AxisInfo) -> str:
+    return f"{axis.name}: explains {axis.explained:.0%} of the variance"
+
+
+def parity_figure(info: ParityInfo) -> Figure:
+    """Measured against predicted, with a band of 10 %."""
+    figure = _figure("predicted MLUPS", "measured MLUPS")
+    predicted = [p.predicted_mlups or 0.0 for p in info.points]
+    top = 1.08 * max([*predicted, *(p.mlups for p in info.points)], default=1.0)
+    figure.add_scatter(
+        x=[0, top, top, 0],
+        y=[0, 0.9 * top, 1.1 * top, 0],
+        fill="toself",
+        mode="lines",
+        line={"width": 0},
+        fillcolor="rgba(136,136,136,0.18)",
+        name="within 10 %",
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=[0, top], y=[0, top], mode="lines", line={"color": _NEUTRAL, "width": 1}, name="equal", hoverinfo="skip"
+    )
+    for scheme, mine in _by_scheme(info.points):
+        figure.add_trace(
+            _scatter(
+                x=[p.predicted_mlups for p in mine],
+                y=[p.mlups for p in mine],
+                name=scheme,
+                marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
+                text=[f"trial {p.number}<br>{_wrapped(p.label)}" for p in mine],
+                hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
+            )
+        )
+    figure.update_xaxes(range=[0, top])
+    figure.update_yaxes(range=[0, top])
+    return figure
+
+
+def cost_figure(costs: Sequence[StageCost]) -> Figure:
+    """Seconds by stage, split by what came of them."""
+    figure = _figure("seconds", "")
+    for outcome in Outcome:
+        mine = {c.stage: c.seconds for c in costs if c.outcome is outcome}
+        if mine:
+            figure.add_bar(
+                y=[stage for stage in STAGES if stage in mine],
+                x=[mine[stage] for stage in STAGES if stage in mine],
+                orientation="h",
+                name=outcome.value,
+                marker={"color": OUTCOME_COLOURS[outcome]},
+                hovertemplate="%{y}: %{x:.2f} s<extra>" + outcome.value + "</extra>",
+            )
+    figure.update_layout(barmode="stack")
+    figure.update_yaxes(categoryorder="array", categoryarray=list(reversed(STAGES)))
+    return figure
+
+
+def outcome_figure(outcomes: Sequence[OutcomeInfo]) -> Figure:
+    """How trials ended."""
+    figure = _figure("trials", "")
+    figure.add_bar(
+        y=[o.outcome.value for o in outcomes],
+        x=[o.count for o in outcomes],
+        orientation="h",
+        width=0.6,
+        marker={"color": [OUTCOME_COLOURS[o.outcome] for o in outcomes]},
+        text=[str(o.count) for o in outcomes],
+        textposition="auto",
+        hovertemplate="%{y}: %{x}<extra></extra>",
+    )
+    figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def distribution_figure(distributions: dict[str, tuple[float, ...]]) -> Figure:
+    """Share of the verified trials that are at most so fast."""
+    figure = _figure("MLUPS", "share of verified trials (%)")
+    for scheme, values in distributions.items():
+        figure.add_scatter(
+            x=values,
+            y=[100 * (i + 1) / len(values) for i in range(len(values))],
+            mode="lines+markers",
+            line={"shape": "hv", "color": SCHEME_COLOURS.get(scheme, _NEUTRAL)},
+            marker={"size": 4},
+            name=f"{scheme} ({len(values)})",
+            hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + scheme + "</extra>",
+        )
+    figure.update_yaxes(range=[0, 102])
+    return figure
+
+
+def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
+    """Median of each finalist with its 95 % interval."""
+    figure = _figure("MLUPS, median and its 95 % confidence interval", "")
+    figure.add_scatter(
+        x=[f.measurement.mlups for f in finals],
+        y=[f"trial {f.number}" for f in finals],
+        mode="markers",
+        marker={"size": 10, "color": [_CEILING] + ["#4c8bb5"] * (len(finals) - 1)},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "color": _NEUTRAL,
+            "array": [f.measurement.ci_high_mlups - f.measurement.mlups for f in finals],
+            "arrayminus": [f.measurement.mlups - f.measurement.ci_low_mlups for f in finals],
+        },
+        text=[_wrapped(f.label) for f in finals],
+        hovertemplate="%{text}<br>%{x:,.0f} MLUPS<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def _figure(x: str, y: str) -> Figure:
+    from plotly.graph_objects import Figure
+
+    figure = Figure()
+    figure.update_layout(
+        template="none",
+        margin={"l": 64, "r": 16, "t": 28, "b": 56},
+        legend={"orientation": "h", "y": -0.22, "font": {"size": 11}},
+        hovermode="closest",
+        autosize=True,
+    )
+    figure.update_xaxes(title=x, automargin=True, zeroline=False)
+    figure.update_yaxes(title=y, automargin=True, zeroline=False)
+    return figure
+
+
+def _scatter(**settings: Any) -> Any:
+    from plotly.graph_objects import Scatter, Scattergl
+
+    kind = Scattergl if len(settings["x"]) > MANY else Scatter
+    return kind(mode="markers", **settings)
+
+
+def _choices(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
+    """A list above the figure that updates it."""
+    figure.update_layout(
+        updatemenus=[
+            {
+                "buttons": [{"label": text, "method": "update", "args": args} for text, args in choices],
+                "x": 0,
+                "xanchor": "left",
+                "y": 1.02,
+                "yanchor": "bottom",
+                "pad": {"t": 0, "b": 2},
+                "font": {"size": 12},
+            }
+        ],
+        margin={"t": 48},
+    )
+
+
+def _by_scheme(found: Sequence[Point]) -> list[tuple[str, list[Point]]]:
+    return [(s, [p for p in found if p.scheme == s]) for s in dict.fromkeys(p.scheme for p in found)]
+
+
+def _described(p: Point, flops: int) -> str:
+    return (
+        f"trial {p.number}<br>{_wrapped(p.label)}<br><b>{p.mlups:,.0f} MLUPS</b>, {p.share:.1%} of the ceiling<br>"
+        f"{p.mlups * flops / 1e3:,.0f} GFLOP/s at {p.intensity:.3g} flop/B"
+    )
+
+
+def _wrapped(text: str, width: int = 64) -> str:
+    return "<br>".join(escape(line) for line in wrap(text[:400], width))
+
+
+def _log_axis(update: Callable[..., object], low: float, high: float) -> None:
+    """A logarithmic axis from low to high with ticks at 1, 2 and 5 of each decade."""
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    ticks = [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
+    update(type="log", range=[log10(low), log10(high)], tickvals=ticks, ticktext=[f"{t:,g}" for t in ticks])

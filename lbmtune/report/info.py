@@ -1,0 +1,330 @@
+"""What the report shows, as plain data: every figure and table starts here, and tests look here.
+
+Nothing in this module draws. Rates are in MLUPS, bandwidths in bytes per second, times in seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import comb
+from statistics import median
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.collision import assignments, flops
+from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.config import Scalar
+from lbmtune.codegen.streams import STREAMS
+from lbmtune.records import Costs, Measurement, Outcome, Trial
+from lbmtune.records.study import StudyRecord
+
+
+@dataclass(frozen=True)
+class Point:
+    """A verified trial. share: of the measured ceiling; intensity: flop per byte moved."""
+
+    number: int
+    label: str
+    scheme: str
+    mlups: float
+    predicted_mlups: float | None
+    share: float
+    intensity: float
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A measured bandwidth."""
+
+    name: str
+    bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class RooflineInfo:
+    """flops: additions, multiplications and divisions of one cell update, as the collision is printed."""
+
+    flops: int
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+
+    @property
+    def best_roof(self) -> Roof:
+        """The highest."""
+        return max(self.roofs, key=lambda roof: roof.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A trial in the order of the search. elapsed_s: seconds of work on it and all before it."""
+
+    number: int
+    elapsed_s: float
+    outcome: Outcome
+    mlups: float | None
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class HistoryInfo:
+    """best: the highest speed after each attempt; None before the first verified one."""
+
+    attempts: tuple[Attempt, ...]
+    best: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class AxisInfo:
+    """Speeds by value of one axis. explained: share of the variance that lies between the values."""
+
+    name: str
+    values: tuple[str, ...]
+    mlups: tuple[tuple[float, ...], ...]
+    labels: tuple[tuple[str, ...], ...]
+    explained: float
+
+
+@dataclass(frozen=True)
+class ParityInfo:
+    """Predicted against measured. median_error: of |measured / predicted - 1|; None where nothing is predicted."""
+
+    points: tuple[Point, ...]
+    median_error: float | None
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """Seconds of one stage that went into trials with one outcome."""
+
+    stage: str
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True)
+class OutcomeInfo:
+    """How many trials ended so, with their reasons, most frequent first."""
+
+    outcome: Outcome
+    count: int
+    reasons: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class FinalInfo:
+    """A finalist. ratio: its speed over the winner's, median over the rounds in which both ran."""
+
+    number: int
+    label: str
+    measurement: Measurement
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+STAGES = ("compile", "verify", "measure", "search")
+
+
+def label(trial: Trial, varied: Sequence[str]) -> str:
+    """A configuration in a line: the axes that differ within the study."""
+    return ", ".join(f"{name} {trial.config[name]}" for name in varied if name in trial.config) or str(trial.key)
+
+
+def varied_axes(study: StudyRecord) -> tuple[str, ...]:
+    """Axes with more than one value among the trials; scheme, layout and storage lead."""
+    seen: dict[str, set[Scalar]] = {}
+    for trial in study.trials:
+        for name, value in trial.config.items():
+            seen.setdefault(name, set()).add(value)
+    lead = [name for name in ("scheme", "layout", "storage") if name in seen]
+    return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
+
+
+def measured(trial: Trial) -> Measurement:
+    """The measurement that counts, of a verified trial."""
+    found = trial.final or trial.measurement
+    assert found is not None
+    return found
+
+
+def share_of_ceiling(study: StudyRecord, trial: Trial) -> float:
+    """Bandwidth over the fastest that was measured on the device."""
+    return measured(trial).bandwidth_bytes_per_s / study.header.ceiling.best_bytes_per_s
+
+
+def flops_per_update(case: Case) -> int:
+    """Operations of one cell."""
+    return flops(assignments(collision(case.collision), case.stencil, case.forced))
+
+
+def points(study: StudyRecord) -> tuple[Point, ...]:
+    """The verified trials, best first."""
+    varied, operations = varied_axes(study), flops_per_update(study.header.spec.case)
+    return tuple(
+        Point(
+            number=t.number,
+            label=label(t, varied),
+            scheme=str(t.config["scheme"]),
+            mlups=t.mlups or 0.0,
+            predicted_mlups=t.prediction.mlups if t.prediction else None,
+            share=share_of_ceiling(study, t),
+            intensity=operations / measured(t).bytes_per_update,
+        )
+        for t in study.ranked
+    )
+
+
+def roofline_info(study: StudyRecord) -> RooflineInfo:
+    """Measured bandwidths and where each verified trial stands."""
+    ceiling = study.header.ceiling
+    streams = (Roof(stream_name(width), rate) for width, rate in ceiling.stream_bytes_per_s.items())
+    roofs = (
+        Roof("copy of one array", ceiling.copy_bytes_per_s),
+        Roof("update in place", ceiling.in_place_bytes_per_s),
+        *streams,
+    )
+    return RooflineInfo(flops_per_update(study.header.spec.case), roofs, points(study))
+
+
+def stream_name(width: str) -> str:
+    """What a many-stream bandwidth is called: '16' is the bytes of an access, '64 streaming' those of a store."""
+    size, _, kind = width.partition(" ")
+    return f"{STREAMS}-stream copy, {size}-byte {kind or 'access'}"
+
+
+def history_info(study: StudyRecord) -> HistoryInfo:
+    """The search as it went."""
+    varied = varied_axes(study)
+    elapsed = accumulate(sum(seconds(t.costs).values()) for t in study.trials)
+    attempts = tuple(
+        Attempt(t.number, s, t.outcome, _first_mlups(t), label(t, varied), t.reason)
+        for t, s in zip(study.trials, elapsed, strict=True)
+    )
+    best = tuple(top or None for top in accumulate((a.mlups or 0.0 for a in attempts), max))
+    return HistoryInfo(attempts, best)
+
+
+def _first_mlups(trial: Trial) -> float | None:
+    """What the search saw; the finals came later."""
+    if trial.mlups is None:
+        return None
+    return (trial.measurement or measured(trial)).mlups
+
+
+def axes_info(study: StudyRecord) -> tuple[AxisInfo, ...]:
+    """Speeds by axis, the axis that explains most first; axes with one verified value are left out."""
+    varied = varied_axes(study)
+    found = (_axis(study.ranked, name, varied) for name in varied)
+    return tuple(sorted((axis for axis in found if len(axis.values) > 1), key=lambda a: -a.explained))
+
+
+def _axis(trials: Sequence[Trial], name: str, varied: Sequence[str]) -> AxisInfo:
+    groups: dict[Scalar, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(trial.config[name], []).append(trial)
+    order = sorted(groups, key=lambda value: (isinstance(value, str), value))
+    mlups = tuple(tuple(t.mlups or 0.0 for t in groups[v]) for v in order)
+    labels = tuple(tuple(f"trial {t.number}: {label(t, varied)}" for t in groups[v]) for v in order)
+    return AxisInfo(name, tuple(map(str, order)), mlups, labels, explained_variance(mlups))
+
+
+def explained_variance(groups: Sequence[Sequence[float]]) -> float:
+    """Variance between the means of groups over all variance: 0..1."""
+    everything = [value for group in groups for value in group]
+    if not everything:
+        return 0.0
+    mean = sum(everything) / len(everything)
+    total = sum((value - mean) ** 2 for value in everything)
+    between = sum(len(group) * (sum(group) / len(group) - mean) ** 2 for group in groups)
+    return between / total if total else 0.0
+
+
+def parity_info(study: StudyRecord) -> ParityInfo:
+    """Verified trials with a prediction."""
+    known = tuple(p for p in points(study) if p.predicted_mlups)
+    errors = [abs(p.mlups / p.predicted_mlups - 1) for p in known if p.predicted_mlups]
+    return ParityInfo(known, median(errors) if errors else None)
+
+
+def cost_info(study: StudyRecord) -> tuple[StageCost, ...]:
+    """Seconds by stage and outcome, without what took none."""
+    spent: dict[tuple[str, Outcome], float] = {}
+    for trial in study.trials:
+        for stage, taken in seconds(trial.costs).items():
+            spent[stage, trial.outcome] = spent.get((stage, trial.outcome), 0.0) + taken
+    return tuple(StageCost(stage, outcome, s) for (stage, outcome), s in spent.items() if s > 0)
+
+
+def seconds(costs: Costs) -> dict[str, float]:
+    """Seconds by stage."""
+    return {stage: getattr(costs, f"{stage}_s") for stage in STAGES}
+
+
+def outcome_info(study: StudyRecord) -> tuple[OutcomeInfo, ...]:
+    """Outcomes that occurred, in the order of their definition."""
+    by_outcome = {o: [t for t in study.trials if t.outcome is o] for o in Outcome}
+    return tuple(
+        OutcomeInfo(o, len(trials), tuple(Counter(_headline(t.reason) for t in trials if t.reason).most_common(5)))
+        for o, trials in by_outcome.items()
+        if trials
+    )
+
+
+def _headline(reason: str) -> str:
+    """The first line, cut."""
+    first = reason.strip().splitlines()[0] if reason.strip() else ""
+    return first if len(first) <= 160 else f"{first[:157]}..."
+
+
+def distribution_info(study: StudyRecord) -> dict[str, tuple[float, ...]]:
+    """Speeds of the verified trials by scheme, ascending."""
+    schemes = dict.fromkeys(p.scheme for p in points(study))
+    return {s: tuple(sorted(p.mlups for p in points(study) if p.scheme == s)) for s in schemes}
+
+
+def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
+    """The finalists, winner first, with ratios paired by round."""
+    varied = varied_axes(study)
+    finalists = [t for t in study.ranked if t.final]
+    return tuple(_final(t, finalists[0], varied) for t in finalists)
+
+
+def _final(trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
+    assert trial.final is not None
+    assert winner.final is not None
+    mine, best = trial.final.samples_s, winner.final.samples_s
+    name = label(trial, varied)
+    # samples are paired by round: with another number of them there are no pairs
+    if trial is winner or len(mine) != len(best):
+        return FinalInfo(trial.number, name, trial.final, None, None, None)
+    ratios = sorted(b / m for b, m in zip(best, mine, strict=True))
+    low, high = median_interval(ratios)
+    return FinalInfo(trial.number, name, trial.final, median(ratios), low, high)
+
+
+def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
+    """Confidence interval of the median, at least 95 %, from the binomial distribution of its rank.
+
+    Below six values no interval of theirs is that sure: then it is all of them.
+    """
+    n = len(ordered)
+    below = accumulate(comb(n, k) / 2**n for k in range(n))
+    outside = sum(probability <= 0.025 for probability in below)
+    first = max(outside - 1, 0)
+    return ordered[first], ordered[n - 1 - first]
+
+
+def headline(study: StudyRecord) -> str:
+    """The study in one sentence."""
+    device = study.header.environment.device
+    if not study.ranked:
+        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}."
+    winner = study.ranked[0]
+    m = measured(winner)
+    against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
+    title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
+    share = share_of_ceiling(study, winner)
+    return f"{title}: {m.mlups:,.0f} MLUPS on {device}, {share:.1%} of the measured ceiling{against}."

@@ -1,0 +1,238 @@
+"""The tables of the report: rows of text and numbers, units in the column names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.codegen.program import Program
+from lbmtune.records import Conditions, Environment, Trial, Verification
+from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.report.info import FinalInfo, measured, roofline_info, share_of_ceiling, varied_axes
+from lbmtune.units import format_bytes, format_rate
+
+Pairs = list[tuple[str, str]]
+Cell = str | float | int | None
+
+
+class TrialTable(NamedTuple):
+    """columns: names; rows: one list of values per trial; configs: their text forms; numeric: which columns are."""
+
+    columns: list[str]
+    numeric: list[bool]
+    rows: list[list[Cell]]
+    configs: list[str]
+
+
+def trial_table(study: StudyRecord) -> TrialTable:
+    """All trials, in order."""
+    varied = varied_axes(study)
+    lead = ["trial", "outcome", "MLUPS", "+- %", "ceiling %", "predicted", "measured / predicted"]
+    end = ["registers", "spills (B)", "key", "reason"]
+    rows = [_row(study, trial, varied) for trial in study.trials]
+    numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
+    numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
+    numeric += [True, True, False, False]
+    return TrialTable([*lead, *varied, *end], numeric, rows, [config_text(t.config) for t in study.trials])
+
+
+def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
+    speed: list[Cell] = [None, None, None]
+    if trial.mlups is not None:
+        m = measured(trial)
+        width = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
+        speed = [round(m.mlups, 1), round(width, 2), round(100 * share_of_ceiling(study, trial), 1)]
+    predicted = trial.prediction.mlups if trial.prediction else None
+    ratio = round(trial.mlups / predicted, 3) if trial.mlups and predicted else None
+    r = trial.resources
+    known = r if r and r.registers else None
+    return [
+        trial.number,
+        trial.outcome.value,
+        *speed,
+        round(predicted, 1) if predicted else None,
+        ratio,
+        *(trial.config.get(name) for name in varied),
+        known.registers if known else None,
+        known.spill_bytes if known else None,
+        trial.key,
+        trial.reason[:600],
+    ]
+
+
+def config_text(config: dict[str, Scalar]) -> str:
+    """The form that the command line reads back."""
+    return ",".join(f"{name}={value}" for name, value in config.items())
+
+
+def winner_table(study: StudyRecord) -> Pairs:
+    """The measurement of the winner and what it is held against."""
+    winner = study.ranked[0]
+    m, case = measured(winner), study.header.spec.case
+    rows = [
+        ("speed", f"{m.mlups:,.0f} MLUPS"),
+        ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} MLUPS"),
+        ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
+        ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
+        ("bytes per update", f"{m.bytes_per_update:g} B"),
+    ]
+    rows += [
+        (f"of {roof.name}", f"{m.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}")
+        for roof in roofline_info(study).roofs
+        if roof.bytes_per_s
+    ]
+    if winner.prediction:
+        p = winner.prediction
+        rows.append(("prediction", f"{p.mlups:,.0f} MLUPS, limited by {p.limit} ({p.ceiling_source})"))
+        rows.append(("footprint", format_bytes(p.footprint_bytes)))
+    if m.disturbed:
+        rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
+    return [*rows, *_resources(winner), ("sites", f"{case.sites:,}")]
+
+
+def _resources(trial: Trial) -> Pairs:
+    r = trial.resources
+    if not r or not r.registers:
+        return [("registers", "not known for this device")]
+    return [
+        ("registers per thread", str(r.registers)),
+        ("spills", f"{r.spill_bytes} B"),
+        ("local memory per thread", f"{r.local_bytes} B"),
+        ("shared memory per block", f"{r.shared_bytes} B"),
+        ("code", format_bytes(r.code_bytes)),
+    ]
+
+
+def verification_table(found: Verification | None) -> Pairs:
+    """How the winner was proved."""
+    if not found:
+        return []
+    cell = ", ".join(map(str, found.worst_cell))
+    return [
+        ("result", "passed" if found.passed else "failed"),
+        ("largest error of a population", f"{found.error:.3g}"),
+        ("bound", f"{found.bound:.3g}"),
+        ("error / bound", f"{found.error / found.bound:.2%}" if found.bound else "-"),
+        ("found at", f"f_{found.worst_direction}, cell ({cell}), after {found.worst_steps} steps"),
+        ("domains", "; ".join("x".join(map(str, domain)) for domain in found.domains)),
+        ("full size", "verified at full size" if found.full_size else "not verified at full size"),
+    ]
+
+
+def launch_table(program: Program) -> list[dict[str, Any]]:
+    """The launches of one period."""
+    return [
+        {
+            "parity": parity,
+            "entry": launch.entry,
+            "block": _times(launch.block),
+            "grid": _times(launch.grid(program.case.domain, program.frame)),
+            "covers": _times(launch.covers),
+            "arguments": ", ".join(launch.arguments),
+        }
+        for parity, step in enumerate(program.period)
+        for launch in step
+    ]
+
+
+def finals_table(finals: Sequence[FinalInfo]) -> list[dict[str, str]]:
+    """The finalists, with paired ratios to the winner."""
+    return [
+        {
+            "trial": str(f.number),
+            "configuration": f.label,
+            "mlups": f"{f.measurement.mlups:,.0f}",
+            "interval": f"{f.measurement.ci_low_mlups:,.0f} to {f.measurement.ci_high_mlups:,.0f}",
+            "ratio": f"{f.ratio:.4f}" if f.ratio else "winner" if f is finals[0] else "-",
+            "ratio_interval": f"{f.ratio_low:.4f} to {f.ratio_high:.4f}" if f.ratio_low else "",
+            "samples": str(len(f.measurement.samples_s)),
+        }
+        for f in finals
+    ]
+
+
+def conditions_table(conditions: Conditions) -> Pairs:
+    """The state of the device during the winner's samples."""
+    c = conditions
+    rows = [
+        ("SM clock", c.sm_clock_hz and f"{c.sm_clock_hz / 1e6:,.0f} MHz"),
+        ("memory clock", c.memory_clock_hz and f"{c.memory_clock_hz / 1e6:,.0f} MHz"),
+        ("power", c.power_w and f"{c.power_w:.0f} W"),
+        ("temperature", c.temperature_c and f"{c.temperature_c:.0f} degrees C"),
+        ("CPU share", c.cpu_share is not None and f"{c.cpu_share:.1%}"),
+    ]
+    known = [(name, value) for name, value in rows if value]
+    if c.sm_clock_hz or c.throttle:
+        known.append(("throttle reasons", ", ".join(c.throttle) or "none"))
+    return known
+
+
+def environment_table(e: Environment) -> Pairs:
+    """Where the study ran."""
+    rows = [
+        ("device", e.device),
+        ("identity", e.device_id),
+        ("architecture", e.architecture),
+        ("memory", format_bytes(e.memory_bytes) if e.memory_bytes else ""),
+        ("cores", str(e.cores or "")),
+        ("vector width", f"{e.vector_bits} bit" if e.vector_bits else ""),
+        ("driver", e.driver),
+        ("runtime", e.runtime),
+        ("compiler", e.compiler),
+        ("power limit", f"{e.power_limit_w:.0f} W" if e.power_limit_w else ""),
+        ("highest SM clock", f"{e.max_sm_clock_hz / 1e6:,.0f} MHz" if e.max_sm_clock_hz else ""),
+        ("ECC", "" if e.ecc is None else "on" if e.ecc else "off"),
+        ("host", e.host),
+        ("Python", e.python),
+        ("packages", ", ".join(f"{name} {version}" for name, version in e.packages.items())),
+        ("date", e.date),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def protocol_table(header: StudyHeader) -> Pairs:
+    """How it was verified and timed."""
+    protocol = header.spec.protocol
+    return [(_named(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
+
+
+def case_table(study: StudyRecord) -> Pairs:
+    """What was solved and searched."""
+    header, case = study.header, study.header.spec.case
+    budget = header.spec.budget
+    limits = [f"{budget.trials} trials" if budget.trials else "", f"{budget.seconds:g} s" if budget.seconds else ""]
+    rows = [
+        ("flow", case.flow),
+        ("lattice", case.lattice),
+        ("collision", case.collision),
+        ("domain", f"{_times(case.domain)} cells"),
+        ("relaxation rate", f"{case.relaxation_rate:g}"),
+        ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
+        ("wall velocity", str(case.wall_velocity) if case.moving else ""),
+        ("force", str(case.force) if case.forced else ""),
+        ("objective", header.spec.objective),
+        ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
+        ("legal configurations", f"{header.legal_configurations:,}"),
+        ("seed", str(header.spec.seed)),
+        ("lbmtune", header.version),
+        ("begun", header.date),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def footprint_text(program: Program) -> str:
+    """Bytes of all buffers, for people."""
+    return format_bytes(footprint_bytes(program.case, program.config))
+
+
+def _times(values: Sequence[int]) -> str:
+    return " x ".join(map(str, values))
+
+
+def _named(field: str) -> str:
+    """A field's name as words with its unit."""
+    words = field.removesuffix("_s").replace("_", " ")
+    return f"{words} (s)" if field.endswith("_s") else words
