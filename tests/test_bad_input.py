@@ -168,7 +168,7 @@ def test_a_study_resumed_under_another_device(refused, finished, monkeypatch):
 
 
 def test_a_study_resumed_as_another_study(refused, finished):
-    line = refused("study", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
+    line = refused("study", "quick", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
     assert "holds a study with another axes" in line
     assert "only its budget can change" in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
     assert "holds no study to resume" in refused("study", "quick", "--resume", "--out", "other")

@@ -11,9 +11,10 @@ from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits, broken
-from lbmtune.cli.devices import bounds, chosen
+from lbmtune.cli import devices
 from lbmtune.cli.studyfile import load_study
 from lbmtune.errors import InputError
+from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudySpec
 
@@ -43,10 +44,8 @@ class Subject:
 def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
     """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
     if text.endswith(".json") or Path(text).is_file():
-        from lbmtune.export import read_best
-
         best = read_best(Path(text))
-        return _subject(best.case, best.config, device)
+        return _subject(best.case, from_flat(best.configuration), device)
     if re.fullmatch(r"[0-9a-f]{12}", text):
         return _subject(*find_trial(text, study, out), device)
     return _from_values(text, study_spec(study, sets), device)
@@ -91,13 +90,13 @@ def _folders(study: str, out: Path) -> Iterator[Path]:
 
 def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     values = _parts(text)
-    where = chosen(device, str(values["backend"]) if "backend" in values else None)
+    where = devices.chosen(device, str(values["backend"]) if "backend" in values else None)
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
         raise InputError(f"backend={values['backend']} does not go with --device {where}; leave one of them out.")
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     fixed = {name: axis[0] for name, axis in spec.axes[backend].items() if len(axis) == 1}
-    here = bounds(where)
+    here = devices.bounds(where)
     return Subject(
         spec.case, from_flat(completed({**_storage(fixed), **values}, here.limits)), where, here.limits, here.known
     )
@@ -119,8 +118,8 @@ def _parts(text: str) -> dict[str, int | str]:
 
 
 def _subject(case: Case, config: KernelConfig, device: str | None) -> Subject:
-    where = chosen(device, config.backend)
+    where = devices.chosen(device, config.backend)
     if (where == "cpu") != (config.backend == "cpu"):
         raise InputError(f"the configuration is for {config.backend}, --device {where} is not; leave --device out.")
-    here = bounds(where)
+    here = devices.bounds(where)
     return Subject(case, config, where, here.limits, here.known)

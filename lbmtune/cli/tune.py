@@ -216,8 +216,7 @@ def share_of_ceiling(record: StudyRecord, trial: Trial) -> float:
     """Bandwidth of a trial over the fastest that the device was measured to give."""
     measured = trial.final or trial.measurement
     assert measured is not None
-    ceiling = record.header.ceiling
-    return measured.bandwidth_bytes_per_s / max(*ceiling.stream_bytes_per_s.values(), ceiling.in_place_bytes_per_s)
+    return measured.bandwidth_bytes_per_s / record.header.ceiling.best_bytes_per_s
 
 
 def ranking(record: StudyRecord, length: int = 5) -> Table:
