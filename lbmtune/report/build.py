@@ -100,7 +100,7 @@ def _roofline(study: StudyRecord) -> Panel:
     found = info.roofline_info(study)
     caption = (
         f"Lines are bandwidths measured on this device; the highest, {found.best_roof.name}, is the ceiling. "
-        "A trial on the line moves data as fast as the device can."
+        "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart."
     )
     return _panel("roofline", "Roofline", caption, figures.roofline_figure(found))
 

@@ -67,10 +67,12 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             hoverinfo="name",
             hoverlabel={"namelength": -1},
         )
-    for scheme, mine in _by_scheme(info.points):
+    schemes = _by_scheme(info.points)
+    for place, (scheme, mine) in enumerate(schemes):
+        aside = 1.03 ** (place - (len(schemes) - 1) / 2)  # equal intensities would hide each other
         figure.add_trace(
             _scatter(
-                x=[p.intensity for p in mine],
+                x=[p.intensity * aside for p in mine],
                 y=[p.mlups for p in mine],
                 name=scheme,
                 marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
@@ -79,9 +81,9 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             )
         )
     slowest = min((p.mlups for p in info.points), default=info.best_roof.bytes_per_s / info.flops / 1e6 / 10)
-    top = info.best_roof.bytes_per_s * high / info.flops / 1e6
+    fastest = info.best_roof.bytes_per_s * high / info.flops / 1e6
     _log_axis(figure.update_xaxes, low, high)
-    _log_axis(figure.update_yaxes, slowest / 1.5, top * 1.2)
+    _log_axis(figure.update_yaxes, slowest / 1.5, fastest * 1.2)
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}}, margin={"r": 24})
     return figure
 
@@ -343,7 +345,7 @@ def _wrapped(text: str, width: int = 64) -> str:
 
 
 def _log_axis(update: Callable[..., object], low: float, high: float) -> None:
-    """A logarithmic axis from low to high with ticks at 1, 2 and 5 of each decade."""
+    """A logarithmic axis from low to high with a few ticks in each decade."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    ticks = [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
+    ticks = [m * 10.0**d for d in decades for m in (1, 1.5, 2, 3, 5, 7) if low <= m * 10.0**d <= high]
     update(type="log", range=[log10(low), log10(high)], tickvals=ticks, ticktext=[f"{t:,g}" for t in ticks])
