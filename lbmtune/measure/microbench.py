@@ -17,6 +17,7 @@ import numpy as np
 from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.measure.statistics import Interval, median_interval
 
@@ -90,17 +91,20 @@ class _Cuda:
     def __init__(self, device: Device, compiler: Compiler, last_cache_bytes: int) -> None:
         self._device, self._compiler = device, compiler
         room = int(device.limits.memory_bytes * _MEMORY_SHARE) // (2 * STREAMS * 4)
-        # whole blocks of the widest access, and an array well beyond the cache also when it is alone
-        self._elements = max(min(_CUDA_ELEMENTS, room), last_cache_bytes) // 8192 * 8192
+        # whole blocks of the widest access
+        self._elements = min(_CUDA_ELEMENTS, room) // 8192 * 8192
+        if self._elements * STREAMS * 4 < _TIMES_CACHE * last_cache_bytes:
+            raise DeviceUnavailableError(
+                f"only {device.limits.memory_bytes} bytes of the GPU's memory are free, too few to measure its "
+                "bandwidth; end what else uses it."
+            )
 
     def copy(self, width: str, streams: int) -> Rate:
         """The best over block sizes, with loads and stores mixed or not."""
-        source, target = (self._device.empty(streams * self._elements, "float32") for _ in range(2))
-        fill_with_noise(source, 1.0, self._device.xp)
-        arrays = source, target
-        accesses = 4 * self._elements // int(width)
+        source, target = (self._array() for _ in range(2))
+        accesses = STREAMS // streams * self._elements * 4 // int(width)
         return max(
-            self._copy(cuda_streams(streams, int(width), block, apart=apart), arrays, accesses)
+            self._copy(cuda_streams(streams, int(width), block, apart=apart), (source, target), accesses)
             for block, apart in product(_CUDA_BLOCKS, (True, False))
         )
 
@@ -110,13 +114,17 @@ class _Cuda:
 
     def in_place(self) -> Rate:
         """The best over block sizes."""
-        array = self._device.empty(self._elements * 4, "float32")
-        fill_with_noise(array, 1.0, self._device.xp)
-        accesses = self._elements
+        array = self._array()
+        accesses = STREAMS * self._elements // 4
         arguments = (array, np.float32(-1), np.int32(accesses))
-        programs = [cuda_streams(1, 16, block) for block in _CUDA_BLOCKS]
-        runs = [self._bound(program, SCALE, arguments, accesses) for program in programs]
+        runs = [self._bound(cuda_streams(1, 16, block), SCALE, arguments, accesses) for block in _CUDA_BLOCKS]
         return max(_checked_scale(self._device, run, array) for run in runs)
+
+    def _array(self) -> Array:
+        """All streams of one side, filled with noise."""
+        array = self._device.empty(STREAMS * self._elements, "float32")
+        fill_with_noise(array, 1.0, self._device.xp)
+        return array
 
     def thread(self) -> None:
         """A single thread has no bandwidth worth knowing."""

@@ -106,13 +106,14 @@ def test_a_planted_fault_costs_one_trial(faulty: Evaluator, fault: str, outcome:
     assert following.outcome is Outcome.OK, following.reason
 
 
-@pytest.mark.parametrize("flow", ["box", "cavity", "channel", "grinder"])
+@pytest.mark.parametrize("flow", ["box", "cavity", "grinder"])
 @pytest.mark.parametrize("lattice", ["d2q9", "d3q19", "d3q27"])
 def test_every_kind_of_kernel_is_right(flow: str, lattice: str) -> None:
     collision = {"d2q9": "trt", "d3q19": "bgk", "d3q27": "bgk"}[lattice]
     case = flows(lattice, collision)[flow]
     configs = [c for made, c in one_of_each_kind(flow) if made.lattice == lattice]
     assert configs
+    configs += [replace(c, wrap="ghost") for c in configs if c.cells_per_thread in (1, 4)]
     with Evaluator(case, "0", LOOK) as evaluator:
         configs = [c for c in configs if broken(case, c, evaluator.limits) is None]
         wrong = [f"{c}: {t.outcome}, {t.reason}" for c, t in run(evaluator, configs) if t.outcome is not Outcome.OK]
