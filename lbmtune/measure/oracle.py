@@ -26,8 +26,12 @@ def density(f: Array) -> Array:
 
 def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
     """U = (sum c_i f_i + F/2) / rho, shape (3, nz, ny, nx)."""
-    c = xp.asarray(case.stencil.velocities, dtype=xp.float64)
-    momentum = xp.tensordot(c.T, f, axes=1) + 0.5 * xp.asarray(case.force).reshape(3, 1, 1, 1)
+    momentum = xp.empty((3, *f.shape[1:]))
+    for axis, force in enumerate(case.force):
+        momentum[axis] = 0.5 * force
+        for i, c in enumerate(case.stencil.velocities):
+            if c[axis]:
+                momentum[axis] += c[axis] * f[i]
     return momentum / density(f)
 
 
