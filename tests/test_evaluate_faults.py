@@ -183,7 +183,10 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     )
     path = os.pathsep.join((str(Path(__file__).parent), str(Path(__file__).parent.parent)))
     parent = subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)},
     )
     assert parent.stdout
     workers = [int(pid) for pid in parent.stdout.readline().split()]
