@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -258,3 +259,17 @@ def test_a_domain_that_the_kernel_cannot_do_gets_a_sentence(tmp_path: Path) -> N
 
 def test_the_file_is_the_same_every_time() -> None:
     assert encode_best(best(made.gpu_study())) == encode_best(best(made.gpu_study()))
+
+
+@pytest.mark.filterwarnings("ignore:this kernel was tuned")
+def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).resolve().parent.parent / "docs" / "best-json.md").read_text()
+    write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), tmp_path / "best.json")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(text.split("```python\n")[1].split("```")[0], names)
+    assert names["density"].shape == (1, 64, 64)
+    assert names["velocity"].shape == (3, 1, 64, 64)
+    assert set(vars(type(names["flow"]))) >= {
+        name.split("(")[0].split(".")[1] for name in re.findall(r"`(flow\.[a-z_]+\(?)", text) if "best.exp" not in name
+    } - {"best"}

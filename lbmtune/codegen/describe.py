@@ -76,9 +76,7 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
     symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.case.stencil.q)
     formula = _plain(program.config.memory.length(symbols))
     return tuple(
-        Buffer(
-            name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=elements * stored.bytes
-        )
+        Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)
         for name in program.buffers()
     )
 

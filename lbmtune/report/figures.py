@@ -69,7 +69,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
         )
     schemes = _by_scheme(info.points)
     for place, (scheme, mine) in enumerate(schemes):
-        aside = 1.03 ** (place - (len(schemes) - 1) / 2)  # equal intensities would hide each other
+        aside = 1.015 ** (place - (len(schemes) - 1) / 2)  # equal intensities would hide each other
         figure.add_trace(
             _scatter(
                 x=[p.intensity * aside for p in mine],
