@@ -121,6 +121,9 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
     assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
     speed = table.columns.index("MLUPS")
     assert [row[speed] is None for row in table.rows] == [t.mlups is None for t in gpu.trials]
+    assert gpu.trials[table.winner] == gpu.ranked[0]
+    assert tables.trial_table(made.hopeless_study()).winner == -1
+    assert set(table.digits) <= set(table.columns)
     assert table.configs[0].startswith("backend=cuda,block=64x1x1,")
 
 

@@ -19,24 +19,32 @@ Cell = str | float | int | None
 
 
 class TrialTable(NamedTuple):
-    """columns: names; rows: one list of values per trial; configs: their text forms; numeric: which columns are."""
+    """columns: names; rows: one list of values per trial; configs: their text forms; numeric: which columns are.
+
+    digits: decimal places by column name; winner: the row of the best trial, -1 where there is none.
+    """
 
     columns: list[str]
     numeric: list[bool]
     rows: list[list[Cell]]
     configs: list[str]
+    digits: dict[str, int]
+    winner: int
 
 
 def trial_table(study: StudyRecord) -> TrialTable:
     """All trials, in order."""
     varied = varied_axes(study)
-    lead = ["trial", "outcome", "MLUPS", "+- %", "ceiling %", "predicted", "measured / predicted"]
+    lead = ["trial", "outcome", "MLUPS", "+- %", "ceiling %", "predicted MLUPS", "measured / predicted"]
     end = ["registers", "spills (B)", "key", "reason"]
     rows = [_row(study, trial, varied) for trial in study.trials]
     numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
     numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
     numeric += [True, True, False, False]
-    return TrialTable([*lead, *varied, *end], numeric, rows, [config_text(t.config) for t in study.trials])
+    digits = {"MLUPS": 1, "+- %": 2, "ceiling %": 1, "predicted MLUPS": 1, "measured / predicted": 3}
+    configs = [config_text(t.config) for t in study.trials]
+    winner = study.trials.index(study.ranked[0]) if study.ranked else -1
+    return TrialTable([*lead, *varied, *end], numeric, rows, configs, digits, winner)
 
 
 def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:

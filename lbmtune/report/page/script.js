@@ -84,9 +84,13 @@ function shown() {
   });
   return hits.sort(compared);
 }
+function printed(value, digits) {
+  if (typeof value !== "number" || digits === undefined) return String(value);
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
 function cell(row, index) {
   const td = document.createElement("td"), value = row[index];
-  td.textContent = value === null ? "" : typeof value === "number" && index === MLUPS ? value.toLocaleString("en-US") : String(value);
+  td.textContent = value === null ? "" : printed(value, data.digits[data.columns[index]]);
   if (data.numeric[index]) td.className = "n";
   if (index === REASON) td.className = "long";
   if (index === OUTCOME) {
@@ -97,10 +101,9 @@ function cell(row, index) {
 }
 function fill() {
   const found = shown();
-  const best = data.rows.reduce((top, row, index) => ((row[MLUPS] ?? -1) > (data.rows[top]?.[MLUPS] ?? -1) ? index : top), 0);
   table.tBodies[0].replaceChildren(...found.slice(0, limit).map((index) => {
     const tr = document.createElement("tr");
-    if (index === best && data.rows[index][MLUPS] !== null) tr.className = "best";
+    if (index === data.winner) tr.className = "best";
     tr.append(...columns.map((column) => cell(data.rows[index], column)));
     const last = document.createElement("td"), button = document.createElement("button");
     button.type = "button"; button.className = "copy"; button.textContent = "copy"; button.dataset.copy = data.configs[index];
