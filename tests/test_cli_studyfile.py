@@ -2,7 +2,8 @@ import pytest
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.rules import Limits
-from lbmtune.cli.studyfile import find_study, line_of, load_study, parse_study, shipped_studies
+from lbmtune.cli.source import line_of
+from lbmtune.cli.studyfile import find_study, load_study, parse_study, shipped_studies
 from lbmtune.errors import InputError
 from lbmtune.search.space import legal_set
 

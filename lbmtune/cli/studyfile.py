@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from lbmtune.catalogue.axes import AXES, Axis
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
 from lbmtune.catalogue.config import CONFIGS, Scalar
 from lbmtune.cli.casefile import CaseFile, case_of
+from lbmtune.cli.source import Source
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Budget, StudySpec, TimingProtocol
@@ -64,22 +65,6 @@ _NAMES: Mapping[str, Iterable[str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a study comes from. overridden: keys that --set gave, which stand on no line."""
-
-    name: str
-    text: str
-    overridden: frozenset[str] = frozenset()
-
-    def fail(self, key: str, problem: str) -> NoReturn:
-        """Raises InputError for a key such as 'case.lattice'."""
-        if key in self.overridden:
-            raise InputError(f"--set {key}: {problem}")
-        line = line_of(self.text, key)
-        raise InputError(f"{self.name}{f', line {line}' if line else ''}: {key}: {problem}")
-
-
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
     """The study of a file, or of the shipped study of that name. overrides: 'key=value'. Raises InputError."""
     path = find_study(reference)
@@ -121,26 +106,6 @@ def shipped_studies() -> dict[str, Path]:
     package = Path(str(resources.files("lbmtune")))
     folder = next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def line_of(text: str, key: str) -> int | None:
-    """The line, from 1, on which a dotted key stands; else that of the nearest table above it."""
-    table, found = "", None
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[([^\[\]]+)\]", line)
-        entry = re.match(r"\s*([\w.\"'-]+)\s*=", line)
-        if header:
-            table = header[1].replace(" ", "")
-            name = table
-        elif entry:
-            name = f"{table}.{entry[1]}" if table else entry[1]
-        else:
-            continue
-        if name == key:
-            return number
-        if header and key.startswith(f"{name}."):
-            found = number
-    return found
 
 
 def _read(path: Path) -> str:
