@@ -17,6 +17,8 @@ from sympy import Expr, Rational, Symbol
 from lbmtune.catalogue.collision import Assignment, relaxed
 from lbmtune.lattice import Lattice
 
+_INVERSE, _ENERGY, _BASE = Symbol("inverse"), Symbol("energy"), Symbol("base")
+
 
 @dataclass
 class Constants:
@@ -48,23 +50,20 @@ def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignme
 
     c.u becomes (c.j) / density and j.u becomes j.j / density; what nobody uses any more is left out.
     """
-    axes = "xyz"[: lattice.dimensions]
-    late = {Symbol(f"u{a}"): Symbol(f"j{a}") * _INVERSE for a in axes}
-    late |= {Symbol(f"cu{i}"): Symbol(f"cj{i}") * _INVERSE for i, _ in lattice.pairs}
-    energy = sympy.Add(*(Symbol(f"j{a}") ** 2 for a in axes))
-    replaced = []
+    momenta = [Symbol(f"j{a}") for a in "xyz"[: lattice.dimensions]]
+    velocities = {Symbol(f"u{a}"): j * _INVERSE for a, j in zip("xyz", momenta, strict=False)}
+    projections = {Symbol(f"cu{i}"): Symbol(f"cj{i}") * _INVERSE for i, _ in lattice.pairs}
+    others = sympy.Add(*(j**2 for j in momenta[1:]))
+    replaced: list[Assignment] = []
     for step in steps:
-        if step.name == _INVERSE:
-            replaced.append(Assignment(_ENERGY, energy))
+        value = step.value.subs(projections)
         if step.name == _BASE:
-            value = sympy.expand(step.value.subs(late)).subs(Symbol("jx") ** 2, _ENERGY - energy + Symbol("jx") ** 2)
-            replaced.append(Assignment(step.name, sympy.expand(value)))
-        else:
-            replaced.append(Assignment(step.name, step.value.subs({k: v for k, v in late.items() if "c" in str(k)})))
+            # j_x^2 = energy - (the other squares), which cancels them
+            value = sympy.expand(sympy.expand(value.subs(velocities)).subs(momenta[0] ** 2, _ENERGY - others))
+        if step.name == _INVERSE:
+            replaced.append(Assignment(_ENERGY, momenta[0] ** 2 + others))
+        replaced.append(Assignment(step.name, value))
     return _used(replaced, lattice.q)
-
-
-_INVERSE, _ENERGY, _BASE = Symbol("inverse"), Symbol("energy"), Symbol("base")
 
 
 def _used(steps: list[Assignment], q: int) -> tuple[Assignment, ...]:
