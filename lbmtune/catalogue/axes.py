@@ -43,7 +43,11 @@ _COMMON = (
     Axis("padding", "elements between the direction arrays of SoA", (0, 64)),
 )
 _CUDA = (
-    Axis("block", "threads per block, x by y by z", ("32x2x1", "64x1x1", "64x2x1", "128x1x1", "256x1x1", "64x4x1", "32x4x2")),
+    Axis(
+        "block",
+        "threads per block, x by y by z",
+        ("32x2x1", "64x1x1", "64x2x1", "128x1x1", "256x1x1", "64x4x1", "32x4x2"),
+    ),
     Axis("cells_per_thread", "consecutive cells along x of a thread, moved as one vector", (1, 2, 4, 8)),
     Axis("max_registers", "register cap given to the compiler; 0: none", (0, 64, 96, 128)),
     Axis("min_blocks", "blocks per multiprocessor asked for by launch bounds; 0: none", (0, 2, 3, 4)),
