@@ -6,8 +6,12 @@ The same indices initialise a buffer and gather it. Written for whole fields, so
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
 from types import ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
@@ -17,6 +21,8 @@ from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.lattice import Vector, negate
 
 Array = Any
+_FEW_VALUES = 1 << 22
+
 Window = tuple[range, range, range]
 """Cells along x, y and z: a part of a domain."""
 
@@ -60,6 +66,38 @@ def placements(
             if phase.wall_term == "read":
                 gain = moving * _gain(case, i)
         yield Placement(indices, gain)
+
+
+def blocks(
+    case: Case,
+    config: KernelConfig,
+    domain: tuple[int, int, int],
+    parity: int,
+    xp: ModuleType,
+    window: Window | None = None,
+) -> Iterator[Placement]:
+    """The placements with a leading axis for the directions: all in one where the cells are few, else one each."""
+    if case.stencil.q * prod(map(len, window or whole(domain))) <= _FEW_VALUES:
+        yield _at_once(case, config, domain, parity, xp, window)
+        return
+    for place in placements(case, config, domain, parity, xp, window):
+        yield Placement(place.indices[None], place.gain)
+
+
+@lru_cache(maxsize=8)
+def _at_once(
+    case: Case,
+    config: KernelConfig,
+    domain: tuple[int, int, int],
+    parity: int,
+    xp: ModuleType,
+    window: Window | None,
+) -> Placement:
+    """Worked out on the host: on a GPU that many small operations would take longer than the step they check."""
+    each = list(placements(case, config, domain, parity, np, window))
+    indices = np.stack([place.indices for place in each])
+    gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
+    return Placement(xp.asarray(indices), xp.asarray(gain))
 
 
 def _gain(case: Case, i: int) -> float:

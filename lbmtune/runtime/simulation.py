@@ -11,7 +11,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.codegen.program import Launch, Program, scalars
-from lbmtune.runtime.placement import Window, placements
+from lbmtune.runtime.placement import Window, blocks
 
 Array = Any
 
@@ -30,6 +30,8 @@ class Simulation:
         self.executable = device.load(program, binary)
         self.steps_done = 0
         self._stored = program.config.stored
+        weights = [float(w) for w in self.case.stencil.weights]
+        self._weights = self.xp.asarray(weights).reshape(-1, 1, 1, 1)
         elements = program.buffer_elements(self.case.domain)
         self.buffers = {name: device.empty(elements, self._stored.dtype) for name in program.buffers()}
         self.poison()
@@ -53,10 +55,10 @@ class Simulation:
         With a window: of its cells only, so that a large state can be set part by part.
         """
         self.steps_done = 0
-        xp, target = self.xp, self.buffers["f0"]
-        weights = self.case.stencil.weights
-        for i, place in enumerate(placements(self.case, self.program.config, self.case.domain, 0, xp, window)):
-            shifted = xp.asarray(populations[i]) - float(weights[i]) - place.gain
+        xp, target, first = self.xp, self.buffers["f0"], 0
+        for place in blocks(self.case, self.program.config, self.case.domain, 0, xp, window):
+            part = slice(first, first := first + len(place.indices))
+            shifted = xp.asarray(populations[part]) - self._weights[part] - place.gain
             target[place.indices] = (shifted * self._stored.scale).astype(self._stored.dtype)
 
     def step(self, steps: int) -> None:
@@ -68,7 +70,7 @@ class Simulation:
 
     def populations(self) -> Array:
         """All f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
-        return self.xp.stack(list(self.each_population()))
+        return self.xp.concatenate(list(self.population_blocks()))
 
     def macroscopic(self) -> tuple[Array, Array]:
         """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
@@ -79,15 +81,23 @@ class Simulation:
             momentum = [m + c * f if c else m for m, c in zip(momentum, self.case.stencil.velocities[i], strict=True)]
         return rho, self.xp.stack([m / rho for m in momentum])
 
-    def each_population(self, window: Window | None = None) -> Iterator[Array]:
-        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx) of the domain or of a window: one at a time."""
+    def each_population(self) -> Iterator[Array]:
+        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
+        for block in self.population_blocks():
+            yield from block
+
+    def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
+        """All f_i in order as float64, not shifted, of the domain or of a window, some at a time: (k, nz, ny, nx).
+
+        k is q where the cells are few and 1 otherwise, so that a large state need not be held twice.
+        """
         config, xp = self.program.config, self.xp
         self.device.synchronize()
-        source = self.state
+        source, first = self.state, 0
         parity = self.steps_done % config.propagation.period
-        weights = self.case.stencil.weights
-        for i, place in enumerate(placements(self.case, config, self.case.domain, parity, xp, window)):
-            yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + float(weights[i]))
+        for place in blocks(self.case, config, self.case.domain, parity, xp, window):
+            part = slice(first, first := first + len(place.indices))
+            yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + self._weights[part])
 
     @property
     def state(self) -> Array:

@@ -32,7 +32,7 @@ LARGE = box("d3q19", "bgk", (256, 256, 256))
 LOOK = TimingProtocol(warmup_s=0.002, sample_s=0.002, max_samples=5)
 FAULTS = {
     "illegal address": "f[1ull << 45] = 1;",
-    "endless": "for (volatile int i = 0; i < 1;) {}",
+    "endless": 'asm volatile("{ again: bra again; }");',
     "nan": "f[threadIdx.x] = 0.0f / 0.0f;",
     "refused": "int x = ;",
 }
