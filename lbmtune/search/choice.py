@@ -24,10 +24,18 @@ Indices = NDArray[np.intp]
 
 
 class Choice:
-    """The state of a search over configs. expected: MLUPS by the model; tiers: try lower ones first."""
+    """The state of a search over configs. expected: MLUPS by the model; tiers: try lower ones first.
+
+    batch: proposals taken from one prediction of the surrogate, where many are under way at once anyway.
+    """
 
     def __init__(
-        self, configs: Sequence[KernelConfig], expected: Sequence[float], seed: int, tiers: Sequence[int] | None = None
+        self,
+        configs: Sequence[KernelConfig],
+        expected: Sequence[float],
+        seed: int,
+        tiers: Sequence[int] | None = None,
+        batch: int = 1,
     ) -> None:
         self._space = features(configs)
         self._log_expected = np.log(np.maximum(np.asarray(expected, dtype=float), 1e-9))
@@ -38,6 +46,7 @@ class Choice:
         self._pending: list[int] = []
         self._seeds = [i for i in leaders(configs, expected, self._random) if self._tiers[i] == self._tiers.min()]
         self._asked = 0
+        self._batch, self._queue = batch, list[int]()
 
     @property
     def remaining(self) -> int:
@@ -64,9 +73,13 @@ class Choice:
         unseen = self._unseen()
         measured = [i for i, value in self._value.items() if value]
         if len(measured) < 3 or self._asked % _RANDOM_EVERY == 0:
-            return int(self._random.choice(unseen))
-        pool = self._pool(unseen, measured)
-        return int(pool[np.argmax(self._gain(pool))])
+            drawn = int(self._random.choice(unseen))
+            self._queue = [i for i in self._queue if i != drawn]
+            return drawn
+        if not self._queue:
+            pool = self._pool(unseen, measured)
+            self._queue = [int(i) for i in pool[np.argsort(-self._gain(pool))[: self._batch]]]
+        return self._queue.pop(0)
 
     def _unseen(self) -> Indices:
         free = np.ones(len(self._log_expected), dtype=bool)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lbmtune.search.ledger import Ledger
 
 Predict = Callable[[KernelConfig], Prediction]
+_SHARE_OF_AHEAD = 4
+"""A quarter of what is under way at once is proposed by one look of the surrogate: a look takes its time."""
 
 
 class Evaluator(Protocol):
@@ -101,7 +103,8 @@ class _Loop:
         self._budget = budget_left(spec, done)
         predictions = [search.predict(config) for config in space.configs]
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
-        self._choice = Choice(space.configs, [p.mlups for p in predictions], spec.seed, tiers)
+        batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
+        self._choice = Choice(space.configs, [p.mlups for p in predictions], spec.seed, tiers, batch)
         self._index = {config.key: i for i, config in enumerate(space.configs)}
         self._ledger = self._new_ledger(header, done)
 
