@@ -26,8 +26,9 @@ check: $(DEVELOP)
 nvrtc-all: $(DEVELOP)
 	$(BIN)/python scripts/nvrtc_all.py $(ARGS)
 
+# everything that needs a GPU: its tests, the machine description, the studies behind the recorded sets
 gpu: $(DEVELOP) $(INSTALLED)
-	$(BIN)/python -m pytest -m gpu $(ARGS)
+	$(BIN)/python scripts/gpu.py build/gpu $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer

@@ -48,6 +48,7 @@ class Run:
     device: str
     time: str | None
     refresh: bool
+    trials: int
 
     @property
     def left_s(self) -> float:
@@ -101,6 +102,7 @@ def study(run: Run, part: str) -> dict[str, object]:
     search_s = SEARCH_S["flagship" if part in FLAGSHIP else "other"]
     command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
     command += ["--time", run.time or f"{search_s}s", *(["--set", override] if override else [])]
+    command += ["--trials", str(run.trials)] if run.trials else []
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
     done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
@@ -154,6 +156,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=None, help="study folders [default: OUT/../gpu-work]")
     parser.add_argument("--limit", type=float, default=560, help="seconds for the whole call [560]")
     parser.add_argument("--time", default=None, help="search time of each study, such as 4m")
+    parser.add_argument("--trials", type=int, default=0, help="trials of each study at most; 0: as the time allows")
     parser.add_argument("--device", default="0")
     parser.add_argument("--refresh", action="store_true", help="measure the ceilings anew with each study")
     given = parser.parse_args()
@@ -169,9 +172,8 @@ def main() -> int:
     work = (given.work or given.out.resolve().parent / "gpu-work").resolve()
     for folder in (given.out, work):
         folder.mkdir(parents=True, exist_ok=True)
-    run = Run(
-        given.out.resolve(), work, time.monotonic() + given.limit, given.device, given.time, refresh=given.refresh
-    )
+    end = time.monotonic() + given.limit
+    run = Run(given.out.resolve(), work, end, given.device, given.time, given.refresh, given.trials)
     results: list[dict[str, object]] = []
     for part in given.parts.split(","):
         if part in STUDIES and run.left_s < OVERHEAD_S + 15:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -188,3 +189,15 @@ def test_only_a_verified_measurement_has_a_speed() -> None:
 def test_verification_passes_within_its_bound(error: float, passed: bool) -> None:
     assert TRIAL.verification is not None
     assert replace(TRIAL.verification, error=error).passed is passed
+
+
+def test_a_compressed_set_is_read_and_can_go_on(tmp_path: Path) -> None:
+    write_header(tmp_path, HEADER_RECORD)
+    append_trial(tmp_path, TRIAL)
+    plain = tmp_path / TRIALS
+    plain.with_name(f"{TRIALS}.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert read_study(tmp_path).trials == (TRIAL,)
+    drop_torn_line(tmp_path)
+    append_trial(tmp_path, replace(TRIAL, number=TRIAL.number + 1))
+    assert len(read_study(tmp_path).trials) == 2

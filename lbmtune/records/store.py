@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 from pathlib import Path
@@ -55,8 +56,13 @@ def read_study(folder: Path) -> StudyRecord:
 
 
 def drop_torn_line(folder: Path) -> None:
-    """Cuts an unfinished last line off, so that the next append starts on a line of its own."""
+    """Cuts an unfinished last line off, so that the next append starts on a line of its own.
+
+    A compressed set is unpacked first.
+    """
     path = folder / TRIALS
+    if not path.exists() and (content := _content(path)):
+        write_atomically(path, content)
     if path.exists():
         content = path.read_bytes()
         end = content.rfind(b"\n") + 1
@@ -67,7 +73,7 @@ def drop_torn_line(folder: Path) -> None:
 def _trials(path: Path) -> list[Trial]:
     """The last entry of a trial number counts: finals are appended after the first measurement."""
     latest: dict[int, Trial] = {}
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    lines = _content(path).split(b"\n")[:-1]
     for number, line in enumerate(lines, 1):
         try:
             trial = msgspec.json.decode(line, type=Trial)
@@ -75,6 +81,14 @@ def _trials(path: Path) -> list[Trial]:
             raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
         latest[trial.number] = trial
     return [latest[number] for number in sorted(latest)]
+
+
+def _content(path: Path) -> bytes:
+    """A file, or its compressed form, in which recorded sets are kept; nothing where there is neither."""
+    packed = path.with_name(f"{path.name}.gz")
+    if path.exists():
+        return path.read_bytes()
+    return gzip.decompress(packed.read_bytes()) if packed.exists() else b""
 
 
 def _decode(path: Path, kind: type[T]) -> T:

@@ -1,7 +1,7 @@
 """A study: what was asked, where, and the trials that answered. On disk: one folder.
 
 study.json      the header, written once
-trials.jsonl    one trial a line, appended and flushed to disk before the search is told
+trials.jsonl    one trial a line, appended and flushed to disk before the search is told (.gz in recorded sets)
 optuna.db       the sampler's state; it can always be rebuilt from the trials
 report.html, best.json
 """

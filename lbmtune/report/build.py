@@ -93,7 +93,7 @@ def panels(study: StudyRecord) -> list[Panel]:
 
 
 def _panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
-    return Panel(name, title, caption, _safe(str(figure.to_json())))
+    return Panel(name, title, caption, _packed(str(figure.to_json())))
 
 
 def _roofline(study: StudyRecord) -> Panel:
@@ -202,4 +202,9 @@ def _packed_plotly() -> str:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise InputError("the report needs plotly, which is not installed; pip install plotly.") from error
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
+    return _packed(get_plotlyjs())
+
+
+def _packed(text: str) -> str:
+    """Text as the page unpacks it: compressed, and as base64."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -55,7 +55,7 @@ async function draw() {
   code.textContent = await unpacked("plotly-packed");
   document.head.append(code);
   for (const plot of plots) {
-    const figure = JSON.parse(byId(plot.dataset.figure).textContent);
+    const figure = JSON.parse(await unpacked(plot.dataset.figure));
     await Plotly.newPlot(plot, figure.data, figure.layout, { displaylogo: false, responsive: true });
     await Plotly.relayout(plot, themed(plot));
     plot.dataset.drawn = "yes";
