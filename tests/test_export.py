@@ -19,7 +19,8 @@ import made_up_records as made
 from lbmtune.catalogue.case import Case, box, cavity, channel
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
 from lbmtune.catalogue.flows import initial_flow
-from lbmtune.codegen.describe import describe_storage, launch_geometry
+from lbmtune.catalogue.storage import Domain
+from lbmtune.codegen.describe import describe_storage, launch_geometry, max_elements
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
@@ -273,3 +274,40 @@ def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert set(vars(type(names["flow"]))) >= {
         name.split("(")[0].split(".")[1] for name in re.findall(r"`(flow\.[a-z_]+\(?)", text) if "best.exp" not in name
     } - {"best"}
+
+
+@pytest.mark.parametrize(
+    ("config", "reach"),
+    [
+        (CudaConfig(), 19 * 2**32),
+        (CudaConfig(padding=64), 19 * 2**32),
+        (CudaConfig(layout="aos"), 2**32),
+        (CudaConfig(layout="aosoa", width=16, wrap="ghost"), 2**32),
+    ],
+    ids=str,
+)
+def test_how_far_the_indices_of_a_text_reach(config: CudaConfig, reach: int) -> None:
+    """The longest buffer with 32-bit indices: no cell of one that is so long has an index that needs more."""
+    small, large = box("d3q19", "bgk", (256, 256, 256)), box("d3q19", "bgk", (2048, 2048, 2048))
+    assert max_elements(render(small, config)) == reach
+    assert max_elements(render(large, config)) is None
+    domain = (256, 256, reach // (19 * 256 * 258) - 3)
+    program = render(small, config)
+    assert program.buffer_elements(domain) <= reach
+    storage, memory = program.frame.extents(Domain(*domain)), config.memory
+    last = memory.along_x(storage.x - 1, storage) + memory.along_y(storage.y - 1, storage)
+    assert last + memory.along_z(storage.z - 1, storage) < 2**32
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_domain_beyond_the_indices_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch, said: bool) -> None:
+    values = json.loads(written.read_text())
+    assert values["kernel"]["max_elements"] == 19 * 2**32
+    if not said:  # a file from before the field
+        del values["kernel"]["max_elements"]
+        written.write_text(json.dumps(values))
+    with pytest.raises(InputError, match=r"takes buffers of 163,208,757,248 elements; .* reach 81,604,378,624"):
+        lbmtune.load(written, domain=(2048, 2048, 2048))
+    monkeypatch.setattr(loading, "open_device", lambda _: pytest.fail("opened", pytrace=False))
+    with pytest.raises(pytest.fail.Exception, match="opened"):
+        lbmtune.load(written, domain=(1600, 1600, 1600))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
+from lbmtune.codegen.cuda import layout
 from lbmtune.codegen.program import Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, Location, Storage
@@ -25,7 +27,14 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         period=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.period),
         buffers=_buffers(program),
         arguments=_arguments(program),
+        max_elements=max_elements(program),
     )
+
+
+def max_elements(program: Program) -> int | None:
+    """Longest buffer that the text may be used with; None where its indices do not run out (64 bits)."""
+    config = program.config
+    return layout.max_elements(program.case, config) if isinstance(config, CudaConfig) else None
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:

@@ -70,7 +70,8 @@ class Kernel:
 
     source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
     measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
-    where there are two buffers, their roles are exchanged after every step.
+    where there are two buffers, their roles are exchanged after every step. max_elements: the longest buffer that the
+    text may be used with, since its indices have so many bits; null: no limit but the memory.
     """
 
     target: str
@@ -81,6 +82,7 @@ class Kernel:
     period: tuple[tuple[LaunchGeometry, ...], ...]
     buffers: tuple[Buffer, ...]
     arguments: dict[str, Argument]
+    max_elements: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.case import Case, Real3
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
@@ -42,6 +43,7 @@ def load(
     best = read_best(Path(path))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = _case(best.case, {name: value for name, value in given.items() if value is not None})
+    _check_indices(best, case)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     config = _config(best.config, case, opened)
@@ -59,6 +61,17 @@ def _case(recorded: Case, changes: dict[str, Any]) -> Case:
             f"wall_velocity {changes['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
         )
     return replace(recorded, **changes)
+
+
+def _check_indices(best: Best, case: Case) -> None:
+    """Indices have as many bits as the recorded domain needed. Raises InputError where the new one needs more."""
+    program = _program(best, best.config)
+    elements, most = program.buffer_elements(case.domain), best.kernel.max_elements or max_elements(program)
+    if most is not None and elements > most:
+        raise InputError(
+            f"domain {'x'.join(map(str, case.domain))} takes buffers of {elements:,} elements; the 32-bit indices of "
+            f"this kernel reach {most:,}; choose a smaller domain or run a study of this one."
+        )
 
 
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:

@@ -36,3 +36,16 @@ def index_type(case: Case, config: CudaConfig) -> str:
         memory.component(1, extents),
     )
     return "unsigned int" if largest < 2**32 else "unsigned long long"
+
+
+def max_elements(case: Case, config: CudaConfig) -> int | None:
+    """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
+
+    A 32-bit index holds the cells of one component: all of a buffer where cells lie q apart, one array of q where
+    each component has its own.
+    """
+    if index_type(case, config) != "unsigned int":
+        return None
+    large = Extents(2**10, 2**10, 2**10, case.stencil.q)
+    has_own_array = config.memory.component(1, large) >= large.x * large.y * large.z
+    return 2**32 * (large.q if has_own_array else 1)
