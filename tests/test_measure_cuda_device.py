@@ -91,6 +91,7 @@ class FakeCupy:
             get_elapsed_time=lambda start, end: 2.5,
         )
         cupy.empty = self._does("empty", None, np.empty)
+        cupy.asarray = np.asarray
         return cupy
 
     def _module(self) -> Any:
