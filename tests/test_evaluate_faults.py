@@ -17,6 +17,7 @@ from fake_device import CASE, compiler, config, open_cpu, open_cuda, open_nothin
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.evaluate import Evaluator
+from lbmtune.measure.workers import Death
 from lbmtune.records import Outcome, Prediction, Trial
 from lbmtune.records.study import TimingProtocol
 
@@ -124,6 +125,37 @@ def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evalu
     trials = evaluator.finals([config("right"), config("segfault when timed")])
     assert trials[1].outcome is Outcome.CRASHED
     assert trials[0].final
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "reason"),
+    [
+        ("segfault when repeated", Outcome.CRASHED, "killed by SIGSEGV during finals, number 2"),
+        ("endless when repeated", Outcome.TIMED_OUT, "finals, number 2 took longer than 10 s"),
+        ("nan when repeated", Outcome.WRONG_RESULT, "left values that are not finite numbers"),
+    ],
+)
+def test_who_spoils_the_interleaved_round_pays_and_the_others_are_measured(
+    evaluator: Evaluator, fault: str, outcome: Outcome, reason: str
+) -> None:
+    trials = evaluator.finals([config("right"), config(fault), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, outcome, Outcome.OK]
+    assert reason in trials[1].reason
+    assert trials[1].final is None
+    assert trials[0].final
+    assert trials[2].final
+    assert all(t.verification and t.verification.full_size for t in trials)
+
+
+def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Evaluator, "_final_round", lambda *_: Death("finals", "killed by SIGKILL during finals"))
+        trials = evaluator.finals([config("right"), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, Outcome.OK]
+    assert {t.reason for t in trials} == {"killed by SIGKILL during finals"}
+    assert all(t.verification and t.verification.full_size and not t.final for t in trials)
 
 
 def test_many_run_ahead_on_a_gpu() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from fake_study import FakeEvaluator, header, predict, search, space_of, spec
@@ -91,8 +93,6 @@ def test_where_all_fail_the_outcomes_are_counted(tmp_path):
 def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
     class Strict(FakeEvaluator):
         def finals(self, configs):
-            from dataclasses import replace
-
             first, *rest = super().finals(configs)
             return [replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None), *rest]
 
@@ -102,6 +102,18 @@ def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
     assert failed.outcome is Outcome.WRONG_RESULT
     assert failed.mlups is None
     assert failed not in record.ranked
+
+
+def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
+    class Dying(FakeEvaluator):
+        def finals(self, configs):
+            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs)]
+
+    evaluator = Dying()
+    record = run(tmp_path, spec(), evaluator)
+    finalists = [trial for trial in record.trials if trial.key in evaluator.finalists]
+    assert {trial.reason for trial in finalists} == {"in the finals: killed by SIGKILL"}
+    assert all(trial.mlups == trial.measurement.mlups for trial in finalists)
 
 
 def test_the_cost_of_searching_is_recorded(tmp_path):

@@ -29,15 +29,18 @@ from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.stages import (
+    FINALS,
     FULL_SIZE,
     Compiled,
     Finals,
     Measured,
     Opened,
     Renderer,
+    Spoiled,
     Work,
     open_compiler,
     open_measurer,
+    turn_of,
 )
 from lbmtune.measure.trials import compiled, died, measured
 from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
@@ -144,7 +147,8 @@ class Evaluator:
         """Finalists once more: each verified at full size, then all that passed measured interleaved.
 
         Call it when nothing is under way. One trial per configuration, in order, numbered from 0: verification
-        is that at full size, final the interleaved measurement; final is None where the outcome is not ok.
+        is that at full size, final the interleaved measurement. final is None where the outcome is not ok, and
+        where the interleaved measurement failed without telling which of them it was: then the reason says how.
         """
         assert not self.under_way
         for number, config in enumerate(configs):
@@ -224,7 +228,8 @@ class Evaluator:
             "verify": protocol.verify_limit_s,
             FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
             "measure": protocol.measure_limit_s,
-            "finals": protocol.measure_limit_s * max(1, protocol.finalists),
+            FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
+            **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists)},
         }
         self._jobs += 1
         return Worker(name, opener, limits_s, self.spool / f"{name}-{self._jobs}.log")
@@ -298,21 +303,45 @@ class Evaluator:
                 raise event.error or DeviceUnavailableError(f"the measuring process could not start: {event.reason}.")
 
     def _interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
-        """The trials with their final measurements; without, and with the reason, should the measurer die of it."""
+        """The trials with their final measurements. One that spoils them is told apart, the others start again."""
         trials = [trial for trial, _ in verified]
         if not trials:
             return []
-        self._measurer.ask(trials, Finals(paths=tuple(path for _, path in verified)))
+        event = self._final_round(trials, [path for _, path in verified])
+        if isinstance(event, Answer) and not isinstance(event.value, Spoiled):
+            return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
+        reason = event.reason if isinstance(event, Death) else event.value.reason
+        position = _culprit(event, len(trials))
+        if position is None:
+            return [replace(trial, reason=reason) for trial in trials]
+        rest = [one for n, one in enumerate(verified) if n != position]
+        return [_spoiled(trials[position], event), *self._interleaved(rest)]
+
+    def _final_round(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
+        self._measurer.ask(trials, Finals(paths=tuple(paths)))
         while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
             if isinstance(event, Stage) and self._on_stage:
                 self._on_stage(trials[0].number, event.name)
         if isinstance(event, Death):
             self._replace(self._measurer)
-            return [replace(trial, reason=event.reason) for trial in trials]
-        return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
+        return event
 
     @staticmethod
     def _next_event(worker: Worker) -> Event:
         while (event := worker.event()) is None:
             wait([worker.connection], timeout=_POLL_S)
         return event
+
+
+def _culprit(event: Answer | Death, count: int) -> int | None:
+    """The position of the finalist that ran when the finals failed; None where none can be blamed."""
+    if isinstance(event, Answer):
+        position: int | None = event.value.position
+        return position
+    return next((n for n in range(count) if turn_of(n) == event.stage), None)
+
+
+def _spoiled(trial: Trial, event: Answer | Death) -> Trial:
+    if isinstance(event, Death):
+        return died(trial, event)
+    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)

@@ -34,6 +34,7 @@ from lbmtune.runtime import Simulation
 
 Renderer = Callable[[Case, KernelConfig], Program]
 FULL_SIZE = "verify at full size"
+FINALS = "finals"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,14 @@ class Finals:
     """A request to the measurer: time these against each other."""
 
     paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Spoiled:
+    """The answer to Finals that gave a wrong result. position: whose it is; None: not known."""
+
+    position: int | None
+    reason: str
 
 
 @dataclass(kw_only=True)
@@ -116,14 +125,14 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
 
 
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
-    """A session that answers Work with Measured and Finals with one measurement each."""
+    """A session that answers Work with Measured and Finals with one measurement each, or Spoiled."""
     arena = Arena(opener())
     rehearsed: set[str] = set()
 
     def session(request: Any, report: Report) -> Any:
         if isinstance(request, Finals):
-            report("finals")
-            return interleaved(arena, request.paths, protocol)
+            report(FINALS)
+            return interleaved(arena, request.paths, protocol, report)
         program, binary = _picked_up(request.path)
         if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
             report("rehearse")
@@ -189,9 +198,26 @@ def tried(
     return result
 
 
-def interleaved(arena: Arena, paths: Sequence[Path], protocol: TimingProtocol) -> list[Measurement]:
-    """Measures programs against each other, all in the same memory."""
-    return measure_interleaved(_on_own_domain(arena, [_picked_up(path) for path in paths]), protocol)
+def interleaved(
+    arena: Arena, paths: Sequence[Path], protocol: TimingProtocol, report: Report
+) -> list[Measurement] | Spoiled:
+    """Measures programs against each other, all in the same memory. Reports each one's turn as a stage."""
+    whose: int | None = None
+
+    def turn(position: int | None) -> None:
+        nonlocal whose
+        whose = position
+        report(FINALS if position is None else turn_of(position))
+
+    try:
+        return measure_interleaved(_on_own_domain(arena, [_picked_up(path) for path in paths]), protocol, turn)
+    except WrongResultError as error:
+        return Spoiled(whose, str(error))
+
+
+def turn_of(position: int) -> str:
+    """The stage in which the finalist at that position runs."""
+    return f"{FINALS}, number {position + 1}"
 
 
 def explained(found: Verification) -> str:

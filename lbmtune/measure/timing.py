@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
@@ -32,6 +32,10 @@ _REPEATS = 2
 """How many times min_samples may be flawed before they are taken as they are."""
 _PROBED_ELEMENTS = 4096
 _CHUNK_ELEMENTS = 1 << 22
+
+
+Turn = Callable[[int | None], None]
+"""Hears which of several simulations runs next, by position; None: what follows concerns all of them."""
 
 
 class WrongResultError(Exception):
@@ -66,27 +70,51 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     return _finished(simulation, samples, steps, disturbed)
 
 
-def measure_interleaved(simulations: Sequence[Simulation], protocol: TimingProtocol) -> list[Measurement]:
+def measure_interleaved(
+    simulations: Sequence[Simulation], protocol: TimingProtocol, turn: Turn = lambda _: None
+) -> list[Measurement]:
     """Times several simulations in rounds, one sample of each per round, so that drift meets all alike.
 
     samples_s of the results belong together by position: a round counts when none of its samples was flawed.
     The simulations may share their memory: each finds small noise there, if only they store in one format.
-    Raises WrongResultError, DeviceFaultError.
+    Raises WrongResultError, DeviceFaultError; they are due to the simulation whose turn it was.
     """
     mixed = len({simulation.program.config.storage for simulation in simulations}) > 1
-    steps = [_prepared(simulation, protocol) for simulation in simulations]
+    steps = [_prepared(simulation, protocol) for simulation in _in_turn(simulations, turn)]
     good: list[list[Sample]] = []
     flawed: list[list[Sample]] = []
     with _quiet_interpreter():
         while len(good) < protocol.final_rounds and len(good) + len(flawed) < 2 * protocol.final_rounds:
-            row = [_taken_in_turn(s, n, protocol, mixed) for s, n in zip(simulations, steps, strict=True)]
+            turns = zip(_in_turn(simulations, turn), steps, strict=True)
+            row = [_taken_in_turn(s, n, protocol, mixed) for s, n in turns]
             (flawed if any(sample.flaw for sample in row) else good).append(row)
-    for simulation in () if mixed else simulations:
-        check_state(simulation)
+    if not mixed:
+        _check_shared(simulations, steps, turn)
     disturbed = len(good) < protocol.final_rounds
     rows = (good + flawed)[: protocol.final_rounds]
     columns: list[list[Sample]] = [list(column) for column in zip(*rows, strict=True)]
     return [_finished(s, c, n, disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
+
+
+def _in_turn(simulations: Sequence[Simulation], turn: Turn) -> Iterator[Simulation]:
+    for position, simulation in enumerate(simulations):
+        turn(position)
+        yield simulation
+
+
+def _check_shared(simulations: Sequence[Simulation], steps: Sequence[int], turn: Turn) -> None:
+    """Looks at the state that all had a hand in; where it is wrong, each runs once more alone to tell whose it is."""
+    turn(None)
+    try:
+        for simulation in simulations:
+            check_state(simulation)
+    except WrongResultError as error:
+        for simulation, n in zip(_in_turn(simulations, turn), steps, strict=True):
+            excite(simulation)
+            simulation.step(n)
+            check_state(simulation)
+        turn(None)
+        raise WrongResultError(f"{error}; each of them alone does not") from error
 
 
 def steps_per_sample(simulation: Simulation, step_s: float, protocol: TimingProtocol) -> int:

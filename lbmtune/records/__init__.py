@@ -120,7 +120,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One configuration tried. reason: for people, empty when the outcome is ok.
+    """One configuration tried. reason: for people, empty when all went well.
 
     final: the interleaved measurement among the finalists, if it got there.
     """

@@ -219,7 +219,10 @@ def _finals(search: Search, spec: StudySpec) -> None:
 
 
 def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
-    """The trial with what the finals found and took; a finalist that fails at full size has no speed any more."""
+    """The trial with what the finals found and took; a finalist that fails in them has no speed any more.
+
+    One that was verified but could not be measured again keeps its speed, with the reason.
+    """
     costs = replace(
         trial.costs,
         compile_s=trial.costs.compile_s + answer.costs.compile_s,
@@ -228,9 +231,8 @@ def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
     )
     verification = answer.verification or trial.verification
     merged = replace(trial, verification=verification, final=answer.final, costs=costs)
-    if answer.outcome is not Outcome.OK:
-        merged = replace(merged, outcome=answer.outcome, reason=f"in the finals: {answer.reason}")
-    return merged
+    reason = f"in the finals: {answer.reason}" if answer.reason else trial.reason
+    return replace(merged, outcome=answer.outcome, reason=reason)
 
 
 def nothing_valid(record: StudyRecord) -> str:
