@@ -6,6 +6,7 @@ import pytest
 
 import lbmtune
 from fake_study import FakeEvaluator, stand_in
+from fake_study import machine as fake_machine
 from lbmtune.cli import main
 from lbmtune.records import Outcome
 from lbmtune.records.store import read_study
@@ -236,3 +237,22 @@ def test_a_key_and_a_best_json_name_a_configuration(run, monkeypatch):
     by_text = json.loads(run("explain", ",".join(f"{k}={v}" for k, v in config.items()), *QUICK, "--json")[1])
     assert by_key == by_file == by_text
     assert by_key["config"] == config
+
+
+@pytest.mark.parametrize(("backend", "device", "oldest_s"), [("cuda", "0", 0), ("cpu", "cpu", 86400)])
+def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend, device, oldest_s):
+    stand_in(monkeypatch, FakeEvaluator(backend))
+    import lbmtune.cli.devices as here
+
+    asked = []
+
+    def machine(_, **how):
+        asked.append(how)
+        return fake_machine(backend)
+
+    monkeypatch.setattr(here, "machine", machine)
+    there = ("study", "--device", device, "--out", tmp_path / "kept")
+    assert run(*there, *QUICK, "--trials", 3)[0] == 0
+    assert run(*there, "--trials", 4, "--resume")[0] == 0
+    assert asked == [{"refresh": False, "max_age_s": oldest_s}, {"refresh": False, "max_age_s": None}]
+    assert "ceiling measured" in (tmp_path / "kept" / "report.html").read_text()

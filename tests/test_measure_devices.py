@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fake_study
 from fake_device import FakeDevice
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.streams import COPY, SCALE, STREAMS, cuda_streams
+from lbmtune.codegen.streams import COPY, SCALE, STREAMS, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure import devices, microbench
 from lbmtune.model.toml import read_machine, write_machine
@@ -55,8 +57,22 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     older = replace(machine, environment=replace(machine.environment, packages={"numba": "0.1"}))
     write_machine(path, older)
     assert devices.describe("cpu", opener=small_cpu).environment.packages == machine.environment.packages
+    write_machine(path, replace(machine, streams_digest="of another text"))
+    assert devices.describe("cpu", opener=small_cpu).streams_digest == machine.streams_digest != ""
     path.write_text("name = ")
     assert devices.describe("cpu", opener=small_cpu).name == machine.name
+
+
+@pytest.mark.parametrize(("age_s", "max_age_s", "known"), [(90, 60, False), (30, 60, True), (1e7, None, True)])
+def test_an_old_description_does_not_count_where_age_matters(
+    tmp_path: Path, age_s: float, max_age_s: float | None, known: bool
+) -> None:
+    machine = replace(fake_study.machine(), streams_digest=streams_digest("cpu"))
+    dated = replace(machine, date=(datetime.now(UTC) - timedelta(seconds=age_s)).isoformat())
+    write_machine(tmp_path / "it.toml", dated)
+    assert devices._known(tmp_path / "it.toml", machine.environment, max_age_s) == (dated if known else None)
+    write_machine(tmp_path / "it.toml", replace(machine, date=""))
+    assert (devices._known(tmp_path / "it.toml", machine.environment, max_age_s) is None) == (max_age_s is not None)
 
 
 def test_refresh_measures_in_any_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

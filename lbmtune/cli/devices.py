@@ -46,11 +46,11 @@ def bounds(device: str) -> Bounds:
         return Bounds(Limits(cores=os.cpu_count() or 1), False)
 
 
-def machine(device: str, *, refresh: bool = False) -> Machine:
-    """The measured description of a device. Raises DeviceUnavailableError."""
+def machine(device: str, *, refresh: bool = False, max_age_s: float | None = None) -> Machine:
+    """The measured description of a device, not older than that. Raises DeviceUnavailableError."""
     from lbmtune.measure.devices import describe
 
-    return describe(device, refresh=refresh, say=note)
+    return describe(device, refresh=refresh, say=note, max_age_s=max_age_s)
 
 
 def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from lbmtune.records.study import StudyRecord, StudySpec
     from lbmtune.search.study import Evaluator, Observer, Predict
 
+CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
+"""How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
+
 
 def study(
     study_file: Annotated[
@@ -60,7 +63,9 @@ def study(
         spec = load_study(study_file or "quick", overrides)
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
-    described = here.machine(where, refresh=refresh)
+    # all speeds of a study are held against its ceiling; one that resumes keeps the ceiling that it began with
+    max_age_s = None if resume else CEILING_AGE_S[backend_of(where)]
+    described = here.machine(where, refresh=refresh, max_age_s=max_age_s)
     try:
         record = _searched(spec, where, described, folder, storage, resume=resume)
     except KeyboardInterrupt:
@@ -135,7 +140,7 @@ def search(
     *,
     resume: bool = False,
 ) -> StudyRecord:
-    """Runs a study on an evaluator. Where nothing valid was found, the record has an empty ranking."""
+    """Runs a study on an evaluator. Where nothing valid was found, the record has no winner."""
     from lbmtune.search.space import legal_set
     from lbmtune.search.study import Search, run_study
 
@@ -188,13 +193,13 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
 
     if as_json:
         output.emit_json(_facts(record, written, folder))
-    elif record.ranked:
+    elif record.winner:
         console = output.stdout()
         console.print(ranking(record), "")
         output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
-    if not record.ranked:
+    if record.winner is None:
         raise NothingValidError(f"{nothing_valid(record)} The report is {written.report}.")
 
 
@@ -207,8 +212,8 @@ def _facts(record: StudyRecord, written: Written, folder: Path) -> dict[str, Any
         "legal_configurations": record.header.legal_configurations,
         "illegal_configurations": record.header.illegal_configurations,
         "costs": record.costs,
-        "winner": record.ranked[0] if record.ranked else None,
-        "share_of_ceiling": share_of_ceiling(record, record.ranked[0]) if record.ranked else None,
+        "winner": record.winner,
+        "share_of_ceiling": share_of_ceiling(record, record.winner) if record.winner else None,
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from string import Template
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.codegen.cpu import support_digest
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
 
 COPY, SCALE = "copy_streams", "scale"
@@ -16,6 +17,12 @@ STREAMS = 19
 _CUDA_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 _CASE = box("d3q19", "bgk", (256, 256, 256))
 """The case whose traffic is imitated: it decides nothing here, but every program has one."""
+
+
+def streams_digest(target: Target) -> str:
+    """Names the text of these programs: what was measured with another one is no ceiling any more."""
+    text = skeleton("cuda/streams.cu") if target == "cuda" else skeleton("cpu/streams.py.in") + support_digest()
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class CpuAccess(NamedTuple):

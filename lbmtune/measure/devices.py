@@ -7,8 +7,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import platformdirs
 
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
@@ -36,10 +39,12 @@ def describe(
     refresh: bool = False,
     say: Say | None = None,
     opener: Callable[[str], Device] = open_device,
+    max_age_s: float | None = None,
 ) -> Machine:
     """The description of a device, from its file, or measured in a process of its own.
 
-    refresh: measure in any case; say: hears what is being measured. Raises InputError, DeviceUnavailableError.
+    refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count.
+    Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
     worker = Worker(
@@ -48,7 +53,7 @@ def describe(
     try:
         environment: Environment = _heard(worker, None)
         path = machine_path(environment)
-        known = None if refresh else _known(path, environment)
+        known = None if refresh else _known(path, environment, max_age_s)
         if known:
             return known
         worker.ask(spec, None)
@@ -87,6 +92,7 @@ def measured(device: Device, say: Say) -> Machine:
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
         conditions=device.conditions(),
+        streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -112,18 +118,33 @@ def machine_path(environment: Environment) -> Path:
     return base / "machines" / f"{name}.toml"
 
 
-def _known(path: Path, environment: Environment) -> Machine | None:
-    """The description on file, if it still speaks of this device and software."""
+def _known(path: Path, environment: Environment, max_age_s: float | None) -> Machine | None:
+    """The description on file, if it still speaks of this device and software, and is young enough."""
     try:
         machine = read_machine(path)
     except InputError:
         return None  # missing, of another version, or damaged: it is measured and written anew
-    return machine if _identity(machine.environment) == _identity(environment) else None
+    here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
+    young = max_age_s is None or _age_s(machine) <= max_age_s
+    return machine if young and _identity(machine) == _identity(here) else None
 
 
-def _identity(environment: Environment) -> tuple[object, ...]:
-    e = environment
-    return (e.device_id, e.driver, e.runtime, e.compiler, e.packages, e.ecc, e.power_limit_w, e.cores, e.vector_bits)
+def _identity(machine: Machine) -> tuple[object, ...]:
+    e = machine.environment
+    software = (e.driver, e.runtime, e.compiler, e.packages, machine.streams_digest)
+    return (e.device_id, *software, e.ecc, e.power_limit_w, e.cores, e.vector_bits)
+
+
+def _streams_digest(environment: Environment) -> str:
+    return streams_digest("cpu" if environment.backend == "cpu" else "cuda")
+
+
+def _age_s(machine: Machine) -> float:
+    """Seconds since the measurement; infinite where its date is not known."""
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(machine.date)).total_seconds()
+    except (ValueError, TypeError):  # no date, or one without a time zone
+        return inf
 
 
 def _heard(worker: Worker, say: Say | None) -> Any:

@@ -17,6 +17,7 @@ class Machine:
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
+    streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
     name: str
@@ -31,8 +32,5 @@ class Machine:
     multiprocessors: int = 0
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
+    streams_digest: str = ""
     date: str = ""
-
-    def best_stream_bytes_per_s(self) -> float:
-        """The ceiling: the fastest measured q-stream copy or in-place update."""
-        return max(*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s)

@@ -98,8 +98,9 @@ def _panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
 
 def _roofline(study: StudyRecord) -> Panel:
     found = info.roofline_info(study)
+    when = f" ({study.header.ceiling.date})" if study.header.ceiling.date else ""
     caption = (
-        f"Lines are bandwidths measured on this device; the highest, {found.best_roof.name}, is the ceiling. "
+        f"Lines are bandwidths measured on this device{when}; the highest, {found.best_roof.name}, is the ceiling. "
         "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart."
     )
     return _panel("roofline", "Roofline", caption, figures.roofline_figure(found))

@@ -227,6 +227,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("seed", str(header.spec.seed)),
         ("lbmtune", header.version),
         ("begun", header.date),
+        ("ceiling measured", header.ceiling.date),
     ]
     return [(name, value) for name, value in rows if value]
 
