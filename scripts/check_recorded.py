@@ -1,17 +1,19 @@
 """Fails if a recorded set is stale: if codegen now prints another source for one of its configurations.
 
-Usage: check_recorded.py [FOLDER]; looks below studies/recorded by default, and is content with finding nothing.
-Also checks that the best.json beside a set names a configuration and a source that the set holds.
+Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
+Also checks that the best.json beside a set can be read and holds a kernel of the set.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 
@@ -30,19 +32,22 @@ def stale_trials(study: StudyRecord) -> list[str]:
 
 
 def stale_best(study: StudyRecord, folder: Path) -> list[str]:
-    """A line if best.json is missing, or names a source that no trial of the set has."""
-    path = folder / "best.json"
-    if not path.is_file():
-        return ["best.json is missing"]
-    digests = {trial.source_digest for trial in study.ranked}
-    text = json.dumps(json.loads(path.read_text(encoding="utf-8")))
-    return [] if any(digest in text for digest in digests) else ["best.json holds no source digest of the set"]
+    """A line if best.json is missing or damaged, or holds a kernel that no trial of the set has."""
+    try:
+        kernel = read_best(folder / "best.json").kernel
+    except InputError as error:
+        return [str(error)]
+    known = any(trial.source_digest == kernel.source_digest for trial in study.ranked)
+    return [] if known else [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
 
 
 def main(arguments: list[str]) -> int:
     """Checks every set below a folder; returns the exit code."""
-    root = Path(arguments[0]) if arguments else DEFAULT
-    folders = sorted(header.parent for header in root.rglob(HEADER))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--allow-none", action="store_true", help="be content with finding no set")
+    given = parser.parse_args(arguments)
+    folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     failures = 0
     for folder in folders:
         study = read_study(folder)
@@ -51,7 +56,7 @@ def main(arguments: list[str]) -> int:
         print(f"{folder}: {len(study.ranked)} measured trials, {'STALE' if lines else 'up to date'}")
         print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
     print(f"{len(folders)} recorded sets, {failures} stale")
-    return 1 if failures else 0
+    return 1 if failures or not (folders or given.allow_none) else 0
 
 
 if __name__ == "__main__":
