@@ -1,0 +1,54 @@
+"""The script that does all that needs a GPU, as far as it needs none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "gpu.py"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_script", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "gpu_script", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def call(script: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> tuple[int, list[dict]]:
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(folder / "out"), "--work", str(folder / "work"), *options])
+    return script.main(), json.loads((folder / "out" / "summary.json").read_text())
+
+
+def test_a_part_that_is_left_out_shows_in_the_exit_code(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code, (left_out,) = call(script, monkeypatch, tmp_path, "--parts", "fp32", "--limit", "20")
+    assert code == 1
+    assert left_out["left_out"] == "20 s left"
+
+
+@pytest.mark.parametrize("ended", [0, 3, -9])
+def test_without_a_limit_all_parts_run(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: int
+) -> None:
+    limits: list[float | None] = []
+
+    def run(command: list[str], timeout: float | None, **_: object) -> object:
+        limits.append(timeout)
+        return script.subprocess.CompletedProcess(command, ended)
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    code, parts = call(script, monkeypatch, tmp_path, "--parts", "devices,cavity,tests")
+    assert [part["part"] for part in parts] == ["devices", "cavity", "tests"]
+    assert limits == [None] * 3
+    assert code == abs(ended)
