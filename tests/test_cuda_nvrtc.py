@@ -195,3 +195,22 @@ def test_a_log_with_spills_is_read() -> None:
 
 def test_flows_of_all_kinds_are_compiled_somewhere() -> None:
     assert set(flows("d3q19", "bgk")) == {case.flow for case, _ in sampled(60, seed=7)}
+
+
+@pytest.mark.parametrize(("version", "times"), [((13, 0), 2), ((12, 9), 2), ((12, 8), 1)])
+def test_only_a_version_that_caches_is_asked_not_to(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], times: int
+) -> None:
+    """What comes out of the cache has no log; older versions refuse the option."""
+    asked: list[tuple[str, ...]] = []
+
+    def compiled(_: str, options: tuple[str, ...], __: str) -> tuple[str, bytes]:
+        asked.append(options)
+        return "ptxas info: Used 40 registers" if "--no-cache" in options else "", b"image"
+
+    monkeypatch.setattr(nvrtc, "_compile", compiled)
+    monkeypatch.setattr(nvrtc, "version", lambda: version)
+    found = nvrtc.compile_text("", ("--gpu-architecture=sm_90",))
+    assert len(asked) == times
+    assert found.resources.registers == (40 if times == 2 else 0)
+    assert "--no-cache" not in asked[0]

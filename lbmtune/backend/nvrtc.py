@@ -17,6 +17,8 @@ from lbmtune.records import Resources
 
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
+_CACHES = (12, 9)
+"""The first version that takes what it compiled before from a cache, with an empty log, and knows --no-cache."""
 _TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
 
@@ -29,7 +31,7 @@ def compile_text(source: str, options: tuple[str, ...]) -> Binary:
     """The same for any text; `options` name the architecture."""
     wanted = (*options, "--ptxas-options=-v")
     log, image = _compile(source, wanted, "CUBIN")
-    if "registers" not in log:  # it came out of the driver's cache
+    if "registers" not in log and version() >= _CACHES:
         log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN")
     return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
@@ -60,11 +62,6 @@ def version() -> tuple[int, int]:
     major, minor = c_int(), c_int()
     _check(nvrtc(), nvrtc().nvrtcVersion(byref(major), byref(minor)))
     return major.value, minor.value
-
-
-def _reporting() -> tuple[str, ...]:
-    """Options for a log with resources; what comes from the driver's compute cache has an empty log."""
-    return ("--ptxas-options=-v", *(("--no-cache",) if version() >= (12, 9) else ()))
 
 
 @cache
