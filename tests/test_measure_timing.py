@@ -17,7 +17,9 @@ from lbmtune.records import Conditions
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
-PROTOCOL = TimingProtocol(warmup_s=0.004, sample_s=0.002, min_samples=5, max_samples=9, final_rounds=4)
+PROTOCOL = TimingProtocol(
+    warmup_s=0.004, sample_s=0.002, final_sample_s=0.002, min_samples=5, max_samples=9, final_rounds=4
+)
 TIMED, SEEN = 6, 1
 """Runs before the first sample, at 1 ms each, and after how many of them the conditions are asked for."""
 FAST = Conditions(sm_clock_hz=1.9e9)
@@ -175,3 +177,10 @@ def test_an_arena_hands_out_the_same_memory_again() -> None:
     assert not np.shares_memory(first, second)
     alone = arena.empty(4 << 20, "float64")
     assert not np.shares_memory(alone, first)
+
+
+def test_waiting_for_a_core_does_not_shorten_the_samples() -> None:
+    """A look that had a tenth of a core took ten times too long: the sample is as long as on an idle machine."""
+    looks = [timing.Sample(1e-2, Conditions(cpu_share=0.1)), timing.Sample(2e-2, Conditions(cpu_share=0.1))]
+    assert timing.undisturbed_s(looks) == pytest.approx(1e-3)
+    assert timing.undisturbed_s([timing.Sample(1e-2, Conditions())]) == 1e-2

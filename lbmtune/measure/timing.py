@@ -60,11 +60,10 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     excite(simulation)
     with _quiet_interpreter():
         looks = _warm_up(simulation, protocol)
-        step_s = median(look.step_s for look in looks)
         if incumbent_s and _hopeless(looks, protocol.bail_out * incumbent_s):
             check_state(simulation)
             return _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
-        steps = steps_per_sample(simulation, step_s, protocol)
+        steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.sample_s)
         samples, disturbed = _samples(simulation, protocol, steps)
     check_state(simulation)
     return _finished(simulation, samples, steps, disturbed)
@@ -117,10 +116,15 @@ def _check_shared(simulations: Sequence[Simulation], steps: Sequence[int], turn:
         raise WrongResultError(f"{error}; each of them alone does not") from error
 
 
-def steps_per_sample(simulation: Simulation, step_s: float, protocol: TimingProtocol) -> int:
+def steps_per_sample(simulation: Simulation, step_s: float, sample_s: float) -> int:
     """Time steps of a sample: at least sample_s, and whole cycles of parity and buffer exchange."""
     cycle = simulation.cycle_steps
-    return cycle * max(1, ceil(protocol.sample_s / (step_s * cycle)))
+    return cycle * max(1, ceil(sample_s / (step_s * cycle)))
+
+
+def undisturbed_s(looks: Sequence[Sample]) -> float:
+    """Seconds per step had the processor been ours alone: a look that waited for a core tells the wait, not the step."""
+    return min(look.step_s * (look.conditions.cpu_share or 1.0) for look in looks)
 
 
 def excite(simulation: Simulation) -> None:
@@ -178,7 +182,7 @@ def _hopeless(looks: list[Sample], limit_s: float) -> bool:
 def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
     excite(simulation)
     looks = _warm_up(simulation, protocol)
-    return steps_per_sample(simulation, median(look.step_s for look in looks), protocol)
+    return steps_per_sample(simulation, undisturbed_s(looks), protocol.final_sample_s)
 
 
 def _warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:

@@ -20,15 +20,16 @@ class TimingProtocol:
     """How a configuration is verified and timed.
 
     verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
-    sample_s: shortest sample; min_samples, max_samples; confidence: aimed half-width of the 95 % interval of
-    the median, relative; bail_out: a candidate this many times slower than the best after one look is not
+    sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples, max_samples;
+    confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many times slower than the best after one look is not
     measured further; finalists: measured again interleaved, final_rounds times; winners are verified at full size.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
     """
 
     verify_periods: int = 3
     warmup_s: float = 0.02
-    sample_s: float = 0.01
+    sample_s: float = 0.005
+    final_sample_s: float = 0.05
     min_samples: int = 5
     max_samples: int = 30
     confidence: float = 0.01
@@ -107,15 +108,23 @@ class StudyRecord:
 
     @property
     def ranked(self) -> tuple[Trial, ...]:
-        """Verified trials, best first by the objective; those with a final measurement before the others."""
+        """Verified trials, best first by the objective.
+
+        Those with a final measurement come first, then those that were verified at full size.
+        """
         valid = [t for t in self.trials if t.mlups is not None]
         small = self.header.spec.objective == "footprint"
 
-        def rank(trial: Trial) -> tuple[bool, int, float]:
+        def rank(trial: Trial) -> tuple[bool, bool, int, float]:
             footprint = trial.prediction.footprint_bytes if small and trial.prediction else 0
-            return (trial.final is None, footprint, -(trial.mlups or 0.0))
+            return (trial.final is None, not trial.proven, footprint, -(trial.mlups or 0.0))
 
         return tuple(sorted(valid, key=rank))
+
+    @property
+    def winner(self) -> Trial | None:
+        """The best trial, if it was verified on the whole domain; none before that."""
+        return next((trial for trial in self.ranked[:1] if trial.proven), None)
 
     @property
     def costs(self) -> Costs:
