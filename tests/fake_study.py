@@ -18,7 +18,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.rules import Limits
 from lbmtune.model.machine import Machine
-from lbmtune.records import Costs, Environment, Measurement, Outcome, Prediction, Trial
+from lbmtune.records import Costs, Environment, Measurement, Outcome, Prediction, Trial, Verification
 from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol
 from lbmtune.search.space import Axes, Space, legal_set
 from lbmtune.search.study import Observer, Search
@@ -139,9 +139,29 @@ class FakeEvaluator:
         self._at("finals", 0)
         self.finalists = [config.key for config in configs]
         return [
-            Trial(number=n, key=c.key, config=c.flat(), outcome=Outcome.OK, final=measurement(c, 1.01))
+            Trial(
+                number=n,
+                key=c.key,
+                config=c.flat(),
+                outcome=Outcome.OK,
+                final=measurement(c, 1.01),
+                verification=verification(),
+            )
             for n, c in enumerate(configs)
         ]
+
+
+def verification() -> Verification:
+    """On the whole domain, passed."""
+    return Verification(
+        error=1e-8,
+        bound=1e-7,
+        worst_cell=(0, 0, 0),
+        worst_direction=1,
+        worst_steps=1,
+        domains=(CASE.domain,),
+        full_size=True,
+    )
 
 
 def environment(backend: str) -> Environment:

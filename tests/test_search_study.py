@@ -92,16 +92,70 @@ def test_where_all_fail_the_outcomes_are_counted(tmp_path):
 
 def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
     class Strict(FakeEvaluator):
+        rounds = 0
+
         def finals(self, configs):
+            self.rounds += 1
             first, *rest = super().finals(configs)
-            return [replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None), *rest]
+            if self.rounds == 1:
+                first = replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None)
+            return [first, *rest]
 
     evaluator = Strict()
     record = run(tmp_path, spec(), evaluator)
-    (failed,) = (trial for trial in record.trials if trial.key == evaluator.finalists[0])
+    (failed,) = (trial for trial in record.trials if trial.reason == "in the finals: overflow")
     assert failed.outcome is Outcome.WRONG_RESULT
     assert failed.mlups is None
     assert failed not in record.ranked
+    assert failed.key not in evaluator.finalists
+    assert len(evaluator.finalists) == 5, "the next best takes its place"
+    assert sum(trial.final is not None for trial in record.trials) == 5
+
+
+def refusing(wrong):
+    """An evaluator whose finals find the configurations wrong for which `wrong` holds."""
+
+    class Refusing(FakeEvaluator):
+        def finals(self, configs):
+            return [
+                replace(trial, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None, verification=None)
+                if wrong(trial)
+                else trial
+                for trial in super().finals(configs)
+            ]
+
+    return Refusing()
+
+
+def test_finals_go_on_until_one_passes(tmp_path):
+    first = run(tmp_path / "first", spec())
+    by_speed = sorted((t for t in first.trials if t.mlups), key=lambda t: -t.measurement.mlups)
+    best = {trial.key for trial in by_speed[:7]}
+    record = run(tmp_path / "second", spec(), refusing(lambda trial: trial.key in best))
+    assert record.winner.key == by_speed[7].key
+    assert record.winner.final
+    assert record.winner.proven
+    assert [t.key for t in record.ranked[:5]] == [t.key for t in record.ranked if t.final]
+
+
+def test_where_none_passes_at_full_size_nothing_wins(tmp_path):
+    with pytest.raises(NothingValidError, match="wrong result"):
+        run(tmp_path, spec(), refusing(lambda _: True))
+    record = read_study(tmp_path)
+    assert record.winner is None
+    assert record.ranked == ()
+
+
+def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
+    class Stopped(FakeEvaluator):
+        def finals(self, configs):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, spec(), Stopped())
+    record = read_study(tmp_path)
+    assert record.ranked
+    assert record.winner is None
 
 
 def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):

@@ -58,7 +58,7 @@ def write_results(record: StudyRecord, folder: Path) -> Written:
     from lbmtune.export import write_best
 
     write_report(record, folder / REPORT)
-    if not record.ranked:
+    if record.winner is None:
         return Written(folder / REPORT, None)
     write_best(record, folder / BEST)
     return Written(folder / REPORT, folder / BEST)

@@ -28,7 +28,12 @@ def best(study: StudyRecord) -> Best:
     """The best kernel of a study. Raises NothingValidError; InputError where this version prints another kernel."""
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    winner, header = study.ranked[0], study.header
+    winner, header = study.winner, study.header
+    if winner is None:
+        raise NothingValidError(
+            f"the best of study {header.spec.name} was not verified on the whole domain; finish it with lbmtune study "
+            "--resume."
+        )
     program = _program(study, winner)
     return Best(
         study=header.spec.name,

@@ -146,6 +146,11 @@ class Trial:
         best = self.final or self.measurement
         return best.mlups if best and self.outcome is Outcome.OK else None
 
+    @property
+    def proven(self) -> bool:
+        """Whether it was verified on the domain that is measured."""
+        return self.verification is not None and self.verification.full_size and self.verification.passed
+
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:

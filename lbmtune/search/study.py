@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lbmtune.search.ledger import Ledger
 
 Predict = Callable[[KernelConfig], Prediction]
+_MOST_FINALS = 20
+"""How many times finalists that failed are replaced by the next best ones."""
 _SHARE_OF_AHEAD = 4
 """A quarter of what is under way at once is proposed by one look of the surrogate: a look takes its time."""
 
@@ -78,16 +80,16 @@ class Search:
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
     """Runs or resumes a study in its folder and returns its record.
 
-    Raises InputError where the folder holds another study, NothingValidError when no trial was verified.
+    Raises InputError where the folder holds another study, NothingValidError when no trial was verified at full size.
     """
     header, done = _read_folder(search.folder, header, resume=resume)
     loop = _Loop(search, header, space, done)
     write_header(search.folder, header)
     search.observer.started(header, done)
     loop.run()
-    _finals(search, header.spec)
+    _finals(search)
     record = read_study(search.folder)
-    if not record.ranked:
+    if record.winner is None:
         raise NothingValidError(nothing_valid(record))
     return record
 
@@ -198,24 +200,43 @@ def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
             )
 
 
-def _finals(search: Search, spec: StudySpec) -> None:
-    """Measures the best once more, interleaved, and appends them with both measurements."""
-    record = read_study(search.folder)
-    first = replace(record, trials=tuple(replace(t, final=None) for t in record.trials))
-    finalists = first.ranked[: spec.protocol.finalists]
-    had = {t.number for t in record.trials if t.final}
-    if not finalists or had == {t.number for t in finalists}:
-        return
-    search.observer.finals(finalists)
+def _finals(search: Search) -> None:
+    """Proves the best at full size and measures them once more, until as many as wanted passed or none is left."""
+    for _ in range(_MOST_FINALS):
+        record = read_study(search.folder)
+        finalists = finalists_of(record)
+        if not finalists or through(record, finalists):
+            return
+        search.observer.finals(finalists)
+        _hold_finals(search, record, finalists)
+
+
+def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
+    """The best by their first measurement, without a final one. A winner needs at least one."""
+    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
+    numbers = [trial.number for trial in first.ranked[: max(1, record.header.spec.protocol.finalists)]]
+    by_number = {trial.number: trial for trial in record.trials}
+    return tuple(replace(by_number[number], final=None) for number in numbers)
+
+
+def through(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
+    """Whether these, and no others, are proven and were measured together, or could not be."""
+    had, now = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
+    return all(t.proven for t in finalists) and had in (now, set())
+
+
+def _hold_finals(search: Search, record: StudyRecord, finalists: Sequence[Trial]) -> None:
+    """One round of finals; the finalists are appended with both measurements."""
     begin = time.perf_counter()
     answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     for trial, answer in zip(finalists, answers, strict=True):
         append_trial(search.folder, with_final(trial, answer, each_s))
-    for trial in first.trials:
-        if trial.number in had - {t.number for t in finalists}:
-            append_trial(search.folder, trial)  # finals of another run are not comparable with these
+    now = {t.number for t in finalists}
+    for trial in record.trials:
+        if trial.final and trial.number not in now:
+            append_trial(search.folder, replace(trial, final=None))  # not comparable with these
 
 
 def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
@@ -231,7 +252,7 @@ def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
     )
     verification = answer.verification or trial.verification
     merged = replace(trial, verification=verification, final=answer.final, costs=costs)
-    reason = f"in the finals: {answer.reason}" if answer.reason else trial.reason
+    reason = f"in the finals: {answer.reason}" if answer.reason else ""
     return replace(merged, outcome=answer.outcome, reason=reason)
 
 
@@ -241,4 +262,5 @@ def nothing_valid(record: StudyRecord) -> str:
     for trial in record.trials:
         reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
     counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
-    return f"no configuration gave a verified measurement ({counted}); see the reasons in the report."
+    what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
+    return f"no configuration {what} ({counted}); see the reasons in the report."
