@@ -123,7 +123,7 @@ def steps_per_sample(simulation: Simulation, step_s: float, sample_s: float) -> 
 
 
 def undisturbed_s(looks: Sequence[Sample]) -> float:
-    """Seconds per step had the processor been ours alone: a look that waited for a core tells the wait, not the step."""
+    """Seconds per step had the processor been ours alone; a look that waited for a core mostly tells of the wait."""
     return min(look.step_s * (look.conditions.cpu_share or 1.0) for look in looks)
 
 

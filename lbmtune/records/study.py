@@ -21,8 +21,8 @@ class TimingProtocol:
 
     verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
     sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples, max_samples;
-    confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many times slower than the best after one look is not
-    measured further; finalists: measured again interleaved, final_rounds times; winners are verified at full size.
+    confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
+    times slower than the best after one look is not measured further; finalists: measured again interleaved, final_rounds times; winners are verified at full size.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
     """
 
