@@ -10,7 +10,7 @@ import pytest
 from cuda_samples import PRECISIONS, config, flows
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.verify import verify
+from lbmtune.measure.verify import verify, verify_full_size
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -75,6 +75,17 @@ def test_the_right_kernels_pass(storage: str) -> None:
     for axes, flow, _ in {(str(a), f): (a, f, m) for a, f, m in MUTATIONS.values()}.values():
         program = _program(axes, flow, storage)
         assert verify(program, compile_on_host(program), HostDevice()).passed
+
+
+def test_verification_at_full_size_exchanges_the_buffers_both_ways() -> None:
+    program = _program({}, "box", "fp32")
+    (launches,) = program.period
+    back = tuple(replace(step, arguments=("f1", "f0", *step.arguments[2:])) for step in launches)
+    for wrong in (False, True):
+        tried = replace(program, period=(launches, back)) if wrong else program
+        found = verify_full_size(tried, compile_on_host(tried), HostDevice())
+        assert found.passed != wrong
+        assert found.worst_steps == 2
 
 
 def _program(axes: dict[str, object], flow: str, storage: str) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, SCHEME_NAMES, Sample, config, flows, label, sampled
 from lbmtune.codegen.render import render
-from lbmtune.measure.verify import verify
+from lbmtune.measure.verify import compare, ring_domain, verify
 from shim.device import COMPILER, HEADER, HostDevice, compile_on_host, compile_text
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -37,6 +38,21 @@ def test_every_scheme_layout_and_lattice_with_walls(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", sampled(60, seed=7), ids=label)
 def test_all_axes_together(sample: Sample) -> None:
     _check(sample)
+
+
+@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("block_x", [8, 64])
+def test_rows_that_fill_the_warp_and_rows_that_do_not(scheme: str, block_x: int) -> None:
+    """Verification takes a row that leaves lanes idle; that of a whole segment is here."""
+    case = flows("d2q9", "bgk")["box"]
+    program = render(case, config(scheme=scheme, cells_per_thread=4, block=(block_x, 2, 1)))
+    lanes = min(32, block_x)
+    partly = ring_domain(case, program.config)
+    assert partly
+    assert partly[0] == 4 * lanes * 3 // 4
+    binary, device = compile_on_host(program), HostDevice()
+    for nx in (partly[0], 4 * lanes):
+        assert compare(program, binary, device, replace(case, domain=(nx, *partly[1:])), 2).passed
 
 
 @pytest.mark.slow
