@@ -25,7 +25,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure import oracle
-from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
+from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, source_digest
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements
@@ -311,3 +311,17 @@ def test_a_domain_beyond_the_indices_is_refused(written: Path, monkeypatch: pyte
     monkeypatch.setattr(loading, "open_device", lambda _: pytest.fail("opened", pytrace=False))
     with pytest.raises(pytest.fail.Exception, match="opened"):
         lbmtune.load(written, domain=(1600, 1600, 1600))
+
+
+@pytest.mark.filterwarnings("ignore:this kernel was tuned")
+@pytest.mark.parametrize("header", ["made for: 0123456789abcdef", ""])
+def test_a_cpu_kernel_for_another_support_module_is_refused(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "best.json"
+    write_best(cpu_record(box("d2q9", "bgk", (16, 12, 1)), CPU), path)
+    lbmtune.load(path)
+    found = read_best(path)
+    source = re.sub(r"made for: \w+", header, found.kernel.source)
+    kernel = replace(found.kernel, source=source)
+    path.write_bytes(encode_best(replace(found, kernel=replace(kernel, source_digest=source_digest(kernel)))))
+    with pytest.raises(InputError, match="made for another SIMD support"):
+        lbmtune.load(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.case import Case, Real3
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.cpu import support_digest
 from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
@@ -44,6 +46,7 @@ def load(
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = _case(best.case, {name: value for name, value in given.items() if value is not None})
     _check_indices(best, case)
+    _check_support(best, path)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     config = _config(best.config, case, opened)
@@ -71,6 +74,17 @@ def _check_indices(best: Best, case: Case) -> None:
         raise InputError(
             f"domain {'x'.join(map(str, case.domain))} takes buffers of {elements:,} elements; the 32-bit indices of "
             f"this kernel reach {most:,}; choose a smaller domain or run a study of this one."
+        )
+
+
+def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
+    """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
+    said = re.search(r"support module it was made for: (\w+)", best.kernel.source)
+    if best.kernel.target == "cpu" and (said is None or said[1] != support_digest()):
+        raise InputError(
+            f"{path} holds a CPU kernel made for another SIMD support ({said[1] if said else 'not named'}) than that "
+            f"of this lbmtune ({support_digest()}): what would run was not verified; use lbmtune {best.lbmtune} or run "
+            "the study again."
         )
 
 
