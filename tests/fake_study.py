@@ -99,6 +99,7 @@ class FakeEvaluator:
     """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
 
     ahead = 3
+    incumbent_s: float | None = None
     limits = LIMITS
 
     def __init__(self, backend: str = "cuda", fails: Outcome | None = None, at: At = ignore) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from fake_study import FakeEvaluator, stand_in
 from lbmtune.cli import main
+from lbmtune.search.lock import folder_held
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("--set", "case.domain=64x64x64", "--trials", "6")
@@ -165,6 +166,20 @@ def test_a_study_resumed_under_another_device(refused, finished, monkeypatch):
     assert "begun with device_id 'uuid-of-another' and this is 'uuid-1'" in line
     stand_in(monkeypatch, FakeEvaluator("cuda"))
     assert "begun on cpu and this is cuda" in refused("study", "--resume", "--out", "mine", "--device", "0")
+
+
+@pytest.mark.parametrize("value", ["trials=abc", "trials=-3", "trials=1.5", "time=soon", "time=-5"])
+def test_a_budget_that_is_none(refused, finished, value):
+    key = value.partition("=")[0]
+    resumed = refused("study", "--resume", "--out", "mine", "--device", "cpu", "--set", f"budget.{value}")
+    assert f"--set budget.{key}: " in resumed
+    assert f"--set budget.{key}: " in refused("study", "--out", "new", "--device", "cpu", "--set", f"budget.{value}")
+
+
+def test_a_study_in_a_folder_that_is_in_use(refused, finished):
+    with folder_held(finished):
+        line = refused("study", "--resume", "--out", "mine", "--device", "cpu", "--trials", "9")
+    assert "another process works on the study in mine" in line
 
 
 def test_a_study_resumed_as_another_study(refused, finished):

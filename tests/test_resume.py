@@ -14,6 +14,7 @@ from lbmtune.errors import InputError
 from lbmtune.records.store import TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
 from lbmtune.search.ledger import DATABASE, Ledger, database_url
+from lbmtune.search.lock import device_held, folder_held
 from lbmtune.search.study import optuna_name, run_study
 
 HERE = Path(__file__).parent
@@ -165,6 +166,52 @@ def test_another_device_is_refused(tmp_path):
     other = replace(other, environment=replace(other.environment, device_id="uuid-2"))
     with pytest.raises(InputError, match="begun with device_id 'uuid-1' and this is 'uuid-2'"):
         run_study(search(tmp_path, FakeEvaluator()), other, space_of(study), resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("driver", "9"), ("compiler", "NVRTC 1"), ("runtime", "1"), ("ecc", True), ("power_limit_w", 9.0)]
+)
+def test_another_environment_is_refused(tmp_path, name, value):
+    begun(tmp_path)
+    other = header(spec())
+    other = replace(other, environment=replace(other.environment, **{name: value}))
+    with pytest.raises(InputError, match=f"begun with {name} .* and this is {value!r}; resume it there"):
+        run_study(search(tmp_path, FakeEvaluator()), other, space_of(spec()), resume=True)
+
+
+def test_another_version_is_refused(tmp_path):
+    begun(tmp_path)
+    with pytest.raises(InputError, match="begun with lbmtune '0' and this is '1'"):
+        run_study(search(tmp_path, FakeEvaluator()), replace(header(spec()), version="1"), space_of(spec()), resume=True)
+
+
+def test_a_resumed_study_knows_its_best(tmp_path):
+    before = begun(tmp_path)
+    evaluator = FakeEvaluator()
+    resume(tmp_path, evaluator=evaluator)
+    best = max(trial.measurement.mlups for trial in before.trials if trial.mlups)
+    assert evaluator.incumbent_s == pytest.approx(before.header.spec.case.sites / best / 1e6)
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path):
+    begun(tmp_path)
+    before = read_study(tmp_path)
+    with folder_held(tmp_path), pytest.raises(InputError, match="another process works on the study in"):
+        resume(tmp_path)
+    assert read_study(tmp_path) == before
+    assert len(resume(tmp_path)[0].trials) == 20
+
+
+def test_two_studies_do_not_share_a_device(tmp_path, monkeypatch):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
+    one = header(spec()).environment
+    with device_held(one):
+        with pytest.raises(InputError, match="another study runs on Made-up 1"), device_held(one):
+            pass
+        with device_held(replace(one, device_id="uuid-2")):
+            pass
+    with device_held(one):
+        pass
 
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {"objective": "footprint"}])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Budget, StudySpec, TimingProtocol
 from lbmtune.units import parse_duration_s
 
+T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
 
 
@@ -84,6 +85,14 @@ def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpe
     source = Source(name, text, frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
+
+
+def changed_budget(budget: Budget, overrides: Sequence[str]) -> Budget:
+    """A budget with some of 'budget.trials=value', 'budget.time=value' put in its place. Raises InputError."""
+    tree: dict[str, Any] = {"budget": {"trials": budget.trials, "time": budget.seconds}}
+    keys = [_override(tree, item) for item in overrides]
+    source = Source("the study", "", frozenset(key for several in keys for key in several))
+    return _budget(_checked(tree["budget"], BudgetFile, source, "budget"), source)
 
 
 def find_study(reference: str) -> Path:
@@ -185,11 +194,16 @@ def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
         value = (tree.get(table, {}) if table else tree).get(last)
         if isinstance(value, str):
             _check_name(value, known, key, source)
+    return _checked(tree, StudyFile, source)
+
+
+def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str = "") -> T:
+    """The tree in its type; table: where it stands in the file."""
     try:
-        return msgspec.convert(tree, StudyFile)
+        return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        key = re.sub(r"\[[^\]]*\]", "", path.strip("`")).lstrip(".")
+        key = (table + re.sub(r"\[[^\]]*\]", "", path.strip("`"))).lstrip(".")
         missing = re.match(r"Object missing required field `(\w+)`", message)
         if missing:
             source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")

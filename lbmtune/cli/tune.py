@@ -14,11 +14,11 @@ import typer
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
-from lbmtune.cli.studyfile import load_study
+from lbmtune.cli.studyfile import changed_budget, load_study
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import Ceiling, StudyHeader
-from lbmtune.units import format_bytes, parse_duration_s
+from lbmtune.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -88,16 +88,10 @@ def _folder(name: str, device: str, *, resume: bool) -> Path:
 def kept_spec(folder: Path, overrides: Sequence[str]) -> StudySpec:
     """What a study folder was asked, with another budget if one is given. Raises InputError."""
     spec = read_study(folder).header.spec
-    budget = spec.budget
-    for item in overrides:
-        key, _, value = item.partition("=")
-        if key == "budget.trials":
-            budget = replace(budget, trials=int(value))
-        elif key == "budget.time":
-            budget = replace(budget, seconds=parse_duration_s(value))
-        else:
+    for key in (item.partition("=")[0].strip() for item in overrides):
+        if key not in ("budget.trials", "budget.time"):
             raise InputError(f"{key} of the study in {folder} is settled; only its budget can change when it resumes.")
-    return replace(spec, budget=budget)
+    return replace(spec, budget=changed_budget(spec.budget, overrides))
 
 
 def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
@@ -120,10 +114,12 @@ def _searched(
     from lbmtune.cli.output import stderr
     from lbmtune.cli.progress import Progress
     from lbmtune.measure.evaluate import Evaluator
+    from lbmtune.search.lock import device_held
 
     expected = here.predictor(spec.case, described)
     with (
         Evaluator(spec.case, device, spec.protocol, expected) as evaluator,
+        device_held(evaluator.environment),
         Progress(stderr()) as progress,
     ):
         return search(spec, evaluator, expected, described, folder, progress, storage, resume=resume)

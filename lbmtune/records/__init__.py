@@ -1,4 +1,4 @@
-"""What is kept: frozen, versioned records. They import nothing of the package but errors.
+"""What is kept: frozen, versioned records. Of the package they import the catalogue and errors, and nothing above.
 
 Predicted and measured values use the same names and units, so that comparing them is a division.
 """
@@ -147,6 +147,13 @@ class Trial:
         return best.mlups if best and self.outcome is Outcome.OK else None
 
     @property
+    def best_measurement(self) -> Measurement:
+        """The measurement that counts, of a trial that has one: of the final, else the first."""
+        best = self.final or self.measurement
+        assert best is not None
+        return best
+
+    @property
     def proven(self) -> bool:
         """Whether it was verified on the domain that is measured."""
         return self.verification is not None and self.verification.full_size and self.verification.passed
@@ -154,7 +161,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Where a study ran. device_id: UUID of a GPU, or host and CPU model; packages: name -> version."""
+    """Where a study ran. device_id: UUID of a GPU, or CPU model and cores; packages: name -> version."""
 
     backend: str
     device: str

@@ -19,6 +19,7 @@ from lbmtune.records import Environment, Outcome, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
+from lbmtune.search.lock import folder_held
 from lbmtune.search.space import Space
 
 if TYPE_CHECKING:
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
 Predict = Callable[[KernelConfig], Prediction]
 _MOST_FINALS = 20
 """How many times finalists that failed are replaced by the next best ones."""
+_SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
+"""What of the environment must not change within a study, for its speeds could not be compared."""
 _SHARE_OF_AHEAD = 4
 """A quarter of what is under way at once is proposed by one look of the surrogate: a look takes its time."""
 
 
 class Evaluator(Protocol):
-    """Answers configurations with trials, in any order, several at once."""
+    """Answers configurations with trials, in any order, several at once.
+
+    incumbent_s: seconds per step of the best so far, against which hopeless candidates are dismissed.
+    """
+
+    incumbent_s: float | None
 
     @property
     def ahead(self) -> int:
@@ -82,13 +90,14 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 
     Raises InputError where the folder holds another study, NothingValidError when no trial was verified at full size.
     """
-    header, done = _read_folder(search.folder, header, resume=resume)
-    loop = _Loop(search, header, space, done)
-    write_header(search.folder, header)
-    search.observer.started(header, done)
-    loop.run()
-    _finals(search)
-    record = read_study(search.folder)
+    with folder_held(search.folder):
+        header, done = _read_folder(search.folder, header, resume=resume)
+        loop = _Loop(search, header, space, done)
+        write_header(search.folder, header)
+        search.observer.started(header, done)
+        loop.run()
+        _finals(search)
+        record = read_study(search.folder)
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
     return record
@@ -103,6 +112,7 @@ class _Loop:
         self._search_s = 0.0
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._budget = budget_left(spec, done)
+        search.evaluator.incumbent_s = fastest_s(spec, done)
         predictions = [search.predict(config) for config in space.configs]
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
@@ -158,6 +168,12 @@ class _Loop:
         self._search.observer.finished(trial)
 
 
+def fastest_s(spec: StudySpec, done: Sequence[Trial]) -> float | None:
+    """Seconds per step of the fastest trial so far, by the first measurements; None where there is none."""
+    speeds = [t.measurement.mlups for t in done if t.measurement and t.mlups]
+    return spec.case.sites / (max(speeds) * 1e6) if speeds else None
+
+
 def optuna_name(header: StudyHeader) -> str:
     """The name of a study in Optuna's storage, where several may meet."""
     return f"{header.spec.name} {header.date}"
@@ -186,9 +202,12 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
 
 
 def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
-    """Raises InputError where a study cannot go on: another device, or another question. Budgets may differ."""
-    for name in ("backend", "device", "device_id"):
-        was, here = getattr(kept.environment, name), getattr(now.environment, name)
+    """Raises InputError where a study cannot go on: another device or software, or another question.
+
+    Budgets may differ.
+    """
+    pairs = [(name, getattr(kept.environment, name), getattr(now.environment, name)) for name in _SAME]
+    for name, was, here in [*pairs, ("lbmtune", kept.version, now.version)]:
         if was != here:
             raise InputError(
                 f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."

@@ -77,7 +77,7 @@ class CpuDevice:
         return Environment(
             backend="cpu",
             device=model,
-            device_id=f"{platform.node()}/{model}",
+            device_id=f"{model}, {cores()} cores",
             architecture=llvm.get_host_cpu_name(),
             driver=platform.release(),
             runtime=f"numba {numba.__version__}",
