@@ -27,11 +27,11 @@ def parse_duration_s(text: str) -> float:
 
 def format_bytes(n: float) -> str:
     """Bytes with a binary prefix, for people: 1536 -> '1.5 KiB'."""
-    for prefix in ("", "Ki", "Mi", "Gi"):
+    for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):
         if abs(n) < 1024:
             return f"{n:.4g} {prefix}B"
         n /= 1024
-    return f"{n:.4g} TiB"
+    return f"{n:.4g} EiB"
 
 
 def format_rate(bytes_per_s: float) -> str:

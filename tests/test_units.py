@@ -23,7 +23,16 @@ def test_bad_durations_are_bad_input(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**30, "1 GiB"), (3 * 2**40, "3 TiB")]
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (2**30, "1 GiB"),
+        (3 * 2**40, "3 TiB"),
+        (2**50, "1 PiB"),
+        (2**72, "4096 EiB"),
+    ],
 )
 def test_bytes_for_people(value: float, text: str) -> None:
     assert format_bytes(value) == text
