@@ -95,7 +95,22 @@ def test_every_field_can_be_overridden(override, found):
         ("block=64x1", "not of the form 256x1x1"),
         ("budget.time=soon", "number with a unit"),
         ("case.domain=64x0x64", "extent below 1"),
-        ("protocol.warmup_s=long", "expected `float`"),
+        ("seed=-1", "seed: -1 is not between 0 and 4294967295"),
+        ("seed=4294967296", "is not between 0 and 4294967295"),
+        ("budget.time=0s", "budget.time: 0s must be positive"),
+        ("budget.time=-5", "number with a unit"),
+        ("budget.trials=0", "budget.trials: 0 must be positive"),
+        ("name=../elsewhere", "name: '../elsewhere' is not a file name"),
+        ("name=.hidden", "name: '.hidden' is not a file name"),
+        ("protocol.warmup_s=long", "'long' is not a number; correct"),
+        ("case.domain=12", "12 is not two or three cell counts; write for example 128x128x128"),
+        ('case.domain=[12,"a",3]', "is not two or three cell counts; write for example 128x128x128"),
+        ("case.domain=64", "64 is not two or three cell counts"),
+        ("case.lid=fast", "'fast' is not a number; correct"),
+        ("case.reynolds=nan", "case.reynolds: nan is not a finite number"),
+        ("case.viscosity=inf", "case.viscosity: inf is not a finite number"),
+        ("seed=1.5", "1.5 is not a whole number"),
+        ("case.lattice=3", "3 is not a text"),
     ],
 )
 def test_a_wrong_override_is_named(override, message):
@@ -111,7 +126,12 @@ def test_a_wrong_override_is_named(override, message):
         ('"d3q19"', '"d3q18"', "small.toml, line 6: case.lattice: unknown lattice 'd3q18'; did you mean 'd3q19'"),
         ('"box"', '"bix"', "small.toml, line 5: case.flow: unknown flow 'bix'; did you mean 'box'"),
         ("[budget]", "[budgit]", "small.toml, line 10: budgit: unknown key; did you mean 'budget'"),
-        ("trials = 7", 'trials = "x"', "small.toml, line 11: budget.trials: expected `int`"),
+        ("trials = 7", 'trials = "x"', "small.toml, line 11: budget.trials: 'x' is not a whole number"),
+        ("seed = 4", "seed = -4", "small.toml, line 2: seed: -4 is not between 0 and"),
+        ("trials = 7", "trials = 0", "small.toml, line 11: budget.trials: 0 must be positive"),
+        ('"2m"', "0.0", "small.toml, line 12: budget.time: 0.0 must be positive"),
+        ('"small"', '"a/b"', "small.toml, line 1: name: 'a/b' is not a file name"),
+        ('"small"', '""', "small.toml, line 1: name: '' is not a file name"),
         ("seed = 4", "seed = [", "small.toml, line 2|small.toml, line 4"),
         ("scheme =", "schem =", "small.toml, line 15: axes.cuda.schem: unknown key; did you mean 'scheme'"),
         ('"pull"', '"pul"', "small.toml, line 15: axes.cuda.scheme: unknown scheme 'pul'; did you mean 'pull'"),
@@ -128,6 +148,11 @@ def test_errors_name_file_line_and_key(old, new, message):
     assert old in TEXT
     with pytest.raises(InputError, match=message):
         parse_study(TEXT.replace(old, new), "small.toml")
+
+
+def test_a_budget_that_is_left_out_is_no_limit():
+    budget = parse_study(TEXT.replace("trials = 7\n", "").replace('time = "2m"\n', ""), "t").budget
+    assert (budget.trials, budget.seconds) == (0, 0.0)
 
 
 def test_reynolds_numbers_set_the_viscosity():

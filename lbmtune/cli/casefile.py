@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from lbmtune.catalogue.case import FLOWS, Case, box, cavity, channel
 from lbmtune.errors import InputError, unknown
 
+EXAMPLE_DOMAIN = "128x128x128"
+
 
 @dataclass(frozen=True, kw_only=True)
 class CaseFile:
@@ -54,7 +56,7 @@ def _domain(value: str | tuple[int, ...]) -> tuple[int, int, int]:
     if len(cells) == 2:
         cells.append(1)
     if len(cells) != 3:
-        raise InputError(f"domain {value!r} is not two or three cell counts; write for example 256x256x256.")
+        raise InputError(f"domain {value!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}.")
     return cells[0], cells[1], cells[2]
 
 

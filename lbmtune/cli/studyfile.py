@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -16,7 +17,7 @@ import msgspec
 from lbmtune.catalogue.axes import AXES, Axis
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
 from lbmtune.catalogue.config import CONFIGS, Scalar
-from lbmtune.cli.casefile import CaseFile, case_of
+from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.source import Source
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -25,14 +26,16 @@ from lbmtune.units import parse_duration_s
 
 T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
+_LARGEST_SEED = 2**32 - 1  # of NumPy's generators
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """[budget]: trials; time such as '5m'."""
+    """[budget]: trials; time such as '5m'. None: no limit of that kind."""
 
-    trials: int = 0
-    time: str | int | float = 0
+    trials: int | None = None
+    time: str | int | float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,8 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.collision": COLLISIONS,
     "objective": OBJECTIVES,
 }
+
+_KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 
 
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
@@ -138,6 +143,8 @@ def _override(tree: dict[str, Any], item: str) -> list[str]:
         node = tree
         for table in tables:
             node = node.setdefault(table, {})
+            if not isinstance(node, dict):
+                raise InputError(f"--set {item}: {table} is not a table in the study; correct it there.")
         node[last] = _value(text.strip())
         if tables == ["case"]:
             _drop_rivals(node, last)
@@ -207,10 +214,31 @@ def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str 
         missing = re.match(r"Object missing required field `(\w+)`", message)
         if missing:
             source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
-        source.fail(key, f"{message[0].lower() + message[1:]}; correct the value.")
+        source.fail(key, _mistyped(message, key, tree))
+
+
+def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
+    """What is wrong with the type of a value, without the words of the parser."""
+    if key == "case.domain":
+        return f"{_at(tree, key)!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}."
+    expected = re.match(r"Expected `(\w+)( \| null)?`, got", message)
+    if expected and expected[1] in _KINDS:
+        return f"{_at(tree, key)!r} is not {_KINDS[expected[1]]}; correct the value."
+    return f"{message[0].lower() + message[1:]}; correct the value."
+
+
+def _at(tree: Mapping[str, Any], key: str) -> object:
+    value: Any = tree
+    for part in key.split("."):
+        value = value[part]
+    return value
 
 
 def _spec(file: StudyFile, source: Source) -> StudySpec:
+    if not _NAME.fullmatch(file.name):
+        source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
+    if not 0 <= file.seed <= _LARGEST_SEED:
+        source.fail("seed", f"{file.seed} is not between 0 and {_LARGEST_SEED}; choose another seed.")
     return StudySpec(
         name=file.name,
         case=_case(file.case, source),
@@ -223,6 +251,10 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
 
 
 def _case(file: CaseFile, source: Source) -> Case:
+    for key in TABLES["case"]:
+        value = getattr(file, key)
+        if isinstance(value, float) and not isfinite(value):
+            source.fail(f"case.{key}", f"{value} is not a finite number; correct the value.")
     try:
         return case_of(file)
     except InputError as error:
@@ -230,13 +262,19 @@ def _case(file: CaseFile, source: Source) -> Case:
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:
+    if file.trials is not None and file.trials <= 0:
+        source.fail("budget.trials", f"{file.trials} must be positive; leave it out for no limit.")
+    return Budget(trials=file.trials or 0, seconds=0.0 if file.time is None else _seconds(file.time, source))
+
+
+def _seconds(time: str | float, source: Source) -> float:
     try:
-        seconds = parse_duration_s(str(file.time))
+        seconds = parse_duration_s(str(time))
     except InputError as error:
         source.fail("budget.time", str(error))
-    if file.trials < 0:
-        source.fail("budget.trials", f"{file.trials} is negative; 0 means no limit.")
-    return Budget(trials=file.trials, seconds=seconds)
+    if seconds <= 0:
+        source.fail("budget.time", f"{time} must be positive; leave it out for no limit.")
+    return seconds
 
 
 def _axes(table: Mapping[str, Any] | None, backend: str, source: Source) -> dict[str, tuple[Scalar, ...]]:
