@@ -26,7 +26,6 @@ ATTRIBUTES = {
     "MaxGridDimX": (5, 2**31 - 1),
     "MaxGridDimY": (6, 65535),
     "MaxGridDimZ": (7, 65535),
-    "MaxRegistersPerBlock": (12, 65536),
     "MultiProcessorCount": (16, 132),
     "EccEnabled": (32, 1),
     "L2CacheSize": (38, 50 << 20),

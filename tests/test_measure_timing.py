@@ -12,8 +12,8 @@ import pytest
 from fake_device import CASE, FakeDevice, compiler, config, renderer
 from lbmtune.measure import timing
 from lbmtune.measure.arena import Arena
-from lbmtune.measure.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records import Conditions
+from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
@@ -91,8 +91,18 @@ def test_a_hopeless_candidate_is_left_after_the_looks() -> None:
     found = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.35e-3)
     assert len(found.samples_s) == 3
     assert found.steps_per_sample == 2
+    assert found.dismissed
     kept = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.45e-3)
     assert len(kept.samples_s) == PROTOCOL.min_samples
+    assert not kept.dismissed
+
+
+@pytest.mark.parametrize(("n", "level"), [(3, 0.75), (5, 0.9375), (TimingProtocol().min_samples, 0.96875)])
+def test_the_fewest_samples_give_a_95_percent_interval(n: int, level: float) -> None:
+    """All samples lie on one side of the median with probability 2^-n, twice."""
+    assert interval_rank(n) == 0
+    assert 1 - 2 * 0.5**n == level
+    assert (level >= 0.95) == (n >= TimingProtocol().min_samples)
 
 
 def test_a_low_clock_is_no_reason_to_give_up() -> None:

@@ -112,7 +112,16 @@ def test_finals_are_paired_with_the_winner(gpu: StudyRecord) -> None:
     for f in others:
         assert f.ratio == pytest.approx(f.measurement.mlups / first.measurement.mlups)
         assert f.ratio_low <= f.ratio <= f.ratio_high < 1.0
-    assert info.median_interval(list(range(1, 22))) == (6, 16)
+
+
+def test_a_share_above_the_ceiling_is_explained(gpu: StudyRecord) -> None:
+    assert "above 100 %" not in build.page(gpu)
+    low = replace(gpu.header.ceiling, in_place_bytes_per_s=2e12, stream_bytes_per_s={"16": 2e12})
+    assert "copy of one array moves 4100 GB/s" in info.above_the_ceiling(
+        replace(gpu, header=replace(gpu.header, ceiling=low))
+    )
+    lower = replace(low, copy_bytes_per_s=1e12)
+    assert info.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith("little faster.")
 
 
 def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> None:

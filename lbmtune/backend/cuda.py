@@ -130,7 +130,6 @@ class CudaDevice:
             threads_per_block=get("MaxThreadsPerBlock"),
             block=(get("MaxBlockDimX"), get("MaxBlockDimY"), get("MaxBlockDimZ")),
             grid=(get("MaxGridDimX"), get("MaxGridDimY"), get("MaxGridDimZ")),
-            registers_per_block=get("MaxRegistersPerBlock"),
             threads_per_multiprocessor=get("MaxThreadsPerMultiProcessor"),
             cores=os.cpu_count() or 1,
             memory_bytes=int(self._runtime.memGetInfo()[0]),

@@ -22,7 +22,6 @@ class Limits:
     threads_per_block: int = 1024
     block: tuple[int, int, int] = (1024, 1024, 64)
     grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    registers_per_block: int = 65536
     threads_per_multiprocessor: int = 2048
     cores: int = 1
     vector_bits: int = 512

@@ -79,12 +79,6 @@ class Scheme:
         """Whether one copy of the lattice is enough."""
         return self.lattices == 1
 
-    def reach(self, lattice: Lattice) -> tuple[Vector, Vector]:
-        """Smallest and largest offset over all phases, per axis: what a ghost layer has to hold."""
-        offsets = [p.offset for parity in range(self.period) for p in self.phase(lattice, parity).places()]
-        low, high = (tuple(f(o[a] for o in offsets) for a in range(3)) for f in (min, max))
-        return (low[0], low[1], low[2]), (high[0], high[1], high[2])
-
 
 def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], parity: int) -> Phase:
     """The table of an in-place scheme from its read places alone.

@@ -209,15 +209,8 @@ def _facts(record: StudyRecord, written: Written, folder: Path) -> dict[str, Any
         "illegal_configurations": record.header.illegal_configurations,
         "costs": record.costs,
         "winner": record.winner,
-        "share_of_ceiling": share_of_ceiling(record, record.winner) if record.winner else None,
+        "share_of_ceiling": record.share_of_ceiling(record.winner) if record.winner else None,
     }
-
-
-def share_of_ceiling(record: StudyRecord, trial: Trial) -> float:
-    """Bandwidth of a trial over the fastest that the device was measured to give."""
-    measured = trial.final or trial.measurement
-    assert measured is not None
-    return measured.bandwidth_bytes_per_s / record.header.ceiling.best_bytes_per_s
 
 
 def ranking(record: StudyRecord, length: int = 5) -> Table:
@@ -225,15 +218,14 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
     from lbmtune.cli.output import short, table
 
     def row(trial: Trial) -> tuple[object, ...]:
-        measured = trial.final or trial.measurement
-        assert measured is not None
+        measured = trial.best_measurement
         half = 50 * (measured.ci_high_mlups - measured.ci_low_mlups) / measured.mlups
         registers = trial.resources.registers if trial.resources else 0
         return (
             f"{measured.mlups:,.0f}",
             f"{half:.1f} %",
             f"{trial.prediction.mlups:,.0f}" if trial.prediction else "",
-            f"{share_of_ceiling(record, trial):.1%}",
+            f"{record.share_of_ceiling(trial):.1%}",
             format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
             registers or "-",
             trial.key,

@@ -9,7 +9,8 @@ from typing import Literal
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.catalogue.footprint import buffer_elements
+from lbmtune.catalogue.storage import StorageFrame, frame
 
 Target = Literal["cuda", "cpu"]
 
@@ -78,7 +79,7 @@ class Program:
 
     def buffer_elements(self, domain: tuple[int, int, int]) -> int:
         """Length of each buffer for a domain."""
-        return int(self.config.memory.length(self.frame.extents(Domain(*domain))))
+        return buffer_elements(self.case, self.config, domain)
 
 
 def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> dict[str, int | float]:

@@ -10,7 +10,7 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Measurement, Trial
+from lbmtune.records import Trial
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
@@ -65,14 +65,8 @@ def _program(study: StudyRecord, winner: Trial) -> Program:
     return program
 
 
-def _measured(trial: Trial) -> Measurement:
-    measured = trial.final or trial.measurement
-    assert measured is not None
-    return measured
-
-
 def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
-    m = _measured(winner)
+    m = winner.best_measurement
     return Expected(
         mlups=m.mlups,
         ci_low_mlups=m.ci_low_mlups,
@@ -80,7 +74,7 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
         bandwidth_bytes_per_s=m.bandwidth_bytes_per_s,
         bytes_per_update=m.bytes_per_update,
         footprint_bytes=footprint_bytes(program.case, program.config),
-        share_of_ceiling=m.bandwidth_bytes_per_s / study.header.ceiling.best_bytes_per_s,
+        share_of_ceiling=study.share_of_ceiling(winner),
         samples=len(m.samples_s),
         conditions=m.conditions,
         disturbed=m.disturbed,
@@ -88,7 +82,7 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
 
 
 def _alternate(rank: int, trial: Trial) -> Alternate:
-    m = _measured(trial)
+    m = trial.best_measurement
     return Alternate(
         rank=rank,
         key=trial.key,

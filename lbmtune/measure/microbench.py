@@ -19,7 +19,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.noise import fill_with_noise
-from lbmtune.measure.statistics import Interval, median_interval
+from lbmtune.records.statistics import Interval, median_interval
 
 _SAMPLES = 9
 _SAMPLE_S = 0.01

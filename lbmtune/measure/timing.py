@@ -16,8 +16,8 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.noise import fill_with_noise
-from lbmtune.measure.statistics import Interval, median_interval
 from lbmtune.records import Conditions, Measurement
+from lbmtune.records.statistics import Interval, median_interval
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 from lbmtune.units import mlups
@@ -62,7 +62,8 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
         looks = _warm_up(simulation, protocol)
         if incumbent_s and _hopeless(looks, protocol.bail_out * incumbent_s):
             check_state(simulation)
-            return _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
+            hopeless = _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
+            return replace(hopeless, dismissed=True)
         steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.sample_s)
         samples, disturbed = _samples(simulation, protocol, steps)
     check_state(simulation)

@@ -92,7 +92,8 @@ class Conditions:
 class Measurement:
     """A timed run. mlups: from the median sample; samples_s: seconds per time step of each sample.
 
-    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
+    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median; below six samples all that was seen.
+    dismissed: whether the first looks were so slow that nothing more was measured.
     disturbed: whether the protocol's conditions were not met even after repeats.
     """
 
@@ -106,6 +107,7 @@ class Measurement:
     sites: int
     conditions: Conditions = field(default_factory=Conditions)
     disturbed: bool = False
+    dismissed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

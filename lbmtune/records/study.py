@@ -20,9 +20,11 @@ class TimingProtocol:
     """How a configuration is verified and timed.
 
     verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
-    sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples, max_samples;
+    sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples (six
+    are the fewest that give a 95 % interval), max_samples;
     confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
-    times slower than the best after one look is not measured further; finalists: measured again interleaved, final_rounds times; winners are verified at full size.
+    times slower than the best after one look is not measured further; finalists: measured again interleaved,
+    final_rounds times; winners are verified at full size.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
     """
 
@@ -30,7 +32,7 @@ class TimingProtocol:
     warmup_s: float = 0.02
     sample_s: float = 0.005
     final_sample_s: float = 0.05
-    min_samples: int = 5
+    min_samples: int = 6
     max_samples: int = 30
     confidence: float = 0.01
     bail_out: float = 1.25
@@ -125,6 +127,10 @@ class StudyRecord:
     def winner(self) -> Trial | None:
         """The best trial, if it was verified on the whole domain; none before that."""
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
+
+    def share_of_ceiling(self, trial: Trial) -> float:
+        """Bandwidth of a measured trial over the fastest that the device was measured to give."""
+        return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
 
     @property
     def costs(self) -> Costs:

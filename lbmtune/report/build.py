@@ -101,14 +101,15 @@ def _roofline(study: StudyRecord) -> Panel:
     when = f" ({study.header.ceiling.date})" if study.header.ceiling.date else ""
     caption = (
         f"Lines are bandwidths measured on this device{when}; the highest, {found.best_roof.name}, is the ceiling. "
-        "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart."
-    )
+        "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart. "
+        + info.above_the_ceiling(study)
+    ).strip()
     return _panel("roofline", "Roofline", caption, figures.roofline_figure(found))
 
 
 def _history(study: StudyRecord) -> Panel:
     best = study.ranked[0]
-    ceiling = study.header.ceiling.best_bytes_per_s / info.measured(best).bytes_per_update / 1e6
+    ceiling = study.header.ceiling.best_bytes_per_s / best.best_measurement.bytes_per_update / 1e6
     history = info.history_info(study)
     last = max(a.elapsed_s for a in history.attempts)
     caption = f"{len(history.attempts)} trials in {last:,.0f} s of work. Crosses on the axis have no speed."
@@ -141,11 +142,11 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     if not study.ranked:
         return [trials]
     best = study.ranked[0]
-    m = info.measured(best)
+    m = best.best_measurement
     half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
     cards = [
         ("speed", f"{m.mlups:,.0f} MLUPS", f"+- {half:.2f} % (95 % interval of the median)"),
-        ("of the ceiling", f"{info.share_of_ceiling(study, best):.1%}", info.roofline_info(study).best_roof.name),
+        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).best_roof.name),
         ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{m.bytes_per_update:g} B per update"),
     ]
     if best.prediction:
@@ -167,7 +168,7 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "axes": list(winner.config.items()),
         "measured": tables.winner_table(study),
         "verification": tables.verification_table(winner.verification),
-        "conditions": tables.conditions_table(info.measured(winner).conditions),
+        "conditions": tables.conditions_table(winner.best_measurement.conditions),
         "launches": tables.launch_table(program),
         "buffers": f"{len(program.buffers())} x {program.buffer_elements(study.header.spec.case.domain):,} elements of "
         f"{program.config.stored.dtype}, {tables.footprint_text(program)} in all",

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import comb
 from statistics import median
 
 from lbmtune.catalogue.case import Case
@@ -18,7 +17,9 @@ from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import Scalar
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
+from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.study import StudyRecord
+from lbmtune.units import format_rate
 
 
 @dataclass(frozen=True)
@@ -143,18 +144,6 @@ def varied_axes(study: StudyRecord) -> tuple[str, ...]:
     return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
 
 
-def measured(trial: Trial) -> Measurement:
-    """The measurement that counts, of a verified trial."""
-    found = trial.final or trial.measurement
-    assert found is not None
-    return found
-
-
-def share_of_ceiling(study: StudyRecord, trial: Trial) -> float:
-    """Bandwidth over the fastest that was measured on the device."""
-    return measured(trial).bandwidth_bytes_per_s / study.header.ceiling.best_bytes_per_s
-
-
 def flops_per_update(case: Case) -> int:
     """Operations of one cell."""
     return flops(assignments(collision(case.collision), case.stencil, case.forced))
@@ -170,8 +159,8 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
             scheme=str(t.config["scheme"]),
             mlups=t.mlups or 0.0,
             predicted_mlups=t.prediction.mlups if t.prediction else None,
-            share=share_of_ceiling(study, t),
-            intensity=operations / measured(t).bytes_per_update,
+            share=study.share_of_ceiling(t),
+            intensity=operations / t.best_measurement.bytes_per_update,
         )
         for t in study.ranked
     )
@@ -187,6 +176,20 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
         *streams,
     )
     return RooflineInfo(flops_per_update(study.header.spec.case), roofs, points(study))
+
+
+def above_the_ceiling(study: StudyRecord) -> str:
+    """Why a share may exceed 100 %, in a sentence; empty where none does."""
+    if not study.ranked or max(map(study.share_of_ceiling, study.ranked)) <= 1:
+        return ""
+    ceiling = study.header.ceiling
+    copy_bytes_per_s, plain = ceiling.copy_bytes_per_s, ""
+    if copy_bytes_per_s > ceiling.best_bytes_per_s:
+        plain = f"; a plain copy of one array moves {format_rate(copy_bytes_per_s)}"
+    return (
+        "A share above 100 % is no error: the ceiling is the fastest copy of many separate streams or update in place, "
+        f"and what lies in longer contiguous runs, or partly in a cache, can be moved a little faster{plain}."
+    )
 
 
 def stream_name(width: str) -> str:
@@ -211,7 +214,7 @@ def _first_mlups(trial: Trial) -> float | None:
     """What the search saw; the finals came later."""
     if trial.mlups is None:
         return None
-    return (trial.measurement or measured(trial)).mlups
+    return (trial.measurement or trial.best_measurement).mlups
 
 
 def axes_info(study: StudyRecord) -> tuple[AxisInfo, ...]:
@@ -243,9 +246,10 @@ def explained_variance(groups: Sequence[Sequence[float]]) -> float:
 
 
 def parity_info(study: StudyRecord) -> ParityInfo:
-    """Verified trials with a prediction."""
+    """Verified trials with a prediction. Those dismissed at first sight are no measure of its error."""
     known = tuple(p for p in points(study) if p.predicted_mlups)
-    errors = [abs(p.mlups / p.predicted_mlups - 1) for p in known if p.predicted_mlups]
+    measured_well = {t.number for t in study.ranked if not t.best_measurement.dismissed}
+    errors = [abs(p.mlups / p.predicted_mlups - 1) for p in known if p.predicted_mlups and p.number in measured_well]
     return ParityInfo(known, median(errors) if errors else None)
 
 
@@ -300,21 +304,8 @@ def _final(trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
     # samples are paired by round: with another number of them there are no pairs
     if trial is winner or len(mine) != len(best):
         return FinalInfo(trial.number, name, trial.final, None, None, None)
-    ratios = sorted(b / m for b, m in zip(best, mine, strict=True))
-    low, high = median_interval(ratios)
-    return FinalInfo(trial.number, name, trial.final, median(ratios), low, high)
-
-
-def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Confidence interval of the median, at least 95 %, from the binomial distribution of its rank.
-
-    Below six values no interval of theirs is that sure: then it is all of them.
-    """
-    n = len(ordered)
-    below = accumulate(comb(n, k) / 2**n for k in range(n))
-    outside = sum(probability <= 0.025 for probability in below)
-    first = max(outside - 1, 0)
-    return ordered[first], ordered[n - 1 - first]
+    ratio = paired_ratio(best, mine)
+    return FinalInfo(trial.number, name, trial.final, ratio.median, ratio.low, ratio.high)
 
 
 def headline(study: StudyRecord) -> str:
@@ -323,8 +314,8 @@ def headline(study: StudyRecord) -> str:
     if not study.ranked:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}."
     winner = study.ranked[0]
-    m = measured(winner)
+    m = winner.best_measurement
     against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
     title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
-    share = share_of_ceiling(study, winner)
+    share = study.share_of_ceiling(winner)
     return f"{title}: {m.mlups:,.0f} MLUPS on {device}, {share:.1%} of the measured ceiling{against}."

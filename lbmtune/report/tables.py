@@ -11,7 +11,7 @@ from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.records import Conditions, Environment, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
-from lbmtune.report.info import FinalInfo, measured, roofline_info, share_of_ceiling, varied_axes
+from lbmtune.report.info import FinalInfo, roofline_info, varied_axes
 from lbmtune.units import format_bytes, format_rate
 
 Pairs = list[tuple[str, str]]
@@ -50,9 +50,9 @@ def trial_table(study: StudyRecord) -> TrialTable:
 def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
     speed: list[Cell] = [None, None, None]
     if trial.mlups is not None:
-        m = measured(trial)
+        m = trial.best_measurement
         width = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
-        speed = [round(m.mlups, 1), round(width, 2), round(100 * share_of_ceiling(study, trial), 1)]
+        speed = [round(m.mlups, 1), round(width, 2), round(100 * study.share_of_ceiling(trial), 1)]
     predicted = trial.prediction.mlups if trial.prediction else None
     ratio = round(trial.mlups / predicted, 3) if trial.mlups and predicted else None
     r = trial.resources
@@ -67,8 +67,13 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
         known.registers if known else None,
         known.spill_bytes if known else None,
         trial.key,
-        trial.reason[:600],
+        _remark(trial)[:600],
     ]
+
+
+def _remark(trial: Trial) -> str:
+    dismissed = trial.mlups is not None and trial.best_measurement.dismissed
+    return trial.reason or ("dismissed after a first look" if dismissed else "")
 
 
 def config_text(config: dict[str, Scalar]) -> str:
@@ -79,7 +84,7 @@ def config_text(config: dict[str, Scalar]) -> str:
 def winner_table(study: StudyRecord) -> Pairs:
     """The measurement of the winner and what it is held against."""
     winner = study.ranked[0]
-    m, case = measured(winner), study.header.spec.case
+    m, case = winner.best_measurement, study.header.spec.case
     rows = [
         ("speed", f"{m.mlups:,.0f} MLUPS"),
         ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} MLUPS"),

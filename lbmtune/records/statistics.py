@@ -24,7 +24,8 @@ class Interval(NamedTuple):
 def median_interval(samples: Sequence[float]) -> Interval:
     """The median and its 95 % interval from order statistics.
 
-    Below six samples no such interval exists; smallest and largest are given (94 % for five, 50 % for two).
+    Below six samples no such interval exists; smallest and largest are given: 93.75 % for five, 75 % for three,
+    50 % for two.
     Source: Conover, Practical Nonparametric Statistics, 1999, section 3.2.
     """
     ordered = sorted(samples)
