@@ -158,6 +158,15 @@ def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
     assert all(t.verification and t.verification.full_size and not t.final for t in trials)
 
 
+def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None:
+    assert ask(evaluator, "right").outcome is Outcome.OK
+    for worker in list(evaluator.workers()):
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()
+    following = ask(evaluator, "right")
+    assert following.outcome is Outcome.OK, following.reason
+
+
 def test_many_run_ahead_on_a_gpu() -> None:
     stages: list[tuple[int, str]] = []
     with Evaluator(

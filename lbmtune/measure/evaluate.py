@@ -125,6 +125,7 @@ class Evaluator:
 
     def submit(self, number: int, config: KernelConfig) -> None:
         """Takes a configuration in. An illegal one is answered by the next `next`, with the rule's reason."""
+        self._listen(0.0)  # who died while there was nothing to do is replaced before it is asked
         self._take_in(number, config, full=False)
         self._start_compiling()
         if not self._quiet:
@@ -263,10 +264,12 @@ class Evaluator:
             self._on_stage(worker.task.trial.number, event.name)
 
     def _bury(self, worker: Worker, death: Death) -> None:
-        """The request in hand pays for the death; those behind it go to the next worker."""
-        self._replace(worker)
-        if not worker.tasks or death.stage == STAGE_START:
+        """The request in hand, if any, pays for the death; those behind it go to the next worker."""
+        if death.stage == STAGE_START:
             raise death.error or DeviceUnavailableError(f"a worker could not start: {death.reason}.")
+        self._replace(worker)
+        if not worker.tasks:
+            return
         job = worker.tasks.popleft()
         self._to_measure.extendleft(reversed(worker.tasks))
         job.path.unlink(missing_ok=True)
