@@ -2,12 +2,14 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
@@ -137,6 +139,18 @@ def test_optuna_is_rebuilt_from_the_records(tmp_path, damage):
     assert told(tmp_path) >= {trial.number for trial in after.trials}
 
 
+def test_a_database_that_is_in_use_is_not_deleted(tmp_path, monkeypatch):
+    def locked(self, url, name):
+        raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
+
+    begun(tmp_path)
+    before = (tmp_path / DATABASE).read_bytes()
+    monkeypatch.setattr(Ledger, "_load", locked)
+    with pytest.raises(InputError, match="database is locked"):
+        resume(tmp_path)
+    assert (tmp_path / DATABASE).read_bytes() == before
+
+
 def test_a_finished_study_does_nothing_more(tmp_path):
     before = begun(tmp_path)
     after, evaluator = resume(tmp_path, spec(budget=Budget(trials=8)))
@@ -169,7 +183,8 @@ def test_another_device_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("driver", "9"), ("compiler", "NVRTC 1"), ("runtime", "1"), ("ecc", True), ("power_limit_w", 9.0)]
+    ("name", "value"),
+    [("driver", "9"), ("compiler", "NVRTC 1"), ("runtime", "1"), ("ecc", True), ("power_limit_w", 9.0)],
 )
 def test_another_environment_is_refused(tmp_path, name, value):
     begun(tmp_path)
@@ -181,8 +196,11 @@ def test_another_environment_is_refused(tmp_path, name, value):
 
 def test_another_version_is_refused(tmp_path):
     begun(tmp_path)
+    newer = replace(header(spec()), version="1")
     with pytest.raises(InputError, match="begun with lbmtune '0' and this is '1'"):
-        run_study(search(tmp_path, FakeEvaluator()), replace(header(spec()), version="1"), space_of(spec()), resume=True)
+        run_study(
+            search(tmp_path, FakeEvaluator()), replace(header(spec()), version="1"), space_of(spec()), resume=True
+        )
 
 
 def test_a_resumed_study_knows_its_best(tmp_path):

@@ -24,6 +24,7 @@ from lbmtune.search.space import varied
 DATABASE = "optuna.db"
 _SQLITE = "sqlite:///"
 _NUMBER = "lbmtune:number"
+_DAMAGE = ("malformed", "not a database", "no such table", "no such column", "runtime optuna version")
 _BROKEN = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError)
 
 
@@ -75,9 +76,13 @@ class Ledger:
         try:
             self._study = self._load(url, name)
         except (*_BROKEN, ImportError, ValueError) as error:
+            reason = str(error).splitlines()[0]
             if not rebuild:
-                reason = str(error).splitlines()[0]
                 raise InputError(f"Optuna storage {url!r} cannot be used ({reason}); correct --storage.") from error
+            if not _damaged(error):
+                raise InputError(
+                    f"{url.removeprefix(_SQLITE)} cannot be used ({reason}); see who else has it open, and resume."
+                ) from error
             path = Path(url.removeprefix(_SQLITE))
             for rest in path.parent.glob(f"{path.name}*"):
                 rest.unlink()
@@ -141,6 +146,14 @@ class Ledger:
         )
         study.get_trials(deepcopy=False)
         return study
+
+
+def _damaged(error: BaseException) -> bool:
+    """Whether a SQLite file itself is broken, rather than in use, unreadable or on a full disk."""
+    chain = [error]
+    while cause := chain[-1].__cause__ or chain[-1].__context__:
+        chain.append(cause)
+    return any(sign in str(link) for link in chain for sign in _DAMAGE)
 
 
 def database_url(folder: Path) -> str:
