@@ -167,6 +167,21 @@ def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None
     assert following.outcome is Outcome.OK, following.reason
 
 
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("right", Outcome.OK), ("wrong cell", Outcome.WRONG_RESULT), ("segfault", Outcome.CRASHED)],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_proof_is_isolated_and_takes_no_measurement(
+    evaluator: Evaluator, fault: str, outcome: Outcome, full: bool
+) -> None:
+    trial = evaluator.prove(config(fault), full=full)
+    assert trial.outcome is outcome
+    assert trial.measurement is None
+    assert (trial.verification is None) == (outcome is Outcome.CRASHED)
+    assert not trial.verification or trial.verification.full_size == full
+
+
 def test_many_run_ahead_on_a_gpu() -> None:
     stages: list[tuple[int, str]] = []
     with Evaluator(

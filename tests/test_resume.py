@@ -198,9 +198,7 @@ def test_another_version_is_refused(tmp_path):
     begun(tmp_path)
     newer = replace(header(spec()), version="1")
     with pytest.raises(InputError, match="begun with lbmtune '0' and this is '1'"):
-        run_study(
-            search(tmp_path, FakeEvaluator()), replace(header(spec()), version="1"), space_of(spec()), resume=True
-        )
+        run_study(search(tmp_path, FakeEvaluator()), newer, space_of(spec()), resume=True)
 
 
 def test_a_resumed_study_knows_its_best(tmp_path):

@@ -23,23 +23,21 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Proves a configuration against the oracle on small awkward domains."""
-    from lbmtune.backend.protocol import CompileError, OutOfMemoryError, TooManyResourcesError
-    from lbmtune.backend.registry import compiler_for, open_device
-    from lbmtune.cli.configs import resolve
-    from lbmtune.codegen.render import render
-    from lbmtune.measure import verify as proof
+    from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.measure.evaluate import Evaluator
 
     subject = resolve(config, study, sets, device, out)
-    opened = open_device(subject.device)
-    program = render(subject.case, subject.legal().config)
-    try:
-        binary = compiler_for(opened.environment)(program)
-        found = [proof.verify(program, binary, opened)]
+    with Evaluator(subject.case, subject.device, study_spec(study, sets).protocol) as evaluator:
+        found = [_proof(evaluator.prove(subject.legal().config))]
         if full_size:
-            found.append(proof.verify_full_size(program, binary, opened))
-    except (CompileError, OutOfMemoryError, TooManyResourcesError) as error:
-        raise NothingValidError(f"the kernel cannot be verified: {' '.join(str(error).split())}") from error
+            found.append(_proof(evaluator.prove(subject.config, full=True)))
     _show_proofs(subject.config.key, found, as_json)
+
+
+def _proof(trial: Trial) -> Verification:
+    if trial.verification is None:
+        raise NothingValidError(f"the kernel cannot be verified: {trial.outcome}: {' '.join(trial.reason.split())}")
+    return trial.verification
 
 
 def _show_proofs(key: str, found: list[Verification], as_json: bool) -> None:

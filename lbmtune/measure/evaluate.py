@@ -63,6 +63,7 @@ class Job:
     config: KernelConfig
     full: bool
     path: Path
+    timed: bool = True
 
 
 class Evaluator:
@@ -161,6 +162,15 @@ class Evaluator:
             path.unlink()
         return [final.get(trial.number, trial) for trial in trials]
 
+    def prove(self, config: KernelConfig, *, full: bool = False) -> Trial:
+        """Verifies a configuration and does not measure it, on small domains or on its own. Call it when idle."""
+        assert not self.under_way
+        self._take_in(0, config, full=full, timed=False)
+        trial = self.next()
+        if path := self._verified.pop(0, None):
+            path.unlink()
+        return trial
+
     def close(self) -> None:
         """Ends all workers."""
         for worker in self.workers():
@@ -173,7 +183,7 @@ class Evaluator:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _take_in(self, number: int, config: KernelConfig, *, full: bool) -> None:
+    def _take_in(self, number: int, config: KernelConfig, *, full: bool, timed: bool = True) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
         if reason := broken(self.case, config, self.limits):
@@ -182,7 +192,7 @@ class Evaluator:
         if self._predict:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
-        self._to_compile.append(Job(trial, config, full, self._path(self._jobs)))
+        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed))
 
     def _path(self, job: int) -> Path:
         return self.spool / f"{job}.pickle"
@@ -200,7 +210,7 @@ class Evaluator:
         compiling = any(worker.tasks for worker in self._compilers)
         while self._to_measure and len(self._measurer.tasks) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
-            self._measurer.ask(job, Work(path=job.path, full=job.full, incumbent_s=self.incumbent_s))
+            self._measurer.ask(job, Work(path=job.path, full=job.full, timed=job.timed, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
         if self._quiet and (self._measurer.tasks or self._to_measure):

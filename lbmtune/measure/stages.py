@@ -53,10 +53,11 @@ class Compiled:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A request to the measurer. full: verify on the case's own domain and do not measure."""
+    """A request to the measurer. full: verify on the case's own domain and do not measure; timed: measure at all."""
 
     path: Path
     full: bool = False
+    timed: bool = True
     incumbent_s: float | None = None
 
 
@@ -187,7 +188,7 @@ def tried(
                 result.verification = verify(program, binary, arena, protocol.verify_periods)
         if not result.verification.passed:
             result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
-        elif not work.full:
+        elif work.timed and not work.full:
             with _stage("measure", result, report):
                 simulation = _on_own_domain(arena, [(program, binary)])[0]
                 result.measurement = measure(simulation, protocol, work.incumbent_s)
