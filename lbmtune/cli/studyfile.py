@@ -214,7 +214,7 @@ def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str 
         missing = re.match(r"Object missing required field `(\w+)`", message)
         if missing:
             source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
-        source.fail(key, _mistyped(message, key, tree))
+        source.fail(key, _mistyped(message, key, {table: tree} if table else tree))
 
 
 def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Environment, Outcome, Prediction, Trial
+from lbmtune.records import Environment, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
