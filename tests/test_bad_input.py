@@ -63,6 +63,22 @@ def test_other_wrong_values_of_axes(refused, gpu, name):
     assert name.partition("=")[0] in refused("explain", name)
 
 
+@pytest.mark.parametrize("text", ["", ",", " , "])
+def test_an_empty_configuration(refused, gpu, text):
+    assert "the configuration is empty; write for example scheme=aa" in refused("explain", text)
+
+
+def test_an_axis_that_is_given_twice(refused, gpu):
+    assert "scheme is given twice in 'scheme=aa, scheme=pull'" in refused("explain", "scheme=aa, scheme=pull")
+
+
+def test_an_axis_of_the_other_backend(refused, gpu):
+    said = refused("explain", "scheme=aa,vector_bits=256")
+    assert "vector_bits is an axis of CPU kernels; add --device cpu" in said
+    said = refused("explain", "scheme=aa,block=64x1x1", "--device", "cpu")
+    assert "block is an axis of GPU kernels; add --device 0" in said
+
+
 def test_block_over_the_device_limit(refused, gpu):
     said = "block 1024x2x1 = 2048 threads; this device allows 1024"
     assert said in refused("measure", "block=1024x2x1")

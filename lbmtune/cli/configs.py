@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbmtune.catalogue.axes import completed
+from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits, broken
@@ -94,12 +94,22 @@ def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
         raise InputError(f"backend={values['backend']} does not go with --device {where}; leave one of them out.")
+    _check_backend(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     fixed = {name: axis[0] for name, axis in spec.axes[backend].items() if len(axis) == 1}
     here = devices.bounds(where)
     return Subject(
         spec.case, from_flat(completed({**_storage(fixed), **values}, here.limits)), where, here.limits, here.known
     )
+
+
+def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
+    """Refuses the axes that kernels of the other kind have."""
+    other, kind, device = ("cuda", "GPU", "0") if backend == "cpu" else ("cpu", "CPU", "cpu")
+    ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
+    foreign = next((name for name in values if name in theirs - ours), None)
+    if foreign:
+        raise InputError(f"{foreign} is an axis of {kind} kernels; add --device {device}.")
 
 
 def _storage(fixed: dict[str, int | str]) -> dict[str, int | str]:
@@ -113,7 +123,11 @@ def _parts(text: str) -> dict[str, int | str]:
         name, equals, value = item.partition("=")
         if not equals:
             raise InputError(f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa.")
+        if name.strip() in values:
+            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
         values[name.strip()] = value.strip()
+    if not values:
+        raise InputError("the configuration is empty; write for example scheme=aa, a trial's key, or a best.json.")
     return values
 
 
