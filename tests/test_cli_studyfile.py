@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.rules import Limits
+from lbmtune.cli.output import note_once
 from lbmtune.cli.source import line_of
 from lbmtune.cli.studyfile import find_study, load_study, parse_study, shipped_studies
 from lbmtune.errors import InputError
@@ -165,6 +168,23 @@ def test_reynolds_numbers_set_the_viscosity():
     viscosity = (1 / case.relaxation_rate - 0.5) / 3
     height = case.domain[1]
     assert case.force[0] * height**2 / (8 * viscosity) * height / viscosity == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"box"', '"box"', ""),
+        ("relaxation_rate = 1.5", "reynolds = 30", ""),
+        ("relaxation_rate = 1.5", "relaxation_rate = 1.99", ""),
+        ("relaxation_rate = 1.5", "reynolds = 1000", "relaxation_rate 1.962 is close to 2: .* or a lower reynolds."),
+        ("relaxation_rate = 1.5", "viscosity = 1e-3", "relaxation_rate 1.988 is close to 2: .* or a higher viscosity."),
+    ],
+)
+def test_a_flow_that_may_become_unstable_gets_one_remark(old, new, said, capsys):
+    note_once.cache_clear()
+    for _ in range(2):
+        parse_study(TEXT.replace(old, new), "t")
+    assert re.fullmatch(f"{said}\n" if said else "", capsys.readouterr().err)
 
 
 def test_lines_of_keys():

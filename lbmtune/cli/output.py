@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import msgspec
 from rich.console import Console
@@ -37,6 +38,12 @@ def emit_json(facts: object) -> None:
 def note(text: str) -> None:
     """A remark that is not part of the facts."""
     stderr().print(text, markup=False)
+
+
+@cache
+def note_once(text: str) -> None:
+    """A remark that is not repeated where several parts of a verb would make it."""
+    note(text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

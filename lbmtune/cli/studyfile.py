@@ -18,6 +18,7 @@ from lbmtune.catalogue.axes import AXES, Axis
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
 from lbmtune.catalogue.config import CONFIGS, Scalar
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
+from lbmtune.cli.output import note_once
 from lbmtune.cli.source import Source
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -67,6 +68,9 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.collision": COLLISIONS,
     "objective": OBJECTIVES,
 }
+
+UNSTABLE_RATE = 1.95
+"""A relaxation rate above it that follows from Reynolds number or viscosity gets a warning."""
 
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 
@@ -256,9 +260,15 @@ def _case(file: CaseFile, source: Source) -> Case:
         if isinstance(value, float) and not isfinite(value):
             source.fail(f"case.{key}", f"{value} is not a finite number; correct the value.")
     try:
-        return case_of(file)
+        case = case_of(file)
     except InputError as error:
         source.fail(next((f"case.{k}" for k in TABLES["case"] if k in str(error)), "case"), str(error))
+    if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
+        note_once(
+            f"relaxation_rate {case.relaxation_rate:.4g} is close to 2: the flow itself may become unstable on this "
+            f"domain; use a larger domain or {'a lower reynolds' if file.reynolds else 'a higher viscosity'}."
+        )
+    return case
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:
