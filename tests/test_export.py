@@ -223,6 +223,36 @@ def test_a_flow_starts_as_it_is_told(tmp_path: Path, case: Case) -> None:
         lbmtune.load(tmp_path / "best.json", wall_velocity=(0.1, 0.0, 0.0))
 
 
+@pytest.mark.filterwarnings("ignore:this kernel was tuned")
+def test_wrong_arguments_of_a_flow_get_a_sentence(tmp_path: Path) -> None:
+    write_best(cpu_record(channel("d2q9", "bgk", (16, 12, 1), 1.2, 1e-3), CPU), tmp_path / "best.json")
+    for domain in ("16x12x1", (16, 12), 16, (16.5, 12, 1), (16, 12, None)):
+        with pytest.raises(InputError, match=r"is not three whole numbers; give \(nx, ny, nz\)"):
+            lbmtune.load(tmp_path / "best.json", domain=domain)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"force 1e-05 is not three numbers; give \(x, y, z\)"):
+        lbmtune.load(tmp_path / "best.json", force=1e-5)  # type: ignore[arg-type]
+    flow = lbmtune.load(tmp_path / "best.json", domain=np.array([16, 10, 1]))  # type: ignore[arg-type]
+    before = flow.populations()
+    assert flow.case.domain == (16, 10, 1)
+    with pytest.raises(InputError, match=r"density has the shape \(16, 10\); give \(nz, ny, nx\) = \(1, 10, 16\)"):
+        flow.initialise(np.ones((16, 10)))
+    with pytest.raises(InputError, match=r"velocity has the shape \(2,\); give \(3, nz, ny, nx\) = \(3, 1, 10, 16\)"):
+        flow.initialise(velocity=(0.1, 0.0))
+    with pytest.raises(InputError, match="density is not an array of numbers"):
+        flow.initialise("dense")
+    with pytest.raises(InputError, match=r"shape \(8, 1, 10, 16\); give .* \(q, nz, ny, nx\) = \(9, 1, 10, 16\)"):
+        flow.initialise_populations(before[:8])
+    with pytest.raises(InputError, match="populations are a float; give"):
+        flow.initialise_populations(1.0)
+    with pytest.raises(InputError, match="steps -1 is negative"):
+        flow.step(-1)
+    with pytest.raises(InputError, match="steps 0 is not positive"):
+        flow.time_per_step_s(0)
+    np.testing.assert_array_equal(flow.populations(), before)
+    flow.step(2)
+    assert re.search(r"channel d2q9 bgk on 16x10x1 cells, \S+ soa fp64, .*, 2 steps done", repr(flow))
+
+
 def test_more_threads_than_cores_are_told(tmp_path: Path) -> None:
     case = box("d2q9", "bgk", (16, 12, 1))
     write_best(cpu_record(case, replace(CPU, threads=4096)), tmp_path / "best.json")

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,11 @@ def load(
 
 def _case(recorded: Case, changes: dict[str, Any]) -> Case:
     """The recorded case with other argument values. Raises InputError where the kernel has no such argument."""
+    if "domain" in changes:
+        changes["domain"] = _cells(changes["domain"])
+    for name in ("force", "wall_velocity"):
+        if name in changes:
+            changes[name] = _vector(name, changes[name])
     if any(changes.get("force", ())) and not recorded.forced:
         raise InputError(
             f"force {changes['force']}: this kernel was made without a body force; run a study of a forced case."
@@ -64,6 +70,22 @@ def _case(recorded: Case, changes: dict[str, Any]) -> Case:
             f"wall_velocity {changes['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
         )
     return replace(recorded, **changes)
+
+
+def _cells(domain: Any) -> tuple[int, int, int]:
+    try:
+        nx, ny, nz = (index(extent) for extent in domain)
+    except (TypeError, ValueError):
+        raise InputError(f"domain {domain!r} is not three whole numbers; give (nx, ny, nz).") from None
+    return nx, ny, nz
+
+
+def _vector(name: str, value: Any) -> Real3:
+    try:
+        x, y, z = (float(component) for component in value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} {value!r} is not three numbers; give (x, y, z).") from None
+    return x, y, z
 
 
 def _check_indices(best: Best, case: Case) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.flows import initial_flow
+from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
 from lbmtune.records.best import Best
 from lbmtune.runtime.simulation import Simulation
@@ -24,6 +25,15 @@ class Solver:
     def __init__(self, simulation: Simulation, best: Best) -> None:
         self.best, self._simulation = best, simulation
         self.initialise()
+
+    def __repr__(self) -> str:
+        """Flow, domain, configuration, device and time."""
+        case, config = self.case, self._simulation.program.config
+        extents = "x".join(map(str, case.domain))
+        return (
+            f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {config.scheme} {config.layout} "
+            f"{config.storage}, {self._simulation.device.environment.device}, {self.steps_done} steps done>"
+        )
 
     @property
     def case(self) -> Case:
@@ -43,24 +53,31 @@ class Solver:
     def initialise(self, density: Array | None = None, velocity: Array | None = None) -> None:
         """Starts at the equilibrium of a density (nz, ny, nx) and a velocity (3, nz, ny, nx), or what broadcasts.
 
-        What is left out is that of the case: Taylor-Green vortices in a box, rest elsewhere.
+        What is left out is that of the case: Taylor-Green vortices in a box, rest elsewhere. A velocity may be
+        three numbers. Raises InputError for arrays of another shape.
         """
         xp, case = self.xp, self.case
         usual_density, usual_velocity = initial_flow(case, xp)
         shape = case.domain[::-1]
-        rho = xp.broadcast_to(usual_density if density is None else xp.asarray(density, dtype=xp.float64), shape)
-        u = usual_velocity if velocity is None else xp.asarray(velocity, dtype=xp.float64)
-        u = xp.broadcast_to(u.reshape(3, 1, 1, 1) if u.shape == (3,) else u, (3, *shape))
+        rho = _shaped("density", usual_density if density is None else density, shape, xp)
+        u = _shaped("velocity", usual_velocity if velocity is None else velocity, (3, *shape), xp)
         # half the force is added when the velocity is read
         u = u - 0.5 * xp.asarray(case.force).reshape(3, 1, 1, 1) / rho
         self._simulation.initialise(equilibrium(rho, u, case.stencil, xp))
 
     def initialise_populations(self, populations: Array) -> None:
-        """Starts at f_i, shape (q, nz, ny, nx), in the order of `case.stencil.velocities`."""
+        """Starts at f_i, shape (q, nz, ny, nx), in the order of `case.stencil.velocities`. Raises InputError."""
+        shape = (self.case.stencil.q, *self.case.domain[::-1])
+        found = getattr(populations, "shape", None)
+        if found != shape:
+            what = f"have the shape {found}" if found is not None else f"are a {type(populations).__name__}"
+            raise InputError(f"populations {what}; give an array of the shape (q, nz, ny, nx) = {shape}.")
         self._simulation.initialise(populations)
 
     def step(self, steps: int = 1) -> None:
-        """Advances the flow."""
+        """Advances the flow. Raises InputError for a negative number."""
+        if steps < 0:
+            raise InputError(f"steps {steps} is negative; give the number of time steps to advance.")
         self._simulation.step(steps)
 
     def macroscopic(self) -> tuple[Array, Array]:
@@ -80,8 +97,25 @@ class Solver:
         return self._simulation.populations()
 
     def time_per_step_s(self, steps: int = 100) -> float:
-        """Seconds of a time step, averaged over some that are taken."""
+        """Seconds of a time step, averaged over some that are taken. Raises InputError for none."""
+        if steps < 1:
+            raise InputError(f"steps {steps} is not positive; give the number of time steps to average over.")
         return self._simulation.device.time_s(lambda: self.step(steps)) / steps
+
+
+def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> Array:
+    """The value as float64 of that shape, broadcast; three numbers for a vector field stand for every cell."""
+    try:
+        array = xp.asarray(value, dtype=xp.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers; give the shape {shape}.") from None
+    if len(shape) == 4 and array.shape == (3,):
+        array = array.reshape(3, 1, 1, 1)
+    try:
+        return xp.broadcast_to(array, shape)
+    except ValueError:
+        axes = "(3, nz, ny, nx)" if len(shape) == 4 else "(nz, ny, nx)"
+        raise InputError(f"{name} has the shape {array.shape}; give {axes} = {shape}, or what broadcasts.") from None
 
 
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType) -> Array:
