@@ -40,7 +40,7 @@ _COMMON = (
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
     Axis("width", "cells per group of an AoSoA", (16, 32, 64, 128)),
-    Axis("padding", "elements between the direction arrays of SoA", (0, 64)),
+    Axis("padding", "elements between the direction arrays of SoA", (0, 64, 1040)),
 )
 _CUDA = (
     Axis(
