@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -6,8 +7,13 @@ from rich.console import Console
 from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.cli.output import short
 from lbmtune.cli.progress import Progress, clock
-from lbmtune.records import Outcome
-from lbmtune.records.study import Budget
+from lbmtune.cli.tune import overtaken, ranking
+from lbmtune.errors import NothingValidError
+from lbmtune.records import Conditions, Outcome
+from lbmtune.records.disturbance import disturbance
+from lbmtune.records.study import Budget, TimingProtocol
+from lbmtune.report.build import page
+from lbmtune.report.tables import trial_table
 from lbmtune.search.study import run_study
 
 
@@ -49,3 +55,79 @@ def test_a_configuration_in_one_line():
 
 def test_clock():
     assert clock(125.9) == "2:05"
+
+
+def test_before_the_first_speed_there_is_no_best(tmp_path):
+    console = Console(file=io.StringIO(), force_terminal=False, width=160)
+    failing = FakeEvaluator(fails=Outcome.CRASHED)
+    study = spec(budget=Budget(trials=2))
+    with Progress(console) as progress, pytest.raises(NothingValidError):
+        run_study(search(tmp_path, failing, progress), header(study), space_of(study))
+    assert "best: none yet" in console.file.getvalue()
+    assert "best 0 MLUPS" not in console.file.getvalue()
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "finals: 1 configuration, "), (2, "finals: 2 configurations, ")])
+def test_finalists_are_counted(tmp_path, number, text):
+    assert text in shown(tmp_path, False, protocol=TimingProtocol(finalists=number))[0]
+
+
+class Disturbed(FakeEvaluator):
+    """Where nothing is measured alone."""
+
+    share = Conditions(cpu_share=0.18)
+
+    def next(self):
+        return self._marked(super().next())
+
+    def finals(self, configs):
+        return [self._marked(trial) for trial in super().finals(configs)]
+
+    def _marked(self, trial):
+        marked = {
+            name: replace(found, disturbed=True, conditions=self.share)
+            for name in ("measurement", "final")
+            if (found := getattr(trial, name))
+        }
+        return replace(trial, **marked)
+
+
+def disturbed_study(tmp_path, terminal):
+    study = spec(budget=Budget(trials=7))
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=160, color_system=None)
+    with Progress(console) as progress:
+        record = run_study(search(tmp_path, Disturbed(), progress), header(study), space_of(study))
+    return console.file.getvalue(), record
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_disturbed_trials_are_marked(tmp_path, terminal):
+    assert ", disturbed" in disturbed_study(tmp_path, terminal)[0]
+    assert "disturbed" not in shown(tmp_path / "quiet", terminal)[0]
+
+
+def test_a_disturbed_winner_is_told_in_terminal_and_report(tmp_path, monkeypatch):
+    record = disturbed_study(tmp_path, False)[1]
+    said = disturbance(record)
+    assert said.startswith("other programs used the processor (CPU share 18 %): these speeds are too low")
+    assert '<p class="warning" id="disturbance">Disturbed: other programs' in page(record)
+    assert {row[-1] for row in trial_table(record).rows if row[2]} == {"disturbed"}
+    assert set(ranking(record).columns[1].cells) == {"1.0 % disturbed"}
+    quiet = shown(tmp_path / "quiet", False)[1]
+    assert disturbance(quiet) == ""
+    assert 'id="disturbance"' not in page(quiet)
+    monkeypatch.setattr(Disturbed, "share", Conditions(throttle=("power cap", "thermal")))
+    assert disturbance(disturbed_study(tmp_path / "gpu", False)[1]).startswith(
+        "the GPU reduced its clocks (power cap, thermal): these speeds"
+    )
+
+
+def test_the_table_of_the_best_says_what_was_measured_how(tmp_path):
+    record = shown(tmp_path, False, protocol=TimingProtocol(finalists=2))[1]
+    columns = {column.header: list(column.cells) for column in ranking(record).columns}
+    assert columns["measured"] == ["final", "final", "first", "first", "first"]
+    assert overtaken(record) == ""
+    winner, other = record.winner, record.ranked[-1]
+    faster = replace(other.measurement, mlups=winner.final.ci_high_mlups * 1.1)
+    trials = [replace(t, measurement=faster) if t is other else t for t in record.trials]
+    assert f"the first measurement of {other.key}, " in overtaken(replace(record, trials=tuple(trials)))

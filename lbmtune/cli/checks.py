@@ -104,7 +104,7 @@ def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]
     ]
     if trial.prediction:
         share = measurement.mlups / trial.prediction.mlups
-        rows.append(("expected", f"{trial.prediction.mlups:,.0f} MLUPS, measured is {share:.1%} of it"))
+        rows.append(("expected", f"{trial.prediction.mlups:,.0f} MLUPS, measured is {100 * share:.1f} % of it"))
     if measurement.disturbed:
         rows.append(("disturbed", "the device was not left alone while samples were taken"))
     return rows

@@ -71,7 +71,8 @@ class Progress(Observer):
 
     def finals(self, finalists: Sequence[Trial]) -> None:
         """The finalists are measured again."""
-        text = f"finals: {len(finalists)} configurations, verified at full size and measured interleaved"
+        count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
+        text = f"finals: {count}, verified at full size and measured interleaved"
         if self._live:
             self._live.update(Group(self._display(), text), refresh=True)
         else:
@@ -84,7 +85,10 @@ class Progress(Observer):
 
     def _state(self) -> str:
         left = self._left_s()
-        return f"best {_best(self._trials):,.0f} MLUPS" + (f", {clock(left)} left" if left is not None else "")
+        best = _best(self._trials)
+        return (f"best {best:,.0f} MLUPS" if best else "best: none yet") + (
+            f", {clock(left)} left" if left is not None else ""
+        )
 
     def _left_s(self) -> float | None:
         """By trials at the pace so far, or by the time budget, whichever ends first."""
@@ -101,7 +105,9 @@ class Progress(Observer):
         for trial in self._trials[-_LAST:]:
             predicted = f"{trial.prediction.mlups:,.0f}" if trial.prediction else ""
             measured = f"{trial.mlups:,.0f}" if trial.mlups is not None else ""
-            table.add_row(str(trial.number + 1), short(trial.config), predicted, measured, str(trial.outcome))
+            table.add_row(
+                str(trial.number + 1), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}"
+            )
         return Group(table, ProgressBar(100, self._share() * 100, width=60), f"{self._counted()}, {self._state()}")
 
     def _share(self) -> float:
@@ -123,4 +129,8 @@ def _line(trial: Trial) -> str:
     if trial.mlups is None:
         return f"{short(trial.config)}: {trial.outcome}: {trial.reason}"
     predicted = f" (predicted {trial.prediction.mlups:,.0f})" if trial.prediction else ""
-    return f"{short(trial.config)}: {trial.mlups:,.0f} MLUPS{predicted}"
+    return f"{short(trial.config)}: {trial.mlups:,.0f} MLUPS{predicted}{_mark(trial)}"
+
+
+def _mark(trial: Trial) -> str:
+    return ", disturbed" if trial.mlups is not None and trial.best_measurement.disturbed else ""

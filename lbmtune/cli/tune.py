@@ -16,6 +16,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import changed_budget, load_study
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records.disturbance import disturbance
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.units import format_bytes
@@ -195,6 +196,8 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
         output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
+        for remark in filter(None, (overtaken(record), disturbance(record))):
+            output.note(remark)
     if record.winner is None:
         raise NothingValidError(f"{nothing_valid(record)} The report is {written.report}.")
 
@@ -213,8 +216,23 @@ def _facts(record: StudyRecord, written: Written, folder: Path) -> dict[str, Any
     }
 
 
+def overtaken(record: StudyRecord) -> str:
+    """One sentence where a first measurement lies above the interval of the winner's final; else empty."""
+    winner = record.winner
+    if winner is None or winner.final is None or record.header.spec.objective != "mlups":
+        return ""
+    first = [t for t in record.ranked if t.final is None]
+    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
+    if best is None or best.best_measurement.mlups <= winner.final.ci_high_mlups:
+        return ""
+    return (
+        f"the first measurement of {best.key}, {best.best_measurement.mlups:,.0f} MLUPS, lies above the "
+        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
+    )
+
+
 def ranking(record: StudyRecord, length: int = 5) -> Table:
-    """The best configurations with interval, share of the ceiling and resources."""
+    """The best configurations, finalists first, with interval, share of the ceiling and resources."""
     from lbmtune.cli.output import short, table
 
     def row(trial: Trial) -> tuple[object, ...]:
@@ -223,16 +241,27 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
         registers = trial.resources.registers if trial.resources else 0
         return (
             f"{measured.mlups:,.0f}",
-            f"{half:.1f} %",
+            f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
+            "final" if trial.final else "first",
             f"{trial.prediction.mlups:,.0f}" if trial.prediction else "",
-            f"{record.share_of_ceiling(trial):.1%}",
+            f"{100 * record.share_of_ceiling(trial):.1f} %",
             format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
             registers or "-",
             trial.key,
             short(trial.config),
         )
 
-    columns = ("MLUPS>", "+->", "predicted>", "ceiling>", "footprint>", "registers>", "key", "configuration")
+    columns = (
+        "MLUPS>",
+        "+->",
+        "measured",
+        "predicted>",
+        "ceiling>",
+        "footprint>",
+        "registers>",
+        "key",
+        "configuration",
+    )
     return table("the best", columns, (row(trial) for trial in record.ranked[:length]))
 
 

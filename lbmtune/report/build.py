@@ -14,6 +14,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
+from lbmtune.records.disturbance import disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, tables
 from lbmtune.units import format_bytes
@@ -51,6 +52,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
     return environment.get_template("report.html").render(
         study=study,
         headline=info.headline(study),
+        disturbance=disturbance(study),
         cards=_cards(study),
         panels=panels(study),
         outcomes=info.outcome_info(study),

@@ -72,8 +72,11 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
 
 
 def _remark(trial: Trial) -> str:
-    dismissed = trial.mlups is not None and trial.best_measurement.dismissed
-    return trial.reason or ("dismissed after a first look" if dismissed else "")
+    if trial.mlups is None:
+        return trial.reason
+    measured = trial.best_measurement
+    marks = {"disturbed": measured.disturbed, "dismissed after a first look": measured.dismissed}
+    return "; ".join([*([trial.reason] if trial.reason else []), *(mark for mark, holds in marks.items() if holds)])
 
 
 def config_text(config: dict[str, Scalar]) -> str:
