@@ -198,10 +198,23 @@ def test_a_study_in_a_folder_that_is_in_use(refused, finished):
     assert "another process works on the study in mine" in line
 
 
+def test_what_differs_is_told_before_a_device_is_measured(refused, finished, monkeypatch):
+    import lbmtune.cli.devices as here
+
+    monkeypatch.setattr(here, "machine", lambda *_, **__: pytest.fail("the device was touched"))
+    for where in ((), ("quick",)):
+        line = refused("study", *where, "--resume", "--out", "mine", *SMALL, "--set", "protocol.finalists=9")
+        assert "protocol.finalists" in line
+
+
 def test_a_study_resumed_as_another_study(refused, finished):
     line = refused("study", "quick", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
-    assert "holds a study with another axes" in line
-    assert "only its budget can change" in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
+    different = "mine holds a study with axes.cuda.storage fp32, and this one has fp64; only the budget can change"
+    assert different in line
+    assert different in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
+    line = refused("study", "--resume", "--out", "mine", "--set", "case.domain=32x64x64", "--seed", "2")
+    assert "with case.domain 64, 64, 64, and this one has 32, 64, 64;" in line
+    assert "with seed 1, and this one has 2;" in refused("study", "--resume", "--out", "mine", "--seed", "2")
     assert "holds no study to resume" in refused("study", "quick", "--resume", "--out", "other")
     assert "already holds a study; add --resume" in refused("study", "--out", "mine")
 

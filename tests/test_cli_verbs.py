@@ -8,6 +8,7 @@ import lbmtune
 from fake_study import FakeEvaluator, stand_in
 from fake_study import machine as fake_machine
 from lbmtune.cli import main
+from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.records import Outcome
 from lbmtune.records.store import read_study
 
@@ -175,6 +176,27 @@ def test_studies_do_not_overwrite_each_other_and_the_last_one_resumes(run, monke
     assert code == 0
     assert "12 trials done before" in err
     assert len(read_study(folders / "quick-cpu-2").trials) == 15
+
+
+@pytest.mark.parametrize("named", [("quick",), ()])
+def test_the_command_that_began_a_study_resumes_it(run, monkeypatch, named):
+    stand_in(monkeypatch)
+    asked = ["--set", "storage=fp64", "--set", "case.viscosity=0.05", "--seed", 3, "--set", "threads=2", "--time", "9m"]
+    command = ["study", *named, "--device", "cpu", *QUICK, "--trials", 5, *asked, "--out", "here"]
+    assert run(*command)[0] == 0
+    code, _, err = run(*command, "--resume")
+    assert (code, "5 trials done before" in err) == (0, True), err
+    code, _, err = run(*command, "--trials", 7, "--resume")
+    assert (code, "trial 7/7" in err or "5 trials done before" in err) == (0, True), err
+
+
+@pytest.mark.parametrize("name", ["d3q19-cavity", "quick", "d2q9-box"])
+def test_a_study_that_is_read_takes_overrides_as_its_file_does(name):
+    kept = load_study(name)
+    assert overridden(kept, ["seed=1"]) == kept
+    for override in ("case.reynolds=120", "storage=fp16s", "budget.time=7s", "case.domain=64x64"):
+        if override != "case.domain=64x64" or name == "d2q9-box":
+            assert overridden(kept, [override]) == load_study(name, [override])
 
 
 def test_a_folder_is_enough_to_resume(run, monkeypatch):

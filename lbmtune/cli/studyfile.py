@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib import resources
 from math import isfinite
 from pathlib import Path
@@ -96,12 +96,34 @@ def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpe
     return _spec(_converted(tree, source), source)
 
 
-def changed_budget(budget: Budget, overrides: Sequence[str]) -> Budget:
-    """A budget with some of 'budget.trials=value', 'budget.time=value' put in its place. Raises InputError."""
-    tree: dict[str, Any] = {"budget": {"trials": budget.trials, "time": budget.seconds}}
+def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
+    """A study that was read before, with 'key=value' overrides. Raises InputError."""
+    if not overrides:
+        return kept
+    tree = _tree(kept)
     keys = [_override(tree, item) for item in overrides]
     source = Source("the study", "", frozenset(key for several in keys for key in several))
-    return _budget(_checked(tree["budget"], BudgetFile, source, "budget"), source)
+    _check_keys(tree, "", source)
+    return _spec(_converted(tree, source), source)
+
+
+def _tree(spec: StudySpec) -> dict[str, Any]:
+    """What a study file would say."""
+    case = spec.case
+    flow: dict[str, Any] = {name: getattr(case, name) for name in TABLES["case"] if hasattr(case, name)}
+    flow["force"] = case.force[0]
+    if case.moving:
+        flow["lid"] = case.wall_velocity[0]
+    budget = {"trials": spec.budget.trials, "time": spec.budget.seconds}
+    return {
+        "name": spec.name,
+        "objective": spec.objective,
+        "seed": spec.seed,
+        "case": flow,
+        "budget": {name: value for name, value in budget.items() if value},
+        "protocol": asdict(spec.protocol),
+        "axes": {backend: {n: list(v) for n, v in axes.items()} for backend, axes in spec.axes.items()},
+    }
 
 
 def find_study(reference: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
-from lbmtune.cli.studyfile import changed_budget, load_study
+from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.store import HEADER, read_study, write_atomically
@@ -54,16 +53,19 @@ def study(
 ) -> None:
     """Searches the fastest verified kernel for a case, and writes report.html and best.json."""
     from lbmtune.cli import devices as here
+    from lbmtune.search.study import check_question
 
     given = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items() if value is not None)]
     where = here.chosen(device)
     if resume and out and study_file is None:
-        spec = kept_spec(out, overrides)
+        spec = overridden(read_study(out).header.spec, overrides)
     else:
         spec = load_study(study_file or "quick", overrides)
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
+    if resume:
+        check_question(read_study(folder).header.spec, spec, folder)
     # all speeds of a study are held against its ceiling; one that resumes keeps the ceiling that it began with
     max_age_s = None if resume else CEILING_AGE_S[backend_of(where)]
     described = here.machine(where, refresh=refresh, max_age_s=max_age_s)
@@ -84,15 +86,6 @@ def _folder(name: str, device: str, *, resume: bool) -> Path:
         if not (candidate / HEADER).exists():
             return last if resume else candidate
         last, number = candidate, number + 1
-
-
-def kept_spec(folder: Path, overrides: Sequence[str]) -> StudySpec:
-    """What a study folder was asked, with another budget if one is given. Raises InputError."""
-    spec = read_study(folder).header.spec
-    for key in (item.partition("=")[0].strip() for item in overrides):
-        if key not in ("budget.trials", "budget.time"):
-            raise InputError(f"{key} of the study in {folder} is settled; only its budget can change when it resumes.")
-    return replace(spec, budget=changed_budget(spec.budget, overrides))
 
 
 def check_folder(folder: Path, backend: str, *, resume: bool) -> None:

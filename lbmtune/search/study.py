@@ -7,10 +7,10 @@ what was measured stays, what was in flight is tried again, nothing is tried twi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits
@@ -212,11 +212,32 @@ def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
             raise InputError(
                 f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
             )
+    check_question(kept.spec, now.spec, folder)
+
+
+def check_question(kept: StudySpec, now: StudySpec, folder: Path) -> None:
+    """Raises InputError, with the field and both values, where two studies differ in more than name and budget."""
     for name in ("case", "axes", "objective", "seed", "protocol"):
-        if getattr(kept.spec, name) != getattr(now.spec, name):
-            raise InputError(
-                f"{folder} holds a study with another {name}; resume it as it was or choose another --out."
-            )
+        was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
+        for key in {**was, **here}:
+            if was.get(key) != here.get(key):
+                raise InputError(
+                    f"{folder} holds a study with {key} {_said(was.get(key))}, and this one has "
+                    f"{_said(here.get(key))}; only the budget can change, so resume it as it was or choose another "
+                    "--out."
+                )
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    """The values of nested records and tables by dotted name."""
+    parts = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if not isinstance(parts, Mapping):
+        return {name: parts}
+    return {key: leaf for n, part in parts.items() for key, leaf in _fields(part, f"{name}.{n}").items()}
+
+
+def _said(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)
 
 
 def _finals(search: Search) -> None:
