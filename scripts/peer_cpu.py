@@ -76,11 +76,13 @@ class SharedMemory(CpuDevice):
 
 
 def our_configs(paths: list[Path], threads: int) -> list[KernelConfig]:
-    """Those of the committed list, and of each best.json."""
-    lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
-    listed = [parse_config(line, "cpu").flat() for line in lines if line]
-    studied = [read_best(path).configuration for path in paths]
-    return [from_flat({**flat, "backend": "cpu", "threads": threads}) for flat in listed + studied]
+    """Those of the best.json files; those of the committed list where none is given."""
+    if paths:
+        flats = [read_best(path).configuration for path in paths]
+    else:
+        lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
+        flats = [parse_config(line, "cpu").flat() for line in lines if line]
+    return [from_flat({**flat, "backend": "cpu", "threads": threads}) for flat in flats]
 
 
 def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Contender:
@@ -99,12 +101,7 @@ def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Con
         for buffer in simulation.buffers.values():
             buffer.fill(0)
 
-    return Contender(_short(config), kind, reset, simulation.step)
-
-
-def _short(config: KernelConfig) -> str:
-    default = type(config)().flat()
-    return ",".join(f"{k}={v}" for k, v in config.flat().items() if v != default[k] or k == "scheme")
+    return Contender(config.brief, kind, reset, simulation.step)
 
 
 def peer_contender(pattern: str, threads: int, bits: int, arrays: list[Any]) -> Contender:
@@ -178,7 +175,7 @@ def report(ours: list[Contender], peers: list[Contender]) -> None:
 def main() -> int:
     """Prints the table; 1 where lbmpy is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, besides the committed list")
+    parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, instead of the committed list")
     parser.add_argument("--edge", type=int, default=256, help="cells along each axis")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=8, help="time steps of a round, an even number")

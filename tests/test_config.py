@@ -50,9 +50,9 @@ cpu_configs = st.builds(
 configs = st.one_of(cuda_configs, cpu_configs)
 
 GOLDEN_KEYS = {
-    "7dee5be56bc6": CudaConfig(),
-    "0605fa420a39": CpuConfig(),
-    "9a2b6be1f499": CudaConfig(scheme="aa", block=(32, 4, 2), cells_per_thread=4, storage="fp16s", max_registers=64),
+    "61e608ff14f4": CudaConfig(),
+    "0f70f9a96d7c": CpuConfig(),
+    "2ca69c14ecd4": CudaConfig(scheme="aa", block=(32, 4, 2), cells_per_thread=4, storage="fp16s", max_registers=64),
 }
 
 
@@ -67,6 +67,7 @@ def test_flat_form_round_trips(config: KernelConfig) -> None:
 @given(configs)
 def test_text_form_round_trips(config: KernelConfig) -> None:
     assert parse_config(str(config)) == config
+    assert parse_config(config.brief) == config
 
 
 @given(configs)

@@ -6,8 +6,9 @@
 // One time step of a propagation scheme on a box; every thread updates CELLS consecutive cells of a row.
 //
 // A population one cell before or after is moved as the aligned vector of the same thread plus one warp shuffle;
-// only at the ends of a warp's part of a row is one value loaded or stored alone. Every place is read and written
-// by the same thread in both forms, so schemes that work in place stay free of races.
+// only at the ends of a warp's part of a row is one value loaded or stored alone. Every value that is used was
+// read, and every place written, by the same thread in both forms, so schemes that work in place stay free of races:
+// what a vector load at such an end takes from a place of another thread is thrown away.
 
 //@begin constants
 typedef float Real;          // arithmetic
@@ -143,7 +144,9 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     } else {
         // an ordinary store may be split again by the compiler
         const Pack packed = pack(f);
-        __stwb(reinterpret_cast<Vector*>(slot + (row + lane.at)), *reinterpret_cast<const Vector*>(&packed));
+        Vector vector;
+        memcpy(&vector, &packed, sizeof vector);
+        __stwb(reinterpret_cast<Vector*>(slot + (row + lane.at)), vector);
     }
 }
 

@@ -69,7 +69,7 @@ _CPU = (
         ("ghost", "select"),
     ),
     Axis("threads", f"threads of the parallel loop; {ALL_CORES!r}: every core", (ALL_CORES,), (ALL_CORES,)),
-    Axis("vector_bits", "explicit SIMD width; 0: scalar loop", (0, 256, 512)),
+    Axis("vector_bits", "cells per access times their width, in one register or two; 0: scalar loop", (0, 256, 512)),
     Axis("loop", "what the parallel loop runs over", ("z", "zy", "tile"), ("z", "zy", "tile")),
     Axis("tile_y", "rows along y of a tile", (8, 16)),
     Axis("tile_z", "rows along z of a tile", (4,)),

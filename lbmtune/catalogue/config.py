@@ -61,10 +61,24 @@ class KernelConfig:
         return dict(sorted({"backend": self.backend, **values}.items()))
 
     @property
+    def identity(self) -> dict[str, Scalar]:
+        """The backend and the axes that do not stand at their default: an axis added later changes no identity.
+
+        A default is for good, therefore.
+        """
+        usual = {f.name: _scalar(f.default) for f in fields(self)}
+        return {name: value for name, value in self.flat().items() if usual.get(name) != value}
+
+    @property
     def key(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON."""
-        canonical = json.dumps(self.flat(), sort_keys=True, separators=(",", ":"))
+        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON of the identity."""
+        canonical = json.dumps(self.identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    @property
+    def brief(self) -> str:
+        """The identity as text that the command line reads back."""
+        return ",".join(f"{name}={value}" for name, value in self.identity.items())
 
     def __str__(self) -> str:
         """The text form that the command line reads back."""
@@ -104,7 +118,7 @@ class CudaConfig(KernelConfig):
 class CpuConfig(KernelConfig):
     """Knobs of a CPU kernel.
 
-    threads: of the parallel loop; vector_bits: explicit SIMD width (0: scalar loop left to the compiler);
+    threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left to the compiler);
     loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
     streaming_stores: non-temporal stores (1) or ordinary ones (0);

@@ -197,8 +197,8 @@ def _cpu_names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 @_cpu
 def _cpu_vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.vector_bits > limits.vector_bits:
-        return f"vector_bits {config.vector_bits}; this CPU has {limits.vector_bits}"
+    if config.vector_bits > 2 * limits.vector_bits:
+        return f"vector_bits {config.vector_bits}; this CPU has {limits.vector_bits}, and two registers make a vector"
     if not config.vector_bits:
         return None
     lanes = config.vector_bits // (8 * config.computed.bytes)

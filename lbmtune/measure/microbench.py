@@ -191,9 +191,10 @@ def _cpu_accesses(vector_bits: int) -> Iterator[CpuAccess]:
     yield CpuAccess("float32", 1, streaming=False)
     yield CpuAccess("float64", 1, streaming=False)
     for bits in (256, 512):
-        if bits <= vector_bits:
+        if bits <= 2 * vector_bits:
             yield CpuAccess("float32", bits // 32, streaming=False)
-    if vector_bits >= 512:
+    if vector_bits >= 256:
+        # a whole line at once, in two registers where one is too short
         yield CpuAccess("float32", 16, streaming=True)
 
 

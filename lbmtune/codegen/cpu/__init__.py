@@ -31,7 +31,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     lanes = lanes_of(config)
     source = _filled(
         "module",
-        title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config}",
+        title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.brief}",
         support=support_digest(),
         compute=config.computed.dtype,
         lanes=str(lanes),

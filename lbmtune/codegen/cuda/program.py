@@ -32,7 +32,7 @@ def _options(config: CudaConfig) -> tuple[str, ...]:
 
 def _source(case: Case, config: CudaConfig) -> str:
     regions = {
-        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config}\n",
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": _storage(config),
         "layout": layout.functions(case, config),
