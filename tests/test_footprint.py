@@ -25,6 +25,11 @@ def _case(lattice: str) -> Case:
         ("d3q19", CudaConfig(storage="fp16s"), 76),
         ("d2q9", CudaConfig(), 72),
         ("d3q27", CudaConfig(scheme="esoteric-pull"), 216),
+        # a second pass moves what the first one left: all directions, or all but the one at rest
+        ("d3q19", CudaConfig(scheme="two-step", storage="fp64", compute="fp64"), 608),
+        ("d3q19", CudaConfig(scheme="swap", storage="fp64", compute="fp64"), 8 * (2 * 19 + 2 * 18)),
+        ("d3q19", CpuConfig(scheme="two-step"), 456),
+        ("d3q19", CpuConfig(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
         # a store to a line that was not read first fetches it, unless it streams
         ("d3q19", CpuConfig(), 228),
         ("d3q19", CpuConfig(scheme="push"), 228),

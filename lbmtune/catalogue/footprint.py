@@ -21,15 +21,15 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
 
 
 def bytes_per_update(case: Case, config: KernelConfig) -> int:
-    """Bytes that one cell update must move to and from memory: each population read once, written once.
+    """Bytes that one cell update must move to and from memory: in each pass, what it moves is read and written once.
 
-    On a CPU an ordinary store to a line that was not read first fetches it: two-lattice schemes pay a third
-    share unless their stores stream (Wellein et al. 2006).
+    On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
+    a third share unless their stores stream (Wellein et al. 2006).
     """
-    share = 2
-    if isinstance(config, CpuConfig) and not config.propagation.in_place and not config.streaming_stores:
-        share = 3
-    return share * case.stencil.q * config.stored.bytes
+    fetches = isinstance(config, CpuConfig) and not config.streaming_stores
+    passes = config.propagation.passes(case.stencil, 0)
+    shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
+    return shares * config.stored.bytes
 
 
 def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:

@@ -45,13 +45,23 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """One pass over all cells: a row per direction.
+    """One pass over all cells: a row per direction that it moves.
 
-    wall_term: whether the momentum of a moving wall is added when the bounced population is read or written.
+    wall_term: whether the momentum of a moving wall is added when the bounced population is read or written, or
+    in another pass; collides: whether the cell relaxes between reading and writing, or only moves populations;
+    source, target: numbers of the lattices that are read and written.
     """
 
     accesses: tuple[Access, ...]
-    wall_term: Literal["read", "write"]
+    wall_term: Literal["read", "write", "none"]
+    collides: bool = True
+    source: int = 0
+    target: int = 0
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the lattice that is read is the one that is written."""
+        return self.source == self.target
 
     def places(self) -> Iterator[Place]:
         """Every place that the pass may touch."""
@@ -61,10 +71,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class Scheme:
-    """A one-step propagation scheme.
+    """A propagation scheme: the passes of one time step, with a barrier for the whole lattice after each.
 
-    lattices: copies of the q arrays (2: read the one, write the other, exchange; 1: in place);
-    period: after how many steps the table repeats; phase(lattice, parity): the table of that step.
+    lattices: copies of the q arrays; they exchange their roles after a step that ends in the second one;
+    period: after how many steps the tables repeat; phase(lattice, parity): the pass that such a step begins with,
+    which collides and says where the state is; moves(lattice, parity): those after it, which only move populations.
     """
 
     name: str
@@ -73,6 +84,15 @@ class Scheme:
     lattices: int
     period: int
     phase: Callable[[Lattice, int], Phase]
+    moves: Callable[[Lattice, int], tuple[Phase, ...]] = lambda lattice, parity: ()
+
+    def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
+        """All passes of a step, in order."""
+        return (self.phase(lattice, parity), *self.moves(lattice, parity))
+
+    def exchanges(self, lattice: Lattice) -> bool:
+        """Whether the lattices exchange their roles after every step."""
+        return self.passes(lattice, 0)[-1].target == 1
 
     @property
     def in_place(self) -> bool:

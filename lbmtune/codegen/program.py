@@ -11,6 +11,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.storage import StorageFrame, frame
+from lbmtune.codegen.passes import BUFFERS
 
 Target = Literal["cuda", "cpu"]
 
@@ -75,7 +76,7 @@ class Program:
 
     def buffers(self) -> tuple[str, ...]:
         """Names of the lattice copies."""
-        return ("f0", "f1")[: self.config.propagation.lattices]
+        return BUFFERS[: self.config.propagation.lattices]
 
     def buffer_elements(self, domain: tuple[int, int, int]) -> int:
         """Length of each buffer for a domain."""

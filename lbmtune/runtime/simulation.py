@@ -30,6 +30,7 @@ class Simulation:
         self.executable = device.load(program, binary)
         self.steps_done = 0
         self._stored = program.config.stored
+        self._exchanges = program.config.propagation.exchanges(self.case.stencil)
         weights = [float(w) for w in self.case.stencil.weights]
         self._weights = self.xp.asarray(weights).reshape(-1, 1, 1, 1)
         elements = program.buffer_elements(self.case.domain)
@@ -102,8 +103,7 @@ class Simulation:
     @property
     def state(self) -> Array:
         """The buffer that holds the state now."""
-        names = self.program.buffers()
-        return self.buffers[names[self.steps_done % len(names)]]
+        return self.buffers["f1" if self._exchanges and self.steps_done % 2 else "f0"]
 
     @property
     def cycle_steps(self) -> int:
@@ -112,8 +112,8 @@ class Simulation:
 
     def _cycle(self) -> list[tuple[int, int]]:
         """(parity, whether the buffers are exchanged) of each step until both repeat."""
-        length = max(len(self.program.period), len(self.buffers))
-        return [(t % len(self.program.period), t % len(self.buffers)) for t in range(length)]
+        parities, flips = len(self.program.period), 1 + self._exchanges
+        return [(t % parities, t % flips) for t in range(max(parities, flips))]
 
     def _bound(self, launch: Launch, flip: int) -> tuple[Launch, tuple[int, int, int], list[Any]]:
         values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain))

@@ -19,7 +19,7 @@ def phase(lattice: Lattice, parity: int) -> Phase:
             cut_write=home,
         )
 
-    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read")
+    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read", target=1)
 
 
 SCHEME = Scheme("pull", "two lattices, pull", "Wellein et al. 2006", lattices=2, period=1, phase=phase)

@@ -19,7 +19,7 @@ def phase(lattice: Lattice, parity: int) -> Phase:
             cut_write=Place(lattice.opposite[i], HERE),
         )
 
-    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="write")
+    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="write", target=1)
 
 
 SCHEME = Scheme("push", "two lattices, push", "Wellein et al. 2006", lattices=2, period=1, phase=phase)

@@ -10,12 +10,14 @@ from string import Template
 import sympy
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.collision import Parameters, assignments, wall_gain
+from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.rows import GroupedRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.streams import Streams
+from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.skeleton import skeleton
 
@@ -27,7 +29,7 @@ _INDENT = " " * 4
 def render_cpu(case: Case, config: CpuConfig) -> Program:
     """The Python module of a legal configuration: step_0, step_1 advance a state of that parity."""
     constants = Constants()
-    steps = [_step(case, config, parity, constants) for parity in range(config.propagation.period)]
+    steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
     lanes = lanes_of(config)
     source = _filled(
         "module",
@@ -39,7 +41,10 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         names=_names(config),
         steps="\n\n\n".join(steps),
     )
-    launches = tuple((Launch(f"step_{parity}", _arguments(case, config)),) for parity in range(len(steps)))
+    launches = tuple(
+        tuple(Launch(one.entry, _arguments(case, one)) for one in passes_of(config, case.stencil, parity))
+        for parity in range(config.propagation.period)
+    )
     return Program("cpu", case, config, source, (), launches)
 
 
@@ -67,49 +72,60 @@ def _names(config: CpuConfig) -> str:
     return "\n".join([*lines, "load_one, store_one = one.load, one.store"] if config.wrap == "ghost" else lines)
 
 
-def _step(case: Case, config: CpuConfig, parity: int, constants: Constants) -> str:
-    """The row kernel and the loop over rows of one parity."""
-    row = _row(case, config, parity)
-    operator = assignments(collision(case.collision), case.stencil, case.forced)
-    steps = hoist(divide_late(operator, case.stencil), _parameters())
+def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
+    """The row kernel and the loop over rows of one pass."""
+    row = _row(case, config, one.phase)
+    invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in row.streams.gains]
     if gains:
         constants.name(sympy.Integer(0))
-    scale = [f"unit = {constants.name(sympy.Integer(int(config.stored.scale)))}"]
-    invariants = [*scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants), *gains]
-    body = [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
-    arguments = ", ".join(_parameter_names(case, config))
+    arguments = ", ".join(_parameter_names(case, one.phase))
     return (
         _filled(
             "row",
-            parity=str(parity),
+            row=_row_name(one),
             arguments=arguments,
             lanes=str(row.lanes),
-            before=_lines([*invariants, *row.before()], 1),
+            before=_lines([*invariants, *gains, *row.before()], 1),
             body=_lines([*row.cell(), *row.loads(), *body, *row.stores()], 2),
             after=_lines(row.after(), 1),
         ).rstrip()
         + "\n\n\n"
-        + _loop(case, config, parity, arguments)
+        + _loop(case, config, one, arguments)
     )
 
 
-def _row(case: Case, config: CpuConfig, parity: int) -> Row:
-    buffers = ("field", "field") if config.propagation.in_place else ("source", "target")
-    streams = Streams(case, config, config.propagation.phase(case.stencil, parity), buffers)
+def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
+    """What is worked out once per row, and for every cell."""
+    operator = assignments(collision(case.collision), case.stencil, case.forced)
+    steps = hoist(divide_late(operator, case.stencil), _parameters())
+    scale = f"unit = {constants.name(sympy.Integer(int(config.stored.scale)))}"
+    invariants = [scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants)]
+    return invariants, [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
+
+
+def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
+    """A pass that only moves."""
+    return [], [f"{relaxed(a.direction)} = {population(a.direction)}" for a in phase.accesses]
+
+
+def _row(case: Case, config: CpuConfig, phase: Phase) -> Row:
+    buffers = ("field", "field") if phase.in_place else ("source", "target")
+    streams = Streams(case, config, phase, buffers)
     if config.wrap == "select":
         return SelectedRow(streams, 1)
     kind = GroupedRow if config.layout == "aosoa" else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
 
 
-def _loop(case: Case, config: CpuConfig, parity: int, arguments: str) -> str:
+def _loop(case: Case, config: CpuConfig, one: Pass, arguments: str) -> str:
     parallel = config.threads > 1
     return _filled(
         f"loop_{config.loop}",
-        parity=str(parity),
+        entry=one.entry,
+        row=_row_name(one),
         arguments=arguments,
-        signature=_signature(case, config),
+        signature=_signature(case, config, one.phase),
         parallel=str(parallel),
         range="simd.prange" if parallel else "range",
         tile_y=str(config.tile_y),
@@ -118,33 +134,39 @@ def _loop(case: Case, config: CpuConfig, parity: int, arguments: str) -> str:
     ).rstrip()
 
 
+def _row_name(one: Pass) -> str:
+    return f"row_{one.entry.removeprefix('step_')}"
+
+
 def _parameters() -> list[sympy.Symbol]:
     return [Parameters.omega, Parameters.omega_minus, Parameters.unit, *Parameters.force]
 
 
-def _scalars(case: Case) -> tuple[str, ...]:
+def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     """Names of the real arguments."""
-    names = list(collision(case.collision).parameters)
-    names += [f"force_{a}" for a in "xyz"] if case.forced else []
-    return (*names, *((f"wall_{a}" for a in "xyz") if case.moving else ()))
+    walls = tuple(f"wall_{a}" for a in "xyz") if case.moving and (phase.collides or phase.wall_term != "none") else ()
+    if not phase.collides:
+        return walls
+    forces = tuple(f"force_{a}" for a in "xyz") if case.forced else ()
+    return (*collision(case.collision).parameters, *forces, *walls)
 
 
-def _arguments(case: Case, config: CpuConfig) -> tuple[str, ...]:
+def _arguments(case: Case, one: Pass) -> tuple[str, ...]:
     """What a launch passes."""
-    return (*("f0", "f1")[: config.propagation.lattices], *_DOMAIN, *_scalars(case))
+    return (*one.buffers, *_DOMAIN, *_scalars(case, one.phase))
 
 
-def _parameter_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
+def _parameter_names(case: Case, phase: Phase) -> tuple[str, ...]:
     """The same arguments by the names that the kernel gives them."""
-    buffers = ("field",) if config.propagation.in_place else ("source", "target")
-    return (*buffers, *_DOMAIN, *_scalars(case))
+    buffers = ("field",) if phase.in_place else ("source", "target")
+    return (*buffers, *_DOMAIN, *_scalars(case, phase))
 
 
-def _signature(case: Case, config: CpuConfig) -> str:
+def _signature(case: Case, config: CpuConfig, phase: Phase) -> str:
     # halves travel as 16-bit integers: Numba has no half on the CPU
     element = "uint16" if config.stored.bytes == 2 else config.stored.dtype
-    kinds = [f"{element}[::1]"] * config.propagation.lattices + ["int64"] * 3
-    return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case))])
+    kinds = [f"{element}[::1]"] * (1 if phase.in_place else 2) + ["int64"] * 3
+    return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
 
 
 def _lines(lines: list[str], depth: int) -> str:

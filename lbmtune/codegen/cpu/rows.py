@@ -37,11 +37,12 @@ class Row(ABC):
 
     def loads(self) -> list[str]:
         """Lines that set f0, f1, ..."""
-        return [f"f{i} = {self.load(s)}" for i, s in enumerate(self.streams.reads)]
+        return [f"f{i} = {self.load(s)}" for i, s in zip(self.streams.directions, self.streams.reads, strict=True)]
 
     def stores(self) -> list[str]:
         """Lines that leave g0, g1, ..."""
-        return [line for i, s in enumerate(self.streams.writes) for line in self.store(s, f"g{i}")]
+        leaving = zip(self.streams.directions, self.streams.writes, strict=True)
+        return [line for i, s in leaving for line in self.store(s, f"g{i}")]
 
     @abstractmethod
     def bases(self) -> list[str]:

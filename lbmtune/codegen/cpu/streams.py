@@ -70,6 +70,11 @@ class Streams:
         )
 
     @property
+    def directions(self) -> tuple[int, ...]:
+        """Directions of the ways, in their order."""
+        return tuple(access.direction for access in self.phase.accesses)
+
+    @property
     def all(self) -> tuple[Stream, ...]:
         """Both ways."""
         return (*self.reads, *self.writes)

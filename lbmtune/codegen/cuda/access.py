@@ -160,6 +160,8 @@ def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
     """Launch arguments that the wall terms of a phase use."""
+    if phase.wall_term == "none":
+        return set()
     velocities, towards = case.stencil.velocities, -1 if phase.wall_term == "read" else 1
     moving = {c for c in velocities for face, kind in case.crossed(_times(towards, c)) if kind == "moving"}
     return {f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)}

@@ -6,9 +6,11 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
 from lbmtune.codegen.cuda import access, ghost, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 
 SHELL_THREADS = 128
@@ -19,7 +21,10 @@ _EXTENTS = ("nx", "ny", "nz")
 
 def render_cuda(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one entry per parity of its scheme, and refreshes of a ghost layer."""
-    period = tuple(_launches(case, config, parity) for parity in range(config.propagation.period))
+    period = tuple(
+        tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
+        for parity in range(config.propagation.period)
+    )
     return Program("cuda", case, config, _source(case, config), _options(config), period)
 
 
@@ -37,10 +42,10 @@ def _source(case: Case, config: CudaConfig) -> str:
         "storage": _storage(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join(_step(case, config, parity) for parity in range(config.propagation.period)),
+        "entry": "\n".join(_entry(case, config, one) for one in passes(config, case.stencil)),
     }
     parts = [fill("cuda/one_step.cu", regions)]
-    refreshes = [text for parity in range(config.propagation.period) for text in _refreshes(case, config, parity)]
+    refreshes = [text for one in passes(config, case.stencil) for text in _refreshes(case, config, one)]
     if refreshes:
         parts.append(fill("cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
     return "\n".join(parts) + "\n"
@@ -85,30 +90,30 @@ def _vector(element: str, length: int) -> str:
     return f"{element}{length}" if length > 1 else {"uint": "unsigned int"}.get(element, element)
 
 
-def _step(case: Case, config: CudaConfig, parity: int) -> str:
-    phase = config.propagation.phase(case.stencil, parity)
-    source, target = ("populations",) * 2 if config.propagation.in_place else ("source", "target")
+def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
+    phase = one.phase
+    source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     return fill(
         "cuda/one_step.cu",
         {
-            "signature": _signature(case, config, parity),
+            "signature": _signature(case, config, one),
             "rows": access.rows(case, phase),
             "read": access.reads(case, phase, source),
-            "call": f"        collide(f, v, {taken});",
+            "call": f"        collide(f, v, {taken});" if phase.collides else "",
             "write": access.writes(case, phase, target),
         },
         inside="entry",
     )
 
 
-def _signature(case: Case, config: CudaConfig, parity: int) -> str:
-    if config.propagation.in_place:
+def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
+    if one.phase.in_place:
         buffers = "Stored* populations"
     else:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
-    scalars = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in _scalars(case, config, parity)]
-    return f'extern "C" __global__ void {_bounds(config)}step_{parity}(\n    {buffers}, {", ".join(scalars)})'
+    scalars = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in _scalars(case, one.phase)]
+    return f'extern "C" __global__ void {_bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
 
 
 def _bounds(config: CudaConfig) -> str:
@@ -119,36 +124,35 @@ def _bounds(config: CudaConfig) -> str:
     return f"__launch_bounds__({prod(config.block)}{blocks}) "
 
 
-def _scalars(case: Case, config: CudaConfig, parity: int) -> tuple[str, ...]:
-    used = {*physics.collision_scalars(case.collision, case.lattice, case.forced)}
-    used |= access.gain_scalars(case, config.propagation.phase(case.stencil, parity))
+def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
+    used = access.gain_scalars(case, phase)
+    if phase.collides:
+        used |= {*physics.collision_scalars(case.collision, case.lattice, case.forced)}
     return tuple(name for name in physics.SCALARS if name in used)
 
 
-def _refreshes(case: Case, config: CudaConfig, parity: int) -> list[str]:
-    """Texts of the refresh kernels of one parity; none where no ghost cell is touched."""
+def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
+    """Texts of the refresh kernels of one pass; none where no ghost cell is touched."""
     if config.wrap != "ghost":
         return []
-    phase = config.propagation.phase(case.stencil, parity)
-    reads, writes = ghost.reads_over(case, phase), ghost.writes_over(case, phase)
-    texts = [ghost.refresh(case, f"refresh_read_{parity}", reads, to_ghost=True)] if reads else []
-    return texts + ([ghost.refresh(case, f"refresh_write_{parity}", writes, to_ghost=False)] if writes else [])
+    reads, writes = ghost.reads_over(case, one.phase), ghost.writes_over(case, one.phase)
+    texts = [ghost.refresh(case, one.refresh("read"), reads, to_ghost=True)] if reads else []
+    return texts + ([ghost.refresh(case, one.refresh("write"), writes, to_ghost=False)] if writes else [])
 
 
-def _launches(case: Case, config: CudaConfig, parity: int) -> tuple[Launch, ...]:
-    phase = config.propagation.phase(case.stencil, parity)
-    buffers = ("f0",) if config.propagation.in_place else ("f0", "f1")
+def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
+    phase = one.phase
     x, y, z = config.block
     step = Launch(
-        f"step_{parity}",
-        (*buffers, *_EXTENTS, *_scalars(case, config, parity)),
+        one.entry,
+        (*one.buffers, *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
         covers=(x * config.cells_per_thread, y, z),
     )
     if config.wrap != "ghost":
         return (step,)
-    before = (_shell(f"refresh_read_{parity}", "f0"),) if ghost.reads_over(case, phase) else ()
-    after = (_shell(f"refresh_write_{parity}", buffers[-1]),) if ghost.writes_over(case, phase) else ()
+    before = (_shell(one.refresh("read"), one.buffers[0]),) if ghost.reads_over(case, phase) else ()
+    after = (_shell(one.refresh("write"), one.buffers[-1]),) if ghost.writes_over(case, phase) else ()
     return (*before, step, *after)
 
 

@@ -1,0 +1,37 @@
+"""Swap: one lattice; one kernel collides and reverses within the cell, another swaps with the neighbours."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.scheme import HERE, Access, Phase, Place, Scheme
+from lbmtune.lattice import Lattice
+
+
+def phase(lattice: Lattice, parity: int) -> Phase:
+    """Collides: every population at home, left in the slot of its opposite."""
+
+    def access(i: int) -> Access:
+        home, reversed_ = Place(i, HERE), Place(lattice.opposite[i], HERE)
+        return Access(i, read=home, write=reversed_, cut_read=home, cut_write=reversed_)
+
+    return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read")
+
+
+def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
+    """Swaps along one direction of each pair: what left along c_i lies in the opposite slot, what arrives along
+    -c_i in slot i of the neighbour. Over a cut link nothing is to be done: what left has been reversed already.
+    """
+
+    def access(i: int, opposite: int) -> tuple[Access, Access]:
+        mine, theirs = Place(opposite, HERE), Place(i, lattice.velocities[i])
+        return (
+            Access(i, read=mine, write=theirs, cut_read=mine, cut_write=mine),
+            Access(opposite, read=theirs, write=mine, cut_read=mine, cut_write=mine),
+        )
+
+    rows = tuple(row for pair in lattice.pairs for row in access(*pair))
+    return (Phase(rows, wall_term="none", collides=False),)
+
+
+SCHEME = Scheme(
+    "swap", "one lattice, swap in two kernels", "Valero-Lara 2017", lattices=1, period=1, phase=phase, moves=moves
+)

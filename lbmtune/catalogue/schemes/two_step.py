@@ -1,0 +1,34 @@
+"""Two steps: one kernel collides from the lattice to a second one, another streams back to the first."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.scheme import HERE, Access, Phase, Place, Scheme, upstream
+from lbmtune.lattice import Lattice
+
+
+def phase(lattice: Lattice, parity: int) -> Phase:
+    """Collides: every population at home."""
+    accesses = (_access(i, Place(i, HERE), Place(i, HERE)) for i in range(lattice.q))
+    return Phase(tuple(accesses), wall_term="none", target=1)
+
+
+def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
+    """Streams: each from its upstream neighbour; a cut link takes what the cell itself sent the other way."""
+    accesses = (_access(i, Place(i, upstream(lattice, i)), Place(lattice.opposite[i], HERE)) for i in range(lattice.q))
+    return (Phase(tuple(accesses), wall_term="read", collides=False, source=1),)
+
+
+def _access(i: int, read: Place, cut_read: Place) -> Access:
+    home = Place(i, HERE)
+    return Access(i, read=read, write=home, cut_read=cut_read, cut_write=home)
+
+
+SCHEME = Scheme(
+    "two-step",
+    "two lattices, collide and stream apart",
+    "Tran et al. 2017",
+    lattices=2,
+    period=1,
+    phase=phase,
+    moves=moves,
+)

@@ -1,0 +1,41 @@
+"""The passes of a scheme as entries of a program: their names and the buffers that they take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.scheme import Phase
+from lbmtune.lattice import Lattice
+
+BUFFERS = ("f0", "f1")
+"""Names of the lattice copies."""
+
+
+class Pass(NamedTuple):
+    """One pass of a step of a parity; entry: name of its kernel."""
+
+    phase: Phase
+    entry: str
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """The buffer that it works on in place, or the one that it reads and the one that it writes."""
+        source, target = BUFFERS[self.phase.source], BUFFERS[self.phase.target]
+        return (source,) if self.phase.in_place else (source, target)
+
+    def refresh(self, when: str) -> str:
+        """Name of the kernel that refreshes ghost cells before it reads or after it writes."""
+        return f"refresh_{when}_{self.entry.removeprefix('step_')}"
+
+
+def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass, ...]:
+    """Those of a step of that parity: step_0, then what moves, move_0 and so on."""
+    first, *rest = config.propagation.passes(lattice, parity)
+    moves = (Pass(phase, f"move_{parity}" if len(rest) == 1 else f"move_{parity}_{n}") for n, phase in enumerate(rest))
+    return (Pass(first, f"step_{parity}"), *moves)
+
+
+def passes(config: KernelConfig, lattice: Lattice) -> tuple[Pass, ...]:
+    """Those of all parities, in order."""
+    return tuple(one for parity in range(config.propagation.period) for one in passes_of(config, lattice, parity))
