@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from fake_study import CASE, LIMITS, predict, speed, usual_axes
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.search import surrogate
-from lbmtune.search.choice import SEEDS, Choice
+from lbmtune.search.choice import SEEDS, Choice, spread
 from lbmtune.search.features import Features, features
 from lbmtune.search.space import legal_set
 
@@ -133,3 +134,24 @@ def density(theta, by_axis, values):
     variance = (values - mean) @ inverse @ (values - mean) / len(values)
     prior = 0.5 * (theta[:-1] ** 2).sum() + (theta[-1] - np.log(1e-3)) ** 2 / 18
     return 0.5 * len(values) * np.log(variance) + 0.5 * np.linalg.slogdet(kernel)[1] + prior
+
+
+def test_a_sample_fills_the_space_before_the_search() -> None:
+    points = np.array([[a, b] for a in range(10) for b in range(10)], dtype=float)
+    chosen = spread(points, 4, np.random.default_rng(3))
+    assert len(set(chosen)) == 4
+    corners = [[0, 0], [0, 9], [9, 0], [9, 9]]
+    assert sum(points[i].tolist() in corners for i in chosen) >= 2
+    everything = spread(points, 1000, np.random.default_rng(3))
+    assert sorted(everything) == list(range(100))
+    assert everything[:4] == chosen
+
+
+def test_a_sample_comes_after_the_seeds_and_survives_a_resume() -> None:
+    configs = [CudaConfig(block=(32 * (1 + i % 20), 1, 1), max_registers=32 + 8 * (i // 20)) for i in range(200)]
+    fresh = Choice(configs, [1.0] * 200, seed=1, sample=50)
+    asked = [fresh.propose() for _ in range(51)]
+    again = Choice(configs, [1.0] * 200, seed=1, sample=50)
+    for index in asked[:30]:
+        again.observe(index, 1.0)
+    assert [again.propose() for _ in range(21)] == asked[30:]

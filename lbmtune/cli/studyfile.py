@@ -33,10 +33,11 @@ _LARGEST_SEED = 2**32 - 1  # of NumPy's generators
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """[budget]: trials; time such as '5m'. None: no limit of that kind."""
+    """[budget]: trials; time such as '5m'. None: no limit of that kind. sample: first trials, spread over the space."""
 
     trials: int | None = None
     time: str | int | float | None = None
+    sample: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     flow["force"] = case.force[0]
     if case.moving:
         flow["lid"] = case.wall_velocity[0]
-    budget = {"trials": spec.budget.trials, "time": spec.budget.seconds}
+    budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}
     return {
         "name": spec.name,
         "objective": spec.objective,
@@ -296,7 +297,10 @@ def _case(file: CaseFile, source: Source) -> Case:
 def _budget(file: BudgetFile, source: Source) -> Budget:
     if file.trials is not None and file.trials <= 0:
         source.fail("budget.trials", f"{file.trials} must be positive; leave it out for no limit.")
-    return Budget(trials=file.trials or 0, seconds=0.0 if file.time is None else _seconds(file.time, source))
+    if file.sample < 0:
+        source.fail("budget.sample", f"{file.sample} is negative; leave it out for a search from the start.")
+    seconds = 0.0 if file.time is None else _seconds(file.time, source)
+    return Budget(trials=file.trials or 0, seconds=seconds, sample=file.sample)
 
 
 def _seconds(time: str | float, source: Source) -> float:

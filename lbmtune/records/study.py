@@ -46,10 +46,14 @@ class TimingProtocol:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When a search ends: whichever comes first. trials: 0 means no limit of that kind."""
+    """When a search ends: whichever comes first. trials: 0 means no limit of that kind.
+
+    sample: how many of the first trials fill the whole space, before the search looks for the best.
+    """
 
     trials: int = 0
     seconds: float = 0.0
+    sample: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

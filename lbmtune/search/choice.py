@@ -1,4 +1,5 @@
-"""Which configuration to try next: the model's best first, then what a surrogate expects most of.
+"""Which configuration to try next: the model's best first, then a sample if asked for, then what a surrogate expects
+most of.
 
 Works on indices into the legal set. Nothing is proposed twice; what is pending counts as seen at its expected
 value (kriging believer), so that several proposals at once differ.
@@ -27,6 +28,7 @@ class Choice:
     """The state of a search over configs. expected: MLUPS by the model; tiers: try lower ones first.
 
     batch: proposals taken from one prediction of the surrogate, where many are under way at once anyway.
+    sample: how many configurations, spread over the whole space, come before the surrogate is asked.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Choice:
         seed: int,
         tiers: Sequence[int] | None = None,
         batch: int = 1,
+        sample: int = 0,
     ) -> None:
         self._space = features(configs)
         self._log_expected = np.log(np.maximum(np.asarray(expected, dtype=float), 1e-9))
@@ -45,6 +48,7 @@ class Choice:
         self._value: dict[int, float | None] = {}
         self._pending: list[int] = []
         self._seeds = [i for i in leaders(configs, expected, self._random) if self._tiers[i] == self._tiers.min()]
+        self._sample = spread(self._space.values, sample, self._random)
         self._asked = 0
         self._batch, self._queue = batch, list[int]()
 
@@ -70,6 +74,10 @@ class Choice:
         for seed in self._seeds[:SEEDS]:
             if seed not in self._value and seed not in self._pending:
                 return seed
+        while self._sample:
+            drawn = self._sample.pop(0)
+            if drawn not in self._value and drawn not in self._pending:
+                return drawn
         unseen = self._unseen()
         measured = [i for i, value in self._value.items() if value]
         if len(measured) < 3 or self._asked % _RANDOM_EVERY == 0:
@@ -128,6 +136,24 @@ class Choice:
 
     def _at(self, indices: Indices) -> Features:
         return Features(self._space.values[indices], self._space.groups)
+
+
+def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
+    """Indices of `count` points that fill the space: each as far as can be from those before it.
+
+    The first one is drawn, and so are ties, by the order in which the points are looked at. points: (n, features).
+    Source: Gonzalez 1985 (farthest-point clustering).
+    """
+    order = random.permutation(len(points))
+    shuffled = points[order]
+    nearest = np.full(len(points), np.inf)
+    chosen: list[int] = []
+    for _ in range(min(count, len(points))):
+        farthest = int(np.argmax(nearest))
+        chosen.append(farthest)
+        nearest = np.minimum(nearest, ((shuffled - shuffled[farthest]) ** 2).sum(1))
+        nearest[chosen] = -1.0
+    return [int(order[i]) for i in chosen]
 
 
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:

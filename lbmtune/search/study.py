@@ -116,7 +116,8 @@ class _Loop:
         predictions = [search.predict(config) for config in space.configs]
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
-        self._choice = Choice(space.configs, [p.mlups for p in predictions], spec.seed, tiers, batch)
+        expected, sample = [p.mlups for p in predictions], spec.budget.sample
+        self._choice = Choice(space.configs, expected, spec.seed, tiers, batch, sample)
         self._index = {config.key: i for i, config in enumerate(space.configs)}
         self._ledger = self._new_ledger(header, done)
 
