@@ -101,6 +101,13 @@ def test_a_register_cap_acts() -> None:
     assert capped.local_bytes > 0
 
 
+@pytest.mark.parametrize("scheme", ["pull", "aa"])
+def test_reading_ahead_takes_a_second_set_of_registers(scheme: str) -> None:
+    in_turn, ahead = (_pull(scheme=scheme, cells_per_thread=1, block=(64, 1, 1), march=4, prefetch=n) for n in (0, 1))
+    assert in_turn.spill_bytes == ahead.spill_bytes == 0
+    assert ahead.registers >= in_turn.registers + BOX.stencil.q // 2
+
+
 def test_blocks_per_multiprocessor_act() -> None:
     assert _pull(min_blocks=8).registers <= 65536 // (8 * 128) < _pull().registers
 

@@ -59,6 +59,15 @@ CUDA = [
     ("max_registers=32", "max_registers=24", "max_registers 24 is outside 32..255"),
     ("min_blocks=8", "min_blocks=9", "min_blocks 9 x 256 threads; a multiprocessor holds 2048"),
     ("wrap=ghost", "wrap=select", "wrap 'select': arithmetic and ghost exist on CUDA"),
+    ("march=256", "march=0", "march 0: a thread updates at least one cell of its column"),
+    ("march=256", "march=257", "march 257: a column of the domain 256x256x256 has 256 cells"),
+    (
+        "march=4,block=64x4x1",
+        "march=4,block=64x2x2",
+        "march 4 with block 64x2x2: a block that marches is one cell thick along z",
+    ),
+    ("march=4,prefetch=1", "march=4,prefetch=2", "prefetch 2: 0 and 1 exist"),
+    ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]
 CPU = [
     ("loop=zy", "loop=yz", "loop 'yz': z, zy and tile exist"),

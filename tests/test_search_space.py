@@ -35,6 +35,8 @@ def test_axes_that_do_not_act_make_no_duplicates():
     axes = {"layout": ("soa", "aosoa"), "width": (8, 16), "padding": (0, 64), "block": ("64x1x1",)}
     found = [(c.layout, c.width, c.padding) for c in legal_set(CASE, "cuda", axes, LIMITS).configs]
     assert found == [("soa", 1, 0), ("soa", 1, 64), ("aosoa", 8, 0), ("aosoa", 16, 0)]
+    axes = {"march": (1, 4), "prefetch": (0, 1), "block": ("64x1x1",)}
+    assert [(c.march, c.prefetch) for c in legal_set(CASE, "cuda", axes, LIMITS).configs] == [(1, 0), (4, 0), (4, 1)]
 
 
 @given(st.data())

@@ -27,11 +27,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Dependence:
-    """An axis acts only where another has one of some values; elsewhere it takes its neutral value."""
+    """An axis acts only where another has one of some values; elsewhere it takes its neutral value.
+
+    unless: it acts where the other has any value but those.
+    """
 
     on: str
     values: tuple[Scalar, ...]
     neutral: Scalar
+    unless: bool = False
 
 
 _COMMON = (
@@ -58,6 +62,8 @@ _CUDA = (
         ("arithmetic", "ghost"),
         ("arithmetic", "ghost"),
     ),
+    Axis("march", "cells of a column along z that a thread updates one after another", (1,)),
+    Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
 )
 _CPU = (
     # 1040 keeps the direction arrays of power-of-two domains out of one cache set
@@ -87,15 +93,17 @@ DEPENDENCES: Mapping[str, Dependence] = {
     "tile_z": Dependence("loop", ("tile",), 0),
     "row_offset": Dependence("wrap", ("ghost",), 0),
     "streaming_stores": Dependence("scheme", ("pull",), 0),
+    "prefetch": Dependence("march", (1,), 0, unless=True),
 }
 
 
 def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
     """The value that an axis must take because the others keep it from acting, or None where it acts."""
     dependence = DEPENDENCES.get(name)
-    if dependence is None or others.get(dependence.on, dependence.values[0]) in dependence.values:
+    if dependence is None or dependence.on not in others:
         return None
-    return dependence.neutral
+    acts = (others[dependence.on] in dependence.values) != dependence.unless
+    return None if acts else dependence.neutral
 
 
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:

@@ -103,6 +103,8 @@ class CudaConfig(KernelConfig):
     (0: none). The two exclude each other, because launch bounds override the compiler's cap.
     wrap: periodic neighbours along y and z by index arithmetic, or by a layer of ghost rows that a second kernel
     refreshes; along x always by arithmetic.
+    march: cells of a column along z that a thread updates one after another; prefetch: whether it reads the next of
+    them before it collides the present one (1) or after it has written that (0).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -112,14 +114,16 @@ class CudaConfig(KernelConfig):
     max_registers: int = 0
     min_blocks: int = 0
     wrap: str = "arithmetic"
+    march: int = 1
+    prefetch: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class CpuConfig(KernelConfig):
     """Knobs of a CPU kernel.
 
-    threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left
-    to the compiler); loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
+    threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left to the compiler);
+    loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
     streaming_stores: non-temporal stores (1) or ordinary ones (0);
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row.

@@ -12,6 +12,7 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.units import format_bytes
 
 
@@ -173,8 +174,39 @@ def _cuda_wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    march = config.march
+    if march < 1:
+        return f"march {march}: a thread updates at least one cell of its column"
+    if march > case.domain[2]:
+        return f"march {march}: a column of the domain {_cells(case.domain)} has {case.domain[2]} cells"
+    if march > 1 and config.block[2] > 1:
+        return f"march {march} with block {_cells(config.block)}: a block that marches is one cell thick along z"
+    return None
+
+
+@_cuda
+def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if not config.prefetch:
+        return None
+    if config.prefetch != 1:
+        return f"prefetch {config.prefetch}: 0 and 1 exist"
+    if config.march == 1:
+        return "prefetch 1 with march 1: a thread has no next cell to read"
+    scheme = config.propagation
+    passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
+    for shared in filter(None, map(shared_slot, passes)):
+        slot, one, other = shared
+        return (
+            f"prefetch 1 with scheme {config.scheme}: slot {slot} is touched at {one.offset} and at {other.offset}, "
+            "so another thread may write what is read ahead"
+        )
+    return None
+
+
+@_cuda
 def _grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    cells = (config.block[0] * config.cells_per_thread, *config.block[1:])
+    cells = (config.block[0] * config.cells_per_thread, config.block[1], config.block[2] * config.march)
     grid = tuple(-(-n // c) for n, c in zip(case.domain, cells, strict=True))
     if any(g > allowed for g, allowed in zip(grid, limits.grid, strict=True)):
         return f"grid {_cells(grid)} for block {_cells(config.block)}; this device allows {_cells(limits.grid)}"
@@ -277,6 +309,8 @@ RULES: tuple[Rule, ...] = (
     _block_covers_row,
     _register_mechanisms,
     _cuda_wrap,
+    _march,
+    _prefetch,
     _grid,
     _cpu_names,
     _cpu_vectors,

@@ -69,6 +69,21 @@ class Phase:
             yield from (access.read, access.write, access.cut_read, access.cut_write)
 
 
+def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
+    """A slot that a pass touches at two places, with both, or None where every place belongs to one cell.
+
+    None, too, where the lattice that is read is not written. Where each slot is touched at one offset only, what a
+    cell reads is written by no other cell, so it may be read at any time before the cell itself writes it.
+    """
+    found: dict[int, Place] = {}
+    for access in phase.accesses if phase.in_place else ():
+        for place in (access.read, access.write):
+            other = found.setdefault(place.slot, place)
+            if other != place:
+                return place.slot, other, place
+    return None
+
+
 @dataclass(frozen=True)
 class Scheme:
     """A propagation scheme: the passes of one time step, with a barrier for the whole lattice after each.
@@ -84,11 +99,11 @@ class Scheme:
     lattices: int
     period: int
     phase: Callable[[Lattice, int], Phase]
-    moves: Callable[[Lattice, int], tuple[Phase, ...]] | None = None
+    moves: Callable[[Lattice, int], tuple[Phase, ...]] = lambda lattice, parity: ()
 
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
         """All passes of a step, in order."""
-        return (self.phase(lattice, parity), *(self.moves(lattice, parity) if self.moves else ()))
+        return (self.phase(lattice, parity), *self.moves(lattice, parity))
 
     def exchanges(self, lattice: Lattice) -> bool:
         """Whether the lattices exchange their roles after every step."""

@@ -131,7 +131,7 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
         nx = config.block[0] * config.cells_per_thread + unit
-        ny, nz = (2 * (extent // 2) + 3 for extent in config.block[1:])
+        ny, nz = (2 * (extent // 2) + 3 for extent in (config.block[1], config.block[2] * config.march))
     else:
         assert isinstance(config, CpuConfig)
         lanes = config.vector_bits // (8 * config.computed.bytes) if config.vector_bits else 1

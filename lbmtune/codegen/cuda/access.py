@@ -12,6 +12,8 @@ from lbmtune.lattice import Vector, negate
 
 _MOVE = {-1: "before", 0: "here", 1: "after"}
 _SIGN = {-1: "m", 0: "o", 1: "p"}
+_ROW = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}
+_PLANE = {-1: "below", 0: "level", 1: "above"}
 _FACE = ("x == 0", "x + CELLS == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
 _FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
 
@@ -49,10 +51,30 @@ def row_name(offset: Vector) -> str:
 
 def rows(case: Case, phase: Phase) -> str:
     """Declarations of the rows that a phase touches, and of the flags for walls."""
-    touched = {place.offset[1:] for access in phase.accesses for place in _places(case, access)}
-    lines = [_row((0, y, z)) for y, z in sorted(touched)]
-    lines += [f"    const bool {_FLAG[n]} = {_FACE[n]};" for n, face in enumerate(case.faces) if face != "periodic"]
-    return "\n".join(lines)
+    return "\n".join([_row((0, y, z)) for y, z in _touched(case, phase)] + _flags(case))
+
+
+def columns(case: Case, phase: Phase) -> str:
+    """Declarations of what the rows of a column have in common: their index parts along y."""
+    return "\n".join(_column(y) for y in sorted({y for y, _ in _touched(case, phase)}))
+
+
+def rows_of_columns(case: Case, phase: Phase) -> str:
+    """The same as `rows`, from the columns and the planes that a marching thread carries along."""
+    lines = [
+        f"        const Index {row_name((0, y, z))} = column_{_SIGN[y]} + planes.{_PLANE[z]};"
+        for y, z in _touched(case, phase)
+    ]
+    return "\n".join(lines + _flags(case))
+
+
+def _touched(case: Case, phase: Phase) -> list[tuple[int, int]]:
+    """Offsets along y and z of the rows that a phase touches."""
+    return sorted({place.offset[1:] for access in phase.accesses for place in _places(case, access)})
+
+
+def _flags(case: Case) -> list[str]:
+    return [f"    const bool {_FLAG[n]} = {_FACE[n]};" for n, face in enumerate(case.faces) if face != "periodic"]
 
 
 def _places(case: Case, access: Access) -> Iterator[Place]:
@@ -64,8 +86,12 @@ def _places(case: Case, access: Access) -> Iterator[Place]:
         yield access.cut_write
 
 
+def _column(y: int) -> str:
+    return f"    const Index column_{_SIGN[y]} = along_y({_ROW[y]}, n);"
+
+
 def _row(offset: Vector) -> str:
-    y = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}[offset[1]]
+    y = _ROW[offset[1]]
     z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
     return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
 

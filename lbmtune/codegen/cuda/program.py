@@ -17,6 +17,7 @@ SHELL_THREADS = 128
 """Threads per block of the ghost refresh, as in kernels/cuda/ghost.cu."""
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
+_ONE_STEP, _COLUMN, _AHEAD = "cuda/one_step.cu", "cuda/column.cu", "cuda/column_ahead.cu"
 
 
 def render_cuda(case: Case, config: CudaConfig) -> Program:
@@ -42,9 +43,9 @@ def _source(case: Case, config: CudaConfig) -> str:
         "storage": _storage(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join(_entry(case, config, one) for one in passes(config, case.stencil)),
+        "entry": _entries(case, config),
     }
-    parts = [fill("cuda/one_step.cu", regions)]
+    parts = [fill(_ONE_STEP, regions)]
     refreshes = [text for one in passes(config, case.stencil) for text in _refreshes(case, config, one)]
     if refreshes:
         parts.append(fill("cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
@@ -90,15 +91,27 @@ def _vector(element: str, length: int) -> str:
     return f"{element}{length}" if length > 1 else {"uint": "unsigned int"}.get(element, element)
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
+def _entries(case: Case, config: CudaConfig) -> str:
+    """All passes of all parities, by threads that update one cell or vector of cells, or a column of them."""
+    file = _ONE_STEP if config.march == 1 else _AHEAD if config.prefetch else _COLUMN
+    entries = "\n".join(_entry(case, config, one, file) for one in passes(config, case.stencil))
+    if file == _ONE_STEP:
+        return entries
+    inner = entries if file == _COLUMN else fill(_AHEAD, {"entry": entries})
+    return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
+
+
+def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     phase = one.phase
+    rows = access.rows if file == _ONE_STEP else access.rows_of_columns
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     return fill(
-        "cuda/one_step.cu",
+        file,
         {
             "signature": _signature(case, config, one),
-            "rows": access.rows(case, phase),
+            "columns": access.columns(case, phase),
+            "rows": rows(case, phase),
             "read": access.reads(case, phase, source),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
             "write": access.writes(case, phase, target),
@@ -147,7 +160,7 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         one.entry,
         (*one.buffers, *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
-        covers=(x * config.cells_per_thread, y, z),
+        covers=(x * config.cells_per_thread, y, z * config.march),
     )
     if config.wrap != "ghost":
         return (step,)

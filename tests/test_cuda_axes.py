@@ -1,0 +1,107 @@
+"""Axes of the CUDA text beyond block, vectors and registers: each acts, and each keeps the result right."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from cuda_samples import SCHEME_NAMES, Sample, config, flows, label, legal, sampled
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme, shared_slot
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.render import render
+from lbmtune.lattice import lattice
+from lbmtune.measure.verify import awkward_domain, verify
+from shim.device import COMPILER, HostDevice, compile_on_host
+
+needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+
+
+def _check(sample: Sample) -> None:
+    program = render(*sample)
+    found = verify(program, compile_on_host(program), HostDevice())
+    assert found.passed, found
+
+
+def _changed(count: int, seed: int, **values: tuple[object, ...]) -> list[Sample]:
+    """Samples of all axes with others drawn from values, where that is legal."""
+    draw, found = random.Random(seed), []
+    for case, one in sampled(4 * count, seed):
+        other = replace(one, block=(*one.block[:2], 1), **{name: draw.choice(v) for name, v in values.items()})
+        if legal(case, other):
+            found.append((case, other))
+    assert len(found) >= count
+    return found[:count]
+
+
+def _name(sample: Sample) -> str:
+    return f"{label(sample)}-{sample[1].brief}"
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("prefetch", [0, 1])
+@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
+    sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
+    assert awkward_domain(*sample)[2] == 7
+    _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("sample", _changed(16, 3, march=(2, 3, 4, 8), prefetch=(0, 1)), ids=_name)
+def test_columns_with_all_axes(sample: Sample) -> None:
+    _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("{from.level, from.above,", "{from.level, from.level,"),
+        ("from.above, along_z(after(z, nz, ORIGIN_Z), n)", "from.above, along_z(here(z, ORIGIN_Z), n)"),
+        ("first + MARCH < nz ? first + MARCH : nz", "first + MARCH"),
+    ],
+)
+def test_planes_that_are_not_carried_along_are_found_out(right: str, wrong: str) -> None:
+    case = flows("d3q19", "bgk")["box"]
+    program = render(case, config(cells_per_thread=2, march=2, prefetch=1))
+    assert program.source.count(right) == 1
+    wrong_program = replace(program, source=program.source.replace(right, wrong))
+    assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
+
+
+def test_a_column_is_one_launch_of_fewer_blocks() -> None:
+    case = flows("d3q19", "bgk")["box"]
+    plain, marching = (render(case, config(march=march)).period[0][0] for march in (1, 8))
+    assert plain.block == marching.block
+    frame = render(case, config()).frame
+    grids = [launch.grid((192, 64, 65), frame) for launch in (plain, marching)]
+    assert grids == [(12, 32, 65), (12, 32, 9)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.values(), ids=lambda s: s.name)
+def test_the_tables_let_a_thread_read_ahead(scheme: Scheme) -> None:
+    for parity in range(scheme.period):
+        assert not any(map(shared_slot, scheme.passes(lattice("d3q19"), parity)))
+
+
+def test_a_table_whose_places_are_shared_forbids_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, one = flows("d3q19", "bgk")["box"], config(scheme="aa", march=4, prefetch=1)
+    assert broken(case, one, Limits()) is None
+
+    def shifted(stencil: object, parity: int) -> Phase:
+        """Writes f_1 one cell on: the next cell of another thread may read it."""
+        phase = SCHEMES["aa"].phase(lattice("d3q19"), parity)
+        moved = phase.accesses[1]._replace(write=Place(phase.accesses[1].write.slot, (0, 0, 1)))
+        return replace(phase, accesses=(phase.accesses[0], moved, *phase.accesses[2:]))
+
+    wrong = replace(SCHEMES["aa"], phase=shifted)
+    monkeypatch.setattr(type(one), "propagation", property(lambda self: wrong))
+    slot = SCHEMES["aa"].phase(lattice("d3q19"), 0).accesses[1].write.slot
+    reason = broken(case, one, Limits())
+    assert reason is not None
+    assert reason.startswith(f"prefetch 1 with scheme aa: slot {slot} is touched at ")
+    assert str(HERE) in reason
+    assert "so another thread may write what is read ahead" in reason
