@@ -25,6 +25,7 @@ RUNS = [
     ("d3q19", "bgk", "esoteric-pull", (2, 0)),
     ("d3q19", "trt", "esoteric-twist", (1, 2)),
     ("d3q27", "bgk", "push", (2, 0)),
+    ("d2q9", "regularised", "pull", (0, 1)),
 ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.lattice import Lattice
+from lbmtune.measure import textbook
 
 Array = Any
 """A numpy or cupy array of float64."""
@@ -59,9 +60,11 @@ def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
 def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
     """Post-collision populations."""
     u = velocity(f, case, xp)
-    departure = f - equilibrium(density(f), u, case.stencil, xp)
+    rest = equilibrium(density(f), u, case.stencil, xp)
     source = guo_source(u, case, xp)
-    omega = case.relaxation_rate
+    omega, departure = case.relaxation_rate, f - rest
+    if case.collision == "regularised":
+        return textbook.regularised(f, case, rest, source, xp)
     if case.collision == "bgk":
         return f - omega * departure + (1 - omega / 2) * source
     assert case.collision == "trt"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment, Collision, Halves, Moments, Parameters, population, relaxed
+from lbmtune.catalogue.collision import Assignment, Collision, Parameters, population, relaxed
+from lbmtune.catalogue.pairwise import Halves, Moments, pairwise
 
 _KEEP, _OMEGA, _PART = Symbol("keep"), Parameters.omega, Symbol("part")
 
@@ -34,4 +35,4 @@ def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]
     ]
 
 
-COLLISION = Collision("bgk", "single relaxation time", "Qian et al. 1992", ("omega",), prologue, rest, pair)
+COLLISION = Collision("bgk", "single relaxation time", "Qian et al. 1992", ("omega",), pairwise(prologue, rest, pair))

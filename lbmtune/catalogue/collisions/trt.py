@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import (
-    Assignment,
-    Collision,
-    Halves,
-    Moments,
-    Parameters,
-    pair_difference,
-    pair_sum,
-    population,
-    relaxed,
-)
+from lbmtune.catalogue.collision import Assignment, Collision, Parameters, population, relaxed
+from lbmtune.catalogue.pairwise import Halves, Moments, pair_difference, pair_sum, pairwise
 
 _EVEN_PART, _ODD_PART = Symbol("even_part"), Symbol("odd_part")
 
@@ -47,5 +38,5 @@ def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]
 
 
 COLLISION = Collision(
-    "trt", "two relaxation times", "Ginzburg et al. 2008", ("omega", "omega_minus"), prologue, rest, pair
+    "trt", "two relaxation times", "Ginzburg et al. 2008", ("omega", "omega_minus"), pairwise(prologue, rest, pair)
 )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sympy
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment, relaxed
+from lbmtune.catalogue.collision import Assignment, needed
 from lbmtune.lattice import Lattice
 
 _INVERSE, _ENERGY, _BASE = Symbol("inverse"), Symbol("energy"), Symbol("base")
@@ -63,16 +63,7 @@ def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignme
         if step.name == _INVERSE:
             replaced.append(Assignment(_ENERGY, momenta[0] ** 2 + others))
         replaced.append(Assignment(step.name, value))
-    return _used(replaced, lattice.q)
-
-
-def _used(steps: list[Assignment], q: int) -> tuple[Assignment, ...]:
-    needed, kept = {relaxed(i) for i in range(q)}, []
-    for step in reversed(steps):
-        if step.name in needed:
-            needed |= step.value.free_symbols
-            kept.append(step)
-    return tuple(reversed(kept))
+    return needed(replaced, lattice.q)
 
 
 def hoist(steps: Sequence[Assignment], parameters: Iterable[Symbol]) -> Hoisted:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Symbol
-
-from lbmtune.catalogue.collision import Assignment, assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.collision import assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.lattice import lattice
@@ -24,7 +22,7 @@ def collide_function(name: str, lattice_name: str, forced: bool) -> str:
     takes = "".join(f", const Real {scalar}" for scalar in collision_scalars(name, lattice_name, forced))
     lines = [f"__device__ __forceinline__ void collide(Real (&f)[Q][CELLS], const int v{takes}) {{"]
     lines += [f"    const Real {population(i)} = f[{i}][v];" for i in range(stencil.q)]
-    lines += [f"    const Real {step.name} = {text(step.value)};" for step in steps if _needed(step, steps)]
+    lines += [f"    const Real {step.name} = {text(step.value)};" for step in steps]
     lines += [f"    f[{i}][v] = {relaxed(i)};" for i in range(stencil.q)]
     return "\n".join([*lines, "}"])
 
@@ -41,12 +39,3 @@ def collision_scalars(name: str, lattice_name: str, forced: bool) -> tuple[str, 
 def gain(lattice_name: str, i: int) -> str:
     """C text of what a moving wall adds to a population that it sends back along c_i."""
     return text(wall_gain(lattice(lattice_name), i))
-
-
-def _needed(step: Assignment, steps: tuple[Assignment, ...]) -> bool:
-    return str(step.name).startswith("g") or step.name in _symbols(steps)
-
-
-@lru_cache(maxsize=64)
-def _symbols(steps: tuple[Assignment, ...]) -> frozenset[Symbol]:
-    return frozenset(symbol for step in steps for symbol in step.value.free_symbols)
