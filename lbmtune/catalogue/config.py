@@ -122,8 +122,8 @@ class CudaConfig(KernelConfig):
 class CpuConfig(KernelConfig):
     """Knobs of a CPU kernel.
 
-    threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left to the compiler);
-    loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
+    threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left
+    to the compiler); loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
     streaming_stores: non-temporal stores (1) or ordinary ones (0);
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row.

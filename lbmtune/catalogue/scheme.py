@@ -99,11 +99,11 @@ class Scheme:
     lattices: int
     period: int
     phase: Callable[[Lattice, int], Phase]
-    moves: Callable[[Lattice, int], tuple[Phase, ...]] = lambda lattice, parity: ()
+    moves: Callable[[Lattice, int], tuple[Phase, ...]] | None = None
 
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
         """All passes of a step, in order."""
-        return (self.phase(lattice, parity), *self.moves(lattice, parity))
+        return (self.phase(lattice, parity), *(self.moves(lattice, parity) if self.moves else ()))
 
     def exchanges(self, lattice: Lattice) -> bool:
         """Whether the lattices exchange their roles after every step."""
