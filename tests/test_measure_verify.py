@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fake_device import FakeDevice, compiler, config, renderer
-from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.catalogue.case import Case, box, cavity, channel, porous
+from lbmtune.catalogue.links import whole
 from lbmtune.measure import oracle, verify
-from lbmtune.runtime.placement import whole
 
 CASES = [
     box("d3q19", "bgk", (6, 5, 9)),
@@ -18,6 +18,8 @@ CASES = [
     channel("d3q27", "bgk", (6, 5, 9), 1.1, force=1e-3),
     cavity("d2q9", "bgk", (7, 9, 1), 1.3),
     replace(cavity("d3q19", "bgk", (6, 5, 9), 1.3), faces=("wall", "wall", "wall", "wall", "wall", "moving")),
+    porous("d3q19", "bgk", (6, 5, 9), 1.3, "blocks:fraction=0.4"),
+    replace(cavity("d3q19", "trt", (6, 5, 9), 1.3), geometry="blocks:fraction=0.4"),
 ]
 
 

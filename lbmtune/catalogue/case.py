@@ -27,6 +27,7 @@ class Case:
     crosses several walled faces sees the moving one.
     relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of TRT, which fixes omega-.
     force: body force density (Guo forcing).
+    geometry: what is solid inside the box, as text (`catalogue.geometry`); '' for nothing.
     """
 
     flow: str
@@ -39,6 +40,7 @@ class Case:
     force: Real3 = (0.0, 0.0, 0.0)
     magic: float = 3 / 16
     velocity_scale: float = 0.05
+    geometry: str = ""
 
     def __post_init__(self) -> None:
         """Checks the relations between the fields. Raises InputError."""
@@ -53,6 +55,15 @@ class Case:
     def sites(self) -> int:
         """Number of cells."""
         return self.domain[0] * self.domain[1] * self.domain[2]
+
+    @property
+    def fluid_sites(self) -> int:
+        """Number of cells that are not solid: those that an update counts."""
+        if not self.geometry:
+            return self.sites
+        from lbmtune.catalogue.geometry import fluid_cells
+
+        return fluid_cells(self.geometry, self.domain)
 
     @property
     def walled(self) -> bool:
@@ -75,7 +86,10 @@ class Case:
         return tuple((face, self.faces[face]) for face in faces if self.faces[face] != "periodic")
 
     def cut(self, cell: Vector, velocity: Vector) -> CutKind:
-        """What the link from `cell` along `velocity` meets: 'open' (another cell), 'wall' or 'moving'."""
+        """What the link from `cell` along `velocity` meets at the faces: 'open' (nothing), 'wall' or 'moving'.
+
+        Solid cells are left out: `catalogue.links` knows both, for all cells at once.
+        """
         kinds = {kind for face, kind in self.crossed(velocity) if _at_face(cell, face, self.domain)}
         return "moving" if "moving" in kinds else "wall" if kinds else "open"
 
@@ -102,6 +116,11 @@ def _check(case: Case) -> None:
     if case.magic <= 0:
         raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
     _check_faces(case)
+    if case.geometry:
+        # here, because it imports numpy, which the command line is to start without
+        from lbmtune.catalogue.geometry import generator
+
+        generator(case.geometry)
 
 
 def _check_faces(case: Case) -> None:
@@ -140,8 +159,21 @@ def channel(
     return Case("channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
 
 
+def porous(
+    lattice_name: str,
+    collision: str,
+    domain: tuple[int, int, int],
+    relaxation_rate: float,
+    geometry: str,
+    force: Real3 = (1e-5, 0.0, 0.0),
+) -> Case:
+    """Periodic sample with solid cells, through which a body force drives the fluid."""
+    return Case("porous", lattice_name, collision, domain, relaxation_rate, force=force, geometry=geometry)
+
+
 FLOWS: Mapping[str, str] = {
     "box": "periodic Taylor-Green box",
     "cavity": "lid-driven cavity with bounce-back walls and a moving lid",
     "channel": "Poiseuille channel driven by a body force",
+    "porous": "periodic sample with solid cells, driven by a body force",
 }

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.geometry import solid
 
 Array = Any
 
 
 def initial_flow(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
-    """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64: vortices in a box, rest elsewhere.
+    """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64: vortices in the fluid of a box, rest elsewhere.
 
     xp: numpy or cupy.
     """
     if case.flow == "box":
-        return taylor_green(case, xp)
+        density, velocity = taylor_green(case, xp)
+        return (density, velocity * xp.asarray(~solid(case))) if case.geometry else (density, velocity)
     shape = case.domain[::-1]
     return xp.ones(shape), xp.zeros((3, *shape))
 

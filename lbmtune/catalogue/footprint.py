@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
@@ -20,8 +20,22 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
     return config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
 
 
-def bytes_per_update(case: Case, config: KernelConfig) -> int:
-    """Bytes that one cell update must move to and from memory: in each pass, what it moves is read and written once.
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Bytes that the update of one fluid cell must move to and from memory, by what they are."""
+
+    populations: float
+    flags: float = 0
+    index: float = 0
+
+    @property
+    def total(self) -> float:
+        """All of them together."""
+        return self.populations + self.flags + self.index
+
+
+def traffic(case: Case, config: KernelConfig) -> Traffic:
+    """What an update moves: in each pass, what it moves is read and written once.
 
     On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
     a third share unless their stores stream (Wellein et al. 2006).
@@ -29,7 +43,12 @@ def bytes_per_update(case: Case, config: KernelConfig) -> int:
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    return shares * config.stored.bytes
+    return Traffic(populations=shares * config.stored.bytes)
+
+
+def bytes_per_update(case: Case, config: KernelConfig) -> float:
+    """All of that together."""
+    return traffic(case, config).total
 
 
 def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:

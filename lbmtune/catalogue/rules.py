@@ -63,6 +63,12 @@ def _compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> 
     return None
 
 
+def _solid_cells(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if case.geometry:
+        return f"geometry {case.geometry}: kernels with direct addressing know the faces of the box alone"
+    return None
+
+
 def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     needed = footprint_bytes(case, config)
     if needed <= limits.memory_bytes:
@@ -303,6 +309,7 @@ RULES: tuple[Rule, ...] = (
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
     _compute_holds_storage,
+    _solid_cells,
     _block_size,
     _vectors,
     _block_shape,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.case import FLOWS, Case, box, cavity, channel
+from lbmtune.catalogue.case import FLOWS, Case, Real3, box, cavity, channel, porous
 from lbmtune.errors import InputError, unknown
 
 EXAMPLE_DOMAIN = "128x128x128"
@@ -17,7 +17,10 @@ class CaseFile:
     domain: cells, '256x256x256' or [256, 256, 256], two extents for a two-dimensional lattice.
     Exactly one of relaxation_rate (omega), viscosity and reynolds. The Reynolds number is built with: box, nx
     and velocity_scale; cavity, ny and the lid; channel, ny and the velocity on the axis.
-    lid: speed of the moving wall (cavity); force: body force density along x (channel); magic: Lambda of TRT.
+    lid: speed of the moving wall (cavity); force: body force density along x (channel) or along `axis` (porous);
+    magic: Lambda of TRT.
+    geometry: solid cells, as the name of a generator and its parameters: 'packing:fraction=0.5:radius=8:seed=1', or
+    'file:path=sample.npy'; any flow may have them.
     """
 
     flow: str
@@ -31,6 +34,8 @@ class CaseFile:
     force: float = 1e-5
     magic: float = 3 / 16
     velocity_scale: float = 0.05
+    geometry: str = ""
+    axis: str = "x"
 
 
 def case_of(file: CaseFile) -> Case:
@@ -43,9 +48,27 @@ def case_of(file: CaseFile) -> Case:
         case = cavity(file.lattice, file.collision, domain, omega, file.lid)
     elif file.flow == "channel":
         case = channel(file.lattice, file.collision, domain, omega, file.force)
+    elif file.flow == "porous":
+        case = porous(file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force))
     else:
         raise unknown("flow", file.flow, FLOWS)
-    return replace(case, magic=file.magic, velocity_scale=file.velocity_scale)
+    return replace(case, magic=file.magic, velocity_scale=file.velocity_scale, geometry=_identified(file.geometry))
+
+
+def _identified(geometry: str) -> str:
+    """The text with the digest of the voxel file that it names."""
+    if not geometry.startswith("file"):
+        return geometry
+    from lbmtune.catalogue.geometries.voxelfile import with_digest
+
+    return with_digest(geometry)
+
+
+def _along(axis: str, force: float) -> Real3:
+    if axis not in ("x", "y", "z"):
+        raise unknown("axis", axis, ("x", "y", "z"))
+    x, y, z = (force * (axis == name) for name in "xyz")
+    return x, y, z
 
 
 def _domain(value: str | tuple[int, ...]) -> tuple[int, int, int]:
@@ -77,6 +100,8 @@ def _viscosity(file: CaseFile, domain: tuple[int, int, int]) -> float:
     assert file.reynolds is not None
     if file.reynolds <= 0:
         raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
+    if file.flow == "porous":
+        raise InputError("reynolds: a porous sample has no length to build it with; give viscosity or relaxation_rate.")
     if file.flow == "channel":
         # u = F H^2 / (8 nu) on the axis, so Re = u H / nu = F H^3 / (8 nu^2)
         return float((abs(file.force) * domain[1] ** 3 / (8 * file.reynolds)) ** 0.5)

@@ -112,7 +112,8 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     """What a study file would say."""
     case = spec.case
     flow: dict[str, Any] = {name: getattr(case, name) for name in TABLES["case"] if hasattr(case, name)}
-    flow["force"] = case.force[0]
+    along = max(range(3), key=lambda axis: abs(case.force[axis]))
+    flow |= {"force": case.force[along], "axis": "xyz"[along]}
     if case.moving:
         flow["lid"] = case.wall_velocity[0]
     budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}

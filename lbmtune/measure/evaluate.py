@@ -199,7 +199,7 @@ class Evaluator:
 
     def _note_best(self, trial: Trial) -> None:
         if trial.mlups:
-            step_s = self.case.sites / (trial.mlups * 1e6)
+            step_s = self.case.fluid_sites / (trial.mlups * 1e6)
             self.incumbent_s = min(step_s, self.incumbent_s or step_s)
 
     # work is handed out

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.case import Case
-from lbmtune.lattice import Lattice
+from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind
+from lbmtune.lattice import Lattice, negate
 from lbmtune.measure import textbook
 
 Array = Any
@@ -75,37 +76,24 @@ def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
     return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
 
 
-def stream(g: Array, case: Case, xp: ModuleType = np) -> Array:
-    """Populations after streaming with the case's walls."""
+def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
+    """Populations after streaming with the case's walls and solid cells.
+
+    window: which cells of the case's domain g holds, where it is not all of them; over its rim it is periodic.
+    """
     lattice, out = case.stencil, xp.empty_like(g)
     for i, c in enumerate(lattice.velocities):
         out[i] = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
-        cut, moving = cut_masks(case, lattice.opposite[i], xp)
+        kind = cut_kind(case, negate(c), window, xp)
         bounced = g[lattice.opposite[i]]
         gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, case.wall_velocity, strict=True))
-        out[i] = xp.where(cut, bounced + gain * moving, out[i])
+        out[i] = xp.where(kind != OPEN, bounced + gain * (kind == MOVING), out[i])
     return out
 
 
-def cut_masks(case: Case, direction: int, xp: ModuleType = np) -> tuple[Array, Array]:
-    """Cells whose link along a direction is cut by any wall, and by the moving wall; each (nz, ny, nx)."""
-    nx, ny, nz = case.domain
-    cut, moving = xp.zeros((nz, ny, nx), bool), xp.zeros((nz, ny, nx), bool)
-    for axis, c in enumerate(case.stencil.velocities[direction]):
-        kind = case.faces[2 * axis + (c > 0)]
-        if c == 0 or kind == "periodic":
-            continue
-        layer: list[Any] = [slice(None)] * 3
-        layer[2 - axis] = -1 if c > 0 else 0
-        cut[tuple(layer)] = True
-        if kind == "moving":
-            moving[tuple(layer)] = True
-    return cut, moving
-
-
-def step(f: Array, case: Case, xp: ModuleType = np) -> Array:
-    """One time step."""
-    return stream(collide(f, case, xp), case, xp)
+def step(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
+    """One time step, of the whole domain or of a window of it (`stream`)."""
+    return stream(collide(f, case, xp), case, xp, window)
 
 
 NOISE = 0.05

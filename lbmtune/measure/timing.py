@@ -227,7 +227,7 @@ def _interval(samples: list[Sample]) -> Interval:
 
 
 def _finished(simulation: Simulation, samples: list[Sample], steps: int, disturbed: bool) -> Measurement:
-    interval, sites = _interval(samples), simulation.case.sites
+    interval, sites = _interval(samples), simulation.case.fluid_sites
     moved = bytes_per_update(simulation.case, simulation.program.config)
     return Measurement(
         mlups=mlups(sites, 1, interval.median),

@@ -14,11 +14,11 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.links import Window, solid_in, whole
 from lbmtune.codegen.program import Program
 from lbmtune.measure import oracle
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.placement import Window, whole
 
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation that one step may add up to, on storing and on computing."""
@@ -96,12 +96,12 @@ def expected_slab(case: Case, part: Window, steps: int, xp: ModuleType) -> Any:
     low, high = part[axis].start - steps, part[axis].stop + steps
     if case.faces[2 * axis] != "periodic":
         low, high = max(0, low), min(case.domain[axis], high)
-    domain, window = list(case.domain), list(part)
-    domain[axis], window[axis] = high - low, range(low, high)
-    thick = replace(case, domain=(domain[0], domain[1], domain[2]))
-    state = _scattered(case, (window[0], window[1], window[2]), xp)
+    widened = list(part)
+    widened[axis] = range(low, high)
+    window = (widened[0], widened[1], widened[2])
+    state = _scattered(case, window, xp)
     for _ in range(steps):
-        state = oracle.step(state, thick, xp)
+        state = oracle.step(state, case, xp, window)
     inner: list[Any] = [slice(None)] * 4
     inner[3 - axis] = slice(part[axis].start - low, part[axis].stop - low)
     return state[tuple(inner)]
@@ -155,12 +155,15 @@ def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
 
 
 def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, part: Window) -> Verification:
-    """The worst population of a part. What is no finite number counts as the largest one."""
-    xp = simulation.xp
+    """The worst population of the fluid cells of a part. What is no finite number counts as the largest one."""
+    xp, case = simulation.xp, simulation.case
     error, at, first = -1.0, (0, 0, 0, 0), 0
+    solid = solid_in(case, part, xp) if case.geometry else None
     for found in simulation.population_blocks(part):
         difference = abs(found - expected[first : first + len(found)])
         difference = xp.where(xp.isfinite(difference), difference, sys.float_info.max)
+        if solid is not None:
+            difference[:, solid] = 0.0
         flat = int(difference.argmax())
         if (largest := float(difference.reshape(-1)[flat])) > error:
             i, z, y, x = (int(n) for n in np.unravel_index(flat, difference.shape))

@@ -31,7 +31,7 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
         bytes_per_update=moved,
         bandwidth_bytes_per_s=found.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
-        limit=f"memory: {moved} bytes per update at {format_rate(found.bytes_per_s)}",
+        limit=f"memory: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
         ceiling_source=found.source,
     )
 

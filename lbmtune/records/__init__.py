@@ -92,6 +92,8 @@ class Conditions:
 class Measurement:
     """A timed run. mlups: from the median sample; samples_s: seconds per time step of each sample.
 
+    sites: cells that are updated. Where some of the box are solid, only the fluid ones count: mlups are then what the
+    literature calls MFLUPS, and bytes_per_update are per fluid cell.
     ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median; below six samples all that was seen.
     dismissed: whether the first looks were so slow that nothing more was measured.
     disturbed: whether the protocol's conditions were not met even after repeats.

@@ -6,6 +6,7 @@ The same indices initialise a buffer and gather it. Written for whole fields, so
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from types import ModuleType
@@ -16,15 +17,13 @@ import numpy as np
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, whole
 from lbmtune.catalogue.scheme import Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.lattice import Vector, negate
 
 Array = Any
 _FEW_VALUES = 1 << 22
-
-Window = tuple[range, range, range]
-"""Cells along x, y and z: a part of a domain."""
 
 
 class Placement(NamedTuple):
@@ -38,12 +37,6 @@ class Placement(NamedTuple):
     gain: Array | float
 
 
-def whole(domain: tuple[int, int, int]) -> Window:
-    """The window that is the domain."""
-    nx, ny, nz = domain
-    return range(nx), range(ny), range(nz)
-
-
 def placements(
     case: Case,
     config: KernelConfig,
@@ -53,18 +46,19 @@ def placements(
     window: Window | None = None,
 ) -> Iterator[Placement]:
     """One Placement per direction, in order; of the cells of a window only, where one is given."""
-    window = window or whole(domain)
+    window, here = window or whole(domain), replace(case, domain=domain)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
         indices = _element_indices(case, config, domain, window, access.read, xp, wrap=True)
-        cut, moving = _cut_masks(case, domain, window, negate(case.stencil.velocities[i]), xp)
+        link = negate(case.stencil.velocities[i])
         gain: Array | float = 0.0
-        if cut is not None:
+        if may_cut(case, link):
+            kind = cut_kind(here, link, window, xp)
             private = _element_indices(case, config, domain, window, access.cut_read, xp, wrap=False)
-            indices = xp.where(cut, private, indices)
+            indices = xp.where(kind != OPEN, private, indices)
             if phase.wall_term == "read":
-                gain = moving * _gain(case, i)
+                gain = (kind == MOVING) * _gain(case, i)
         yield Placement(indices, gain)
 
 
@@ -144,24 +138,3 @@ def _coordinates(
     if wrap or not storage.ghost[axis]:
         moved = moved % domain[axis]
     return moved + storage.origin[axis]
-
-
-def _cut_masks(
-    case: Case, domain: tuple[int, int, int], window: Window, velocity: Vector, xp: ModuleType
-) -> tuple[Array, Array]:
-    """(cut, moving) masks of the links along a velocity; (None, None) where no face can cut it."""
-    crossed = case.crossed(velocity)
-    if not crossed:
-        return None, None
-    cut, moving = (xp.zeros(tuple(map(len, reversed(window))), bool) for _ in range(2))
-    for face, kind in crossed:
-        axis, high = divmod(face, 2)
-        last = domain[axis] - 1 if high else 0
-        if last not in window[axis]:
-            continue
-        layer: list[Any] = [slice(None)] * 3
-        layer[2 - axis] = window[axis].index(last)
-        cut[tuple(layer)] = True
-        if kind == "moving":
-            moving[tuple(layer)] = True
-    return cut, moving

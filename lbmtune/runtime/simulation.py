@@ -10,8 +10,9 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.links import Window
 from lbmtune.codegen.program import Launch, Program, scalars
-from lbmtune.runtime.placement import Window, blocks
+from lbmtune.runtime.placement import blocks
 
 Array = Any
 

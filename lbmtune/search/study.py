@@ -172,7 +172,7 @@ class _Loop:
 def fastest_s(spec: StudySpec, done: Sequence[Trial]) -> float | None:
     """Seconds per step of the fastest trial so far, by the first measurements; None where there is none."""
     speeds = [t.measurement.mlups for t in done if t.measurement and t.mlups]
-    return spec.case.sites / (max(speeds) * 1e6) if speeds else None
+    return spec.case.fluid_sites / (max(speeds) * 1e6) if speeds else None
 
 
 def optuna_name(header: StudyHeader) -> str:

@@ -1,0 +1,55 @@
+"""What the generators share."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lbmtune.errors import InputError
+
+Shape = tuple[int, int, int]
+"""Cells along z, y, x."""
+
+
+def lowest(field: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.bool_]:
+    """The share of cells with the smallest values, to the cell: of equal values the first ones."""
+    count, values = round(fraction * field.size), field.reshape(-1)
+    if not count:
+        return np.zeros(field.shape, bool)
+    level = np.partition(values, count - 1)[count - 1]
+    chosen: npt.NDArray[np.bool_] = values < level
+    chosen[np.flatnonzero(values == level)[: count - int(chosen.sum())]] = True
+    return chosen.reshape(field.shape)
+
+
+def check_fraction(name: str, fraction: float, most: float = 0.99) -> None:
+    """Raises InputError for a solid fraction that the geometry cannot have."""
+    if not 0.0 <= fraction <= most:
+        raise InputError(
+            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; it is the solid share."
+        )
+
+
+def check_positive(name: str, parameter: str, value: float) -> None:
+    """Raises InputError for a length that is not positive."""
+    if not value > 0:
+        raise InputError(f"geometry {name}: {parameter}={value:g} is not positive; give a length in cells.")
+
+
+def random(seed: int, shape: Shape) -> np.random.Generator:
+    """Numbers that depend on the seed and on the extents."""
+    return np.random.default_rng([seed, *shape])
+
+
+def moved_axes(shape: Shape) -> tuple[int, ...]:
+    """Axes that have more than one cell."""
+    return tuple(axis for axis, n in enumerate(shape) if n > 1)
+
+
+def resolved(length: float, shape: Shape, share: float) -> float:
+    """A length, or what is left of it on a domain too small for it: a share of the shortest extent, at least a cell."""
+    extents = [n for n in shape if n > 1] or [prod(shape)]
+    return max(1.0, min(length, share * min(extents)))

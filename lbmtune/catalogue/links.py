@@ -1,0 +1,91 @@
+"""Which links are cut, and by what: the one place that knows, from the faces of the box and its solid cells.
+
+A link goes from a cell along c_i. All links of a solid cell count as cut by a wall: nothing leaves or enters it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.geometry import voxels
+from lbmtune.lattice import Vector
+
+Array = Any
+"""A numpy or cupy array."""
+Window = tuple[range, range, range]
+"""Cells along x, y and z: a part of a domain, which may reach beyond a periodic face."""
+OPEN, WALL, MOVING = 0, 1, 2
+
+
+def whole(domain: tuple[int, int, int]) -> Window:
+    """The window that is the domain."""
+    nx, ny, nz = domain
+    return range(nx), range(ny), range(nz)
+
+
+@lru_cache(maxsize=4)
+def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
+    """What the link from each cell along each c_i meets: uint8, (q, nz, ny, nx), read-only.
+
+    0: another cell; 1: a wall, be it a face or a solid cell; 2: a moving face, which wins at an edge.
+    """
+    kinds = np.stack([cut_kind(case, c) for c in case.stencil.velocities])
+    kinds.flags.writeable = False
+    return kinds
+
+
+def may_cut(case: Case, velocity: Vector) -> bool:
+    """Whether any link along a velocity can be cut."""
+    return bool(case.geometry and any(velocity)) or bool(case.crossed(velocity))
+
+
+def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: ModuleType = np) -> Array:
+    """The same for one velocity, in a window: uint8, (nz, ny, nx) of it, in an array module."""
+    window = window or whole(case.domain)
+    kind = xp.zeros(tuple(map(len, reversed(window))), xp.uint8)
+    if case.geometry and any(velocity):
+        kind[_solid_at(case, window, velocity, xp)] = WALL
+    for value, name in ((WALL, "wall"), (MOVING, "moving")):
+        for face, found in case.crossed(velocity):
+            layer = _layer(face, case.domain, window)
+            if found == name and layer is not None:
+                kind[layer] = value
+    if case.geometry:
+        kind[_solid_at(case, window, (0, 0, 0), xp)] = WALL
+    return kind
+
+
+def solid_in(case: Case, window: Window, xp: ModuleType = np) -> Array:
+    """Which cells of a window are solid: bool, (nz, ny, nx) of it."""
+    return _solid_at(case, window, (0, 0, 0), xp)
+
+
+def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
+    """Whether the cell at an offset from each cell of a window is solid; coordinates wrap."""
+    cells = _solid_on(case.geometry, case.domain, xp)
+    for axis, (part, shift, n) in enumerate(zip(window, offset, case.domain, strict=True)):
+        if shift or part != range(n):
+            cells = xp.take(cells, (xp.arange(part.start, part.stop) + shift) % n, axis=2 - axis)
+    return cells
+
+
+@lru_cache(maxsize=2)
+def _solid_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Array:
+    return xp.asarray(voxels(geometry, domain))
+
+
+def _layer(face: int, domain: tuple[int, int, int], window: Window) -> tuple[Any, ...] | None:
+    """Index of the cells of a window that lie at a face; None where there are none."""
+    axis, high = divmod(face, 2)
+    last = domain[axis] - 1 if high else 0
+    if last not in window[axis]:
+        return None
+    index: list[Any] = [slice(None)] * 3
+    index[2 - axis] = window[axis].index(last)
+    return tuple(index)
