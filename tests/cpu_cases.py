@@ -30,6 +30,11 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "aosoa": {"layout": "aosoa", "width": 16, "vector_bits": 512, "row_offset": 16},
     "aosoa-256": {"layout": "aosoa", "width": 32, "vector_bits": 256, "row_offset": 32},
     "aosoa-scalar": {"layout": "aosoa", "width": 4, "vector_bits": 0, "row_offset": 4},
+    "tiled": {"layout": "tiled", "layout_tile": (16, 2, 1), "vector_bits": 512, "row_offset": 16},
+    "tiled-scalar": {"layout": "tiled", "layout_tile": (1, 3, 1), "vector_bits": 0, "row_offset": 1},
+    "tiled-select": {"layout": "tiled", "layout_tile": (6, 3, 1), "vector_bits": 0, "row_offset": 0, "wrap": "select"},
+    "tiled-cells": {"layout": "tiled-cells", "layout_tile": (32, 2, 1), "vector_bits": 256, "row_offset": 32},
+    "tiled-cells-scalar": {"layout": "tiled-cells", "layout_tile": (1, 4, 1), "vector_bits": 0, "row_offset": 2},
     "aosoa-select": {"layout": "aosoa", "width": 4, "vector_bits": 0, "row_offset": 0, "wrap": "select"},
 }
 

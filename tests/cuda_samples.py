@@ -19,7 +19,12 @@ Sample = tuple[Case, CudaConfig]
 SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES = tuple(SCHEMES), tuple(LAYOUTS), tuple(LATTICES)
 PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32"}
 """Storage and the arithmetic that belongs to it."""
-WIDTH = 16
+LAYOUT_AXES: dict[str, dict[str, object]] = {
+    "aosoa": {"width": 16},
+    "tiled": {"layout_tile": (8, 2, 1)},
+    "tiled-cells": {"layout_tile": (8, 3, 1)},
+}
+"""What a layout needs besides its name."""
 
 
 def domain(lattice: str) -> tuple[int, int, int]:
@@ -46,18 +51,23 @@ def legal(case: Case, config: CudaConfig) -> bool:
 
 
 def config(**axes: object) -> CudaConfig:
-    """A configuration whose arithmetic and AoSoA width follow from the other axes, in small blocks."""
+    """A configuration whose arithmetic and layout parameters follow from the other axes, in small blocks."""
     chosen: dict[str, object] = {"block": (16, 2, 1), "storage": "fp32", **axes}
     chosen.setdefault("compute", PRECISIONS[str(chosen["storage"])])
-    chosen.setdefault("width", WIDTH if chosen.get("layout") == "aosoa" else 1)
+    for name, value in LAYOUT_AXES.get(str(chosen.get("layout", "soa")), {}).items():
+        chosen.setdefault(name, value)
     return CudaConfig(**chosen)  # type: ignore[arg-type]
 
 
 def one_of_each_kind(flow: str) -> Iterator[Sample]:
-    """Scheme x layout x lattice x precision x cells per thread, without a register limit."""
-    for scheme, layout, lattice, storage, cells in product(
-        SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES, PRECISIONS, (1, 2, 4, 8)
-    ):
+    """Scheme x layout x lattice x precision x cells per thread, without a register limit.
+
+    Of the layouts that only join or cut what the plain ones have, a kernel of each form of scheme.
+    """
+    plain = product(SCHEME_NAMES, ("soa", "aos", "aosoa"), LATTICE_NAMES, PRECISIONS, (1, 2, 4, 8))
+    other = [name for name in LAYOUT_NAMES if name not in ("soa", "aos", "aosoa")]
+    joined = product(("pull", "aa"), other, ("d3q19",), ("fp32",), (1, 4))
+    for scheme, layout, lattice, storage, cells in (*plain, *joined):
         case = flows(lattice, "bgk")[flow]
         one = config(scheme=scheme, layout=layout, storage=storage, cells_per_thread=cells, block=(32, 2, 1))
         if legal(case, one):
@@ -82,11 +92,16 @@ def sampled(count: int, seed: int) -> list[Sample]:
                 ((8, 2, 1), (16, 2, 1), (32, 1, 1), (64, 1, 1), (4, 4, 1), (2, 2, 1), (8, 2, 2), (16, 1, 3))
             ),
             width=draw.choice((8, 16, 24)) if layout == "aosoa" else 1,
+            layout_tile=draw.choice(_tiles(lattice)) if "tiled" in layout else (1, 1, 1),
             padding=draw.choice((0, 8)) if layout == "soa" else 0,
         )
         if legal(case, one):
             found.append((case, one))
     return found
+
+
+def _tiles(lattice: str) -> tuple[tuple[int, int, int], ...]:
+    return ((8, 2, 1), (16, 1, 1), (24, 4, 1)) if lattice == "d2q9" else ((8, 2, 2), (16, 1, 3), (24, 4, 1))
 
 
 def label(sample: Sample) -> str:

@@ -52,6 +52,10 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         ("d3q19", CudaConfig(scheme="aa", storage="fp16s"), 19 * 2 * SITES),
         ("d3q19", CudaConfig(scheme="aa", layout="aos"), 19 * 4 * SITES),
         ("d3q19", CudaConfig(scheme="aa", layout="aosoa", width=32), 19 * 4 * SITES),
+        ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(16, 4, 2)), 19 * 4 * SITES),
+        ("d3q19", CudaConfig(layout="tiled-cells", layout_tile=(32, 8, 1)), 2 * 19 * 4 * SITES),
+        # whole tiles: 256 -> 258, 260, 259
+        ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(6, 5, 7)), 19 * 4 * 258 * 260 * 259),
         ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
         ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
         # ghost rows beyond the y and z faces

@@ -20,6 +20,22 @@ CUDA = [
     ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa has groups"),
     ("padding=64", "padding=-64", "padding -64 is negative"),
     ("padding=64", "layout=aos,padding=64", "padding 64 with layout aos: only soa has separate direction arrays"),
+    ("layout=tiled,layout_tile=8x4x2", "layout=tiled,layout_tile=8x4x0", "layout_tile 8x4x0 has an extent below 1"),
+    (
+        "layout=aosoa,width=32",
+        "layout=aosoa,width=32,layout_tile=8x4x2",
+        "layout_tile 8x4x2 with layout aosoa: only tiled and tiled-cells have tiles",
+    ),
+    (
+        "layout=tiled-cells,layout_tile=8x4x256",
+        "layout=tiled-cells,layout_tile=8x4x512",
+        "layout_tile 8x4x512 reaches beyond the domain 256x256x256",
+    ),
+    (
+        "cells_per_thread=4,layout=tiled,layout_tile=12x4x1,block=64x1x1",
+        "cells_per_thread=4,layout=tiled,layout_tile=6x4x1,block=64x1x1",
+        "cells_per_thread 4 with layout tiled: its runs of 6 cells are no multiple of 4",
+    ),
     ("storage=fp64,compute=fp64", "storage=fp64", "compute fp32 is narrower than storage fp64"),
     ("block=256x1x1", "block=0x1x1", "block 0x1x1 has an extent below 1"),
     ("block=256x4x1", "block=1024x1x2", "block 1024x1x2 = 2048 threads; this device allows 1024"),
@@ -95,7 +111,7 @@ CPU = [
     (
         "layout=aosoa,width=16,row_offset=32",
         "layout=aosoa,width=16,row_offset=8",
-        "row_offset 8 is no multiple of the AoSoA width 16",
+        "row_offset 8 is no multiple of the runs of 16 cells of layout aosoa",
     ),
     ("streaming_stores=1,row_padding=15", "streaming_stores=2", "streaming_stores 2: 0 and 1 exist"),
     (

@@ -9,18 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.layout import Extents, Layout, LayoutParameters, index
+from lbmtune.catalogue.layout import Extents, Layout, LayoutParameters, array_length, arrays, index
 from lbmtune.catalogue.layouts import LAYOUTS, layout
 from lbmtune.codegen.trace import Traced
 from lbmtune.errors import InputError
 
 coordinates = st.integers(0, 10**6)
 extents = st.integers(1, 4096)
+edges = st.integers(1, 5)
 layouts = st.builds(
-    lambda name, width, padding: layout(name, LayoutParameters(width, padding)),
+    lambda name, width, padding, tile: layout(name, LayoutParameters(width, padding, tile=tile)),
     st.sampled_from(sorted(LAYOUTS)),
     st.sampled_from([2, 4, 8, 32]),
     st.integers(0, 512),
+    st.tuples(edges, edges, edges),
 )
 
 
@@ -39,19 +41,45 @@ def test_printed_formula_equals_the_function(
     assert _printed(layout_, "/").replace("/", "//") == _printed(layout_, "//")
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_every_element_belongs_to_one_population(name: str) -> None:
-    layout_, shape = layout(name, LayoutParameters(4, 5)), Extents(8, 3, 5, 9)
-    x, y, z, q = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
-    indices = index(layout_, shape, x, y, z, q)
+@given(layouts, st.tuples(edges, edges, edges), st.sampled_from([9, 19, 27]))
+def test_every_element_belongs_to_one_population(layout_: Layout, tiles: tuple[int, int, int], q: int) -> None:
+    shape = Extents(*(n * unit for n, unit in zip(tiles, layout_.tile, strict=True)), q)
+    indices = index(layout_, shape, *np.indices(shape))
     assert np.unique(indices).size == indices.size
     assert indices.min() == 0
-    assert indices.max() < layout_.length(shape) <= indices.size + 9 * 5
+    assert indices.max() < layout_.length(shape)
+    padding = arrays(layout_, q) * getattr(layout_, "padding", 0)
+    assert layout_.length(shape) - padding == indices.size
 
 
-@pytest.mark.parametrize(("name", "run"), [("soa", 0), ("aos", 1), ("aosoa", 4)])
+@given(layouts, st.sampled_from([9, 19, 27]))
+def test_arrays_follow_one_another(layout_: Layout, q: int) -> None:
+    """What lets an index within an array be smaller than one of a whole buffer."""
+    shape = Extents(*(2 * unit for unit in layout_.tile), q)
+    number, each = arrays(layout_, q), array_length(layout_, shape)
+    assert number * each == layout_.length(shape)
+    array = index(layout_, shape, *np.indices(shape)) // each
+    np.testing.assert_array_equal(array, np.indices(shape)[3] // (layout_.together or q))
+
+
+def test_a_tile_is_a_stretch_of_memory() -> None:
+    """Tran et al. 2017, figure 10 (b): the second row of a tile follows its first one."""
+    layout_, shape = layout("tiled", LayoutParameters(tile=(4, 2, 3))), Extents(8, 6, 3, 9)
+    x, y, z = np.indices((4, 2, 3))
+    tile = index(layout_, shape, x + 4, y + 2, z, 0)
+    assert sorted(tile.reshape(-1)) == list(range(3 * 24, 4 * 24))
+    assert list(index(layout_, shape, np.arange(4, 8), 3, 0, 0)) == list(range(3 * 24 + 4, 3 * 24 + 8))
+
+
+def test_a_flat_tile_of_all_directions_is_an_aosoa() -> None:
+    shape, where = Extents(16, 3, 2, 19), np.indices((16, 3, 2, 19))
+    tiles, groups = layout("tiled-cells", LayoutParameters(tile=(4, 1, 1))), layout("aosoa", LayoutParameters(4))
+    np.testing.assert_array_equal(index(tiles, shape, *where), index(groups, shape, *where))
+
+
+@pytest.mark.parametrize(("name", "run"), [("soa", 0), ("aos", 1), ("aosoa", 4), ("tiled", 4), ("tiled-cells", 4)])
 def test_run_is_the_stretch_of_adjacent_cells(name: str, run: int) -> None:
-    layout_, shape = layout(name, LayoutParameters(4)), Extents(16, 3, 2, 9)
+    layout_, shape = layout(name, LayoutParameters(4, tile=(4, 3, 2))), Extents(16, 3, 2, 9)
     assert layout_.run == run
     along = np.array([index(layout_, shape, x, 1, 1, 3) for x in range(16)])
     breaks = np.flatnonzero(np.diff(along) != 1) + 1

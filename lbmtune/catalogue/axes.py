@@ -44,6 +44,7 @@ _COMMON = (
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
     Axis("width", "cells per group of an AoSoA", (16, 32, 64, 128)),
+    Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
 )
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
@@ -88,6 +89,7 @@ AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON 
 
 DEPENDENCES: Mapping[str, Dependence] = {
     "width": Dependence("layout", ("aosoa",), 1),
+    "layout_tile": Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),
     "padding": Dependence("layout", ("soa",), 0),
     "tile_y": Dependence("loop", ("tile",), 0),
     "tile_z": Dependence("loop", ("tile",), 0),

@@ -23,7 +23,8 @@ Block = tuple[int, int, int]
 class KernelConfig:
     """The knobs that both backends share.
 
-    width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA).
+    width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
+    layout_tile: cells of a tile along x, y and z (tiled layouts).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -32,6 +33,7 @@ class KernelConfig:
     layout: str = "soa"
     width: int = 1
     padding: int = 0
+    layout_tile: Block = (1, 1, 1)
     storage: str = "fp32"
     compute: str = "fp32"
 
@@ -43,7 +45,7 @@ class KernelConfig:
     @property
     def memory(self) -> Layout:
         """The layout itself, with its parameters."""
-        return layout(self.layout, LayoutParameters(self.width, self.padding))
+        return layout(self.layout, LayoutParameters(self.width, self.padding, tile=self.layout_tile))
 
     @property
     def stored(self) -> Storage:

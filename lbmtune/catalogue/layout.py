@@ -26,6 +26,9 @@ class Extents(NamedTuple):
     q: int
 
 
+Tile = tuple[int, int, int]
+
+
 class Layout(Protocol):
     """An additive layout over `Extents`; indices count elements."""
 
@@ -34,6 +37,16 @@ class Layout(Protocol):
     @property
     def run(self) -> int:
         """How many cells of a row are adjacent in memory for one component; 0: the whole row."""
+        ...
+
+    @property
+    def tile(self) -> Tile:
+        """What the storage extents along x, y and z have to be multiples of."""
+        ...
+
+    @property
+    def together(self) -> int:
+        """How many components, one after the other, share an array of all cells; 0: all of them."""
         ...
 
     def along_x(self, x: Int, extents: Extents) -> Int: ...
@@ -57,7 +70,23 @@ def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> I
 
 @dataclass(frozen=True)
 class LayoutParameters:
-    """What a layout may be tuned by: width (cells per AoSoA group), padding (elements between components)."""
+    """What a layout may be tuned by.
+
+    width: cells along x whose values of one direction are adjacent (AoSoA); padding: elements between the direction
+    arrays (SoA); group: directions per bundle; tile: cells of a tile along x, y and z.
+    """
 
     width: int = 1
     padding: int = 0
+    group: int = 1
+    tile: Tile = (1, 1, 1)
+
+
+def arrays(layout: Layout, q: int) -> int:
+    """How many arrays of all cells the layout has for q components."""
+    return -(-q // layout.together) if layout.together else 1
+
+
+def array_length(layout: Layout, extents: Extents) -> Int:
+    """Elements from the start of one array of all cells to that of the next."""
+    return layout.component(layout.together, extents) if layout.together else layout.length(extents)

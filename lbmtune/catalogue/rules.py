@@ -57,6 +57,18 @@ def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) ->
     return None
 
 
+def _tile_belongs_to_tiled(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    tile = config.layout_tile
+    if min(tile) < 1:
+        return f"layout_tile {_cells(tile)} has an extent below 1"
+    if config.layout not in ("tiled", "tiled-cells"):
+        only = f"layout_tile {_cells(tile)} with layout {config.layout}: only tiled and tiled-cells have tiles"
+        return None if tile == (1, 1, 1) else only
+    if any(edge > cells for edge, cells in zip(tile, case.domain, strict=True)):
+        return f"layout_tile {_cells(tile)} reaches beyond the domain {_cells(case.domain)}"
+    return None
+
+
 def _compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if config.computed.bytes < config.stored.bytes:
         return f"compute {config.compute} is narrower than storage {config.storage}"
@@ -265,7 +277,7 @@ def _cpu_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"row_offset {config.row_offset} with wrap select: rows start at 0"
     run = config.memory.run
     if run > 1 and config.row_offset % run:
-        return f"row_offset {config.row_offset} is no multiple of the AoSoA width {run}"
+        return f"row_offset {config.row_offset} is no multiple of the runs of {run} cells of layout {config.layout}"
     return None
 
 
@@ -308,6 +320,7 @@ RULES: tuple[Rule, ...] = (
     _known_names,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
+    _tile_belongs_to_tiled,
     _compute_holds_storage,
     _solid_cells,
     _block_size,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.layout import Extents, Int
+from lbmtune.catalogue.layout import Extents, Int, Tile
 from lbmtune.lattice import Lattice
 
 
@@ -25,23 +25,27 @@ class Domain(NamedTuple):
 
 @dataclass(frozen=True)
 class StorageFrame:
-    """Constants that place a domain in storage: storage x = origin_x + x, row length a multiple of `align_x`.
+    """Constants that place a domain in storage: storage x = origin_x + x, extents multiples of `align`.
 
-    ghost: per axis, whether ghost cells exist on both sides; tail_x: cells after the last one of a row.
+    ghost: per axis, whether ghost cells exist on both sides; tail: cells after the last one, per axis.
     """
 
     ghost: tuple[bool, bool, bool]
     origin: tuple[int, int, int]
     tail: tuple[int, int, int]
-    align_x: int
+    align: Tile
     q: int
 
     def extents(self, domain: Domain) -> Extents:
         """Storage extents of a domain; with traced values, their formulas."""
-        x, y, z = (n + (low + high) for n, low, high in zip(domain, self.origin, self.tail, strict=True))
-        if self.align_x > 1:
-            x = (x + (self.align_x - 1)) // self.align_x * self.align_x
+        needed = (n + (low + high) for n, low, high in zip(domain, self.origin, self.tail, strict=True))
+        x, y, z = (_multiple(n, unit) for n, unit in zip(needed, self.align, strict=True))
         return Extents(x, y, z, self.q)
+
+
+def _multiple(extent: Int, unit: int) -> Int:
+    """The smallest multiple of a unit that is no smaller."""
+    return (extent + (unit - 1)) // unit * unit if unit > 1 else extent
 
 
 def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
@@ -53,17 +57,19 @@ def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
 
 
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
-    run = max(config.cells_per_thread, config.memory.run)
+    x, y, z = config.memory.tile
+    align = (max(config.cells_per_thread, x), y, z)
     if config.wrap == "arithmetic":
-        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), run, lattice.q)
+        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, lattice.q)
     # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy
     ghost = (False, True, lattice.dimensions == 3)
     layer = (0, 1, int(ghost[2]))
-    return StorageFrame(ghost, layer, layer, run, lattice.q)
+    return StorageFrame(ghost, layer, layer, align, lattice.q)
 
 
 def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:
-    run = max(config.memory.run, 1)
+    align = config.memory.tile
     if config.wrap == "select":
-        return StorageFrame((False,) * 3, (0, 0, 0), (config.row_padding, 0, 0), run, lattice.q)
-    return StorageFrame((True, False, False), (config.row_offset, 0, 0), (1 + config.row_padding, 0, 0), run, lattice.q)
+        return StorageFrame((False,) * 3, (0, 0, 0), (config.row_padding, 0, 0), align, lattice.q)
+    tail = (1 + config.row_padding, 0, 0)
+    return StorageFrame((True, False, False), (config.row_offset, 0, 0), tail, align, lattice.q)

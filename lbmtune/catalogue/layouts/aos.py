@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters
+from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,8 @@ class AoS:
 
     name: str = "aos"
     run: int = 1
+    tile: Tile = (1, 1, 1)
+    together: int = 0
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """Cells of Q values."""

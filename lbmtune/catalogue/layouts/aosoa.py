@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters
+from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)
@@ -13,11 +13,17 @@ class AoSoA:
 
     width: int
     name: str = "aosoa"
+    together: int = 0
 
     @property
     def run(self) -> int:
         """W cells are adjacent."""
         return self.width
+
+    @property
+    def tile(self) -> Tile:
+        """Rows are whole groups."""
+        return (self.width, 1, 1)
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """Groups of W * Q values, and the lane within the group."""

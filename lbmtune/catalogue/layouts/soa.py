@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters
+from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,8 @@ class SoA:
     padding: int = 0
     name: str = "soa"
     run: int = 0
+    tile: Tile = (1, 1, 1)
+    together: int = 1
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """X itself."""

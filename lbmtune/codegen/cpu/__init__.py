@@ -66,7 +66,7 @@ def _filled(name: str, **values: str) -> str:
 def _names(config: CpuConfig) -> str:
     """Plain names for the access functions: kernels can use no attributes of other objects."""
     names = ["load", "store", *(["stream"] if config.streaming_stores else [])]
-    if config.layout == "aosoa" and config.wrap == "ghost" and config.vector_bits:
+    if config.memory.run > 1 and config.wrap == "ghost" and config.vector_bits:
         names += ["load_before", "load_after", "store_before", "store_after"]
     lines = [f"{name} = many.{name}" for name in names]
     return "\n".join([*lines, "load_one, store_one = one.load, one.store"] if config.wrap == "ghost" else lines)
@@ -114,7 +114,7 @@ def _row(case: Case, config: CpuConfig, phase: Phase) -> Row:
     streams = Streams(case, config, phase, buffers)
     if config.wrap == "select":
         return SelectedRow(streams, 1)
-    kind = GroupedRow if config.layout == "aosoa" else LinearRow
+    kind = GroupedRow if config.memory.run > 1 else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
 
 

@@ -6,7 +6,8 @@ or of its cut place in a row where a wall at a y or z face cuts its link. Ends o
 - `LinearRow`: cell x lies at p + x * step. Before the loop, the element that the end cell is going to read (in
   the ghost column, or wherever its link would be) is filled; after the loop, what was written there is moved to
   where it belongs. One row alone uses a place of a slot and a row, so rows may run in any order and at once.
-- `GroupedRow`: the same for AoSoA, where the offset of a cell in its row is no multiple of a step.
+- `GroupedRow`: the same for layouts that cut rows into runs (AoSoA, tiles), where the offset of a cell in its row is
+  no multiple of a step.
 - `SelectedRow`: no ghost columns; each cell chooses its index.
 """
 

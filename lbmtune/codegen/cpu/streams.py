@@ -17,6 +17,7 @@ from lbmtune.lattice import Vector, negate
 FACES = ("first_x", "last_x", "first_y", "last_y", "first_z", "last_z")
 _TESTS = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
 _NEIGHBOURS = {-1: "({a} - 1 if {a} > 0 else n{a} - 1)", 0: "{a}", 1: "({a} + 1 if {a} < n{a} - 1 else 0)"}
+_STORED = {1: "rows", 2: "planes"}
 _SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
 
 
@@ -103,14 +104,21 @@ class Streams:
     @cached_property
     def extents(self) -> Extents:
         """Storage extents by their names in the text."""
-        return Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), self.case.stencil.q)
+        y, z = (name if self._differ(axis) else f"n{'xyz'[axis]}" for axis, name in _STORED.items())
+        return Extents(Traced("pitch", "//"), Traced(y, "//"), Traced(z, "//"), self.case.stencil.q)
 
     def extent_lines(self) -> list[str]:
-        """Cells of a stored row (the pitch), and elements between slots where the domain decides that."""
-        domain = Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz")))
-        lines = [f"pitch = {plain(self.frame.extents(domain).x)}"]
-        stride = self.config.memory.component(1, self.extents)
-        return [*lines, f"stride = {plain(stride)}"] if isinstance(stride, Traced) else lines
+        """Cells of a stored row (the pitch), rows and planes that are stored, and elements between arrays."""
+        stored = self.frame.extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
+        lines = [f"pitch = {plain(stored.x)}"]
+        lines += [f"{name} = {plain(stored[axis])}" for axis, name in _STORED.items() if self._differ(axis)]
+        together = self.config.memory.together
+        stride = [self.config.memory.component(together, self.extents)] if together else []
+        return [*lines, *(f"stride = {plain(value)}" for value in stride)]
+
+    def _differ(self, axis: int) -> bool:
+        """Whether more rows or planes are stored than the domain has."""
+        return self.frame.align[axis] > 1
 
     def neighbour_lines(self) -> list[str]:
         """What the rows at y - 1, y, y + 1 and z - 1, z, z + 1 add to an index, of those in use; they wrap."""
@@ -124,10 +132,11 @@ class Streams:
 
     def base(self, place: Place) -> str:
         """What slot, y and z of a place add to an index."""
-        stride = self.config.memory.component(1, self.extents)
-        slot = f"{place.slot} * stride" if isinstance(stride, Traced) else str(place.slot * stride)
-        row = f"y{_SUFFIX[place.offset[1]]} + z{_SUFFIX[place.offset[2]]}"
-        return f"{slot} + {row}" if place.slot else row
+        memory = self.config.memory
+        array, member = divmod(place.slot, memory.together) if memory.together else (0, place.slot)
+        within = memory.component(member, self.extents) if member else 0
+        slot = [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
+        return " + ".join([*slot, f"y{_SUFFIX[place.offset[1]]} + z{_SUFFIX[place.offset[2]]}"])
 
     def along_x(self, x: str) -> str:
         """What cell x of the domain adds to an index."""

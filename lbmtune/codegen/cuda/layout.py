@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.layout import Extents, arrays
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.trace import Traced
 
@@ -33,7 +33,7 @@ def index_type(case: Case, config: CudaConfig) -> str:
     memory = config.memory
     largest = max(
         memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents),
-        memory.component(1, extents),
+        memory.component(memory.together or 1, extents),
     )
     return "unsigned int" if largest < 2**32 else "unsigned long long"
 
@@ -41,11 +41,9 @@ def index_type(case: Case, config: CudaConfig) -> str:
 def max_elements(case: Case, config: CudaConfig) -> int | None:
     """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
 
-    A 32-bit index holds the cells of one component: all of a buffer where cells lie q apart, one array of q where
-    each component has its own.
+    A 32-bit index holds the cells of one array: all of a buffer where cells lie q apart, one array of q where
+    each component has its own, one of fewer where some share one.
     """
     if index_type(case, config) != "unsigned int":
         return None
-    large = Extents(2**10, 2**10, 2**10, case.stencil.q)
-    has_own_array = config.memory.component(1, large) >= large.x * large.y * large.z
-    return 2**32 * (large.q if has_own_array else 1)
+    return 2**32 * arrays(config.memory, case.stencil.q)
