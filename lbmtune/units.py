@@ -25,6 +25,18 @@ def parse_duration_s(text: str) -> float:
     raise InputError(f"duration {text!r} is not a number with a unit; write for example 90s, 5m or 1h.")
 
 
+def parse_bytes(text: str) -> int:
+    """Bytes from '4GiB', '512 MiB', '8GB', '1000'. Raises InputError."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(?:([KMGT])(i?)B|B)?\s*", text)
+    if match:
+        try:
+            power = " KMGT".index(match[2] or " ")
+            return int(float(match[1]) * (1024 if match[3] or not match[2] else 1000) ** power)
+        except ValueError:
+            pass
+    raise InputError(f"size {text!r} is not a number of bytes; write for example 4GiB or 512MiB.")
+
+
 def format_bytes(n: float) -> str:
     """Bytes with a binary prefix, for people: 1536 -> '1.5 KiB'."""
     for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import __version__
-from lbmtune.cli import checks, facts, results, tune
+from lbmtune.cli import checks, claims, facts, results, tune
 
 app = typer.Typer(
     name="lbmtune",
@@ -42,6 +42,7 @@ for verb in (
     facts.predict,
     checks.verify,
     checks.measure,
+    claims.claims,
     results.report,
     results.export,
 ):

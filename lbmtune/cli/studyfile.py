@@ -144,10 +144,14 @@ def find_study(reference: str) -> Path:
 
 
 def shipped_studies() -> dict[str, Path]:
-    """Studies that come with the package, by name: in the wheel beside the modules, in a checkout at its root."""
+    """Studies that come with the package, by name."""
+    return {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
+
+
+def studies_folder() -> Path:
+    """Where shipped studies lie: in the wheel beside the modules, in a checkout at its root."""
     package = Path(str(resources.files("lbmtune")))
-    folder = next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
 
 
 def _read(path: Path) -> str:

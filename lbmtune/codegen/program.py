@@ -50,6 +50,8 @@ class Program:
 
     period[p]: the launches that advance a state of parity p by one time step.
     options: for the compiler, in order.
+    storing: the same, and density and velocity of the state before the step are left in the buffer 'macroscopics';
+    empty where the text has no such entries.
     """
 
     target: Target
@@ -58,11 +60,12 @@ class Program:
     source: str
     options: tuple[str, ...]
     period: tuple[tuple[Launch, ...], ...]
+    storing: tuple[tuple[Launch, ...], ...] = ()
 
     @property
     def entries(self) -> tuple[str, ...]:
         """Names of the functions to look up."""
-        return tuple(dict.fromkeys(launch.entry for step in self.period for launch in step))
+        return tuple(dict.fromkeys(launch.entry for step in (*self.period, *self.storing) for launch in step))
 
     @property
     def digest(self) -> str:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -45,6 +45,7 @@ from lbmtune.measure.stages import (
 from lbmtune.measure.trials import compiled, died, measured
 from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
 from lbmtune.records import Outcome, Prediction, Trial
+from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 
 Predict = Callable[[KernelConfig], Prediction]
@@ -64,6 +65,7 @@ class Job:
     full: bool
     path: Path
     timed: bool = True
+    duty: Duty | None = None
 
 
 class Evaluator:
@@ -145,8 +147,10 @@ class Evaluator:
         self._note_best(trial)
         return trial
 
-    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
         """Finalists once more: each verified at full size, then all that passed measured interleaved.
+
+        duties: what some of them do besides stepping, by position.
 
         Call it when nothing is under way. One trial per configuration, in order, numbered from 0: verification
         is that at full size, final the interleaved measurement. final is None where the outcome is not ok, and
@@ -154,7 +158,7 @@ class Evaluator:
         """
         assert not self.under_way
         for number, config in enumerate(configs):
-            self._take_in(number, config, full=True)
+            self._take_in(number, config, full=True, duty=(duties or {}).get(number))
         trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
         passed = [(trial, self._verified.pop(trial.number)) for trial in trials if trial.outcome is Outcome.OK]
         final = {trial.number: trial for trial in self._interleaved(passed)}
@@ -183,7 +187,9 @@ class Evaluator:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _take_in(self, number: int, config: KernelConfig, *, full: bool, timed: bool = True) -> None:
+    def _take_in(
+        self, number: int, config: KernelConfig, *, full: bool, timed: bool = True, duty: Duty | None = None
+    ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
         if reason := broken(self.case, config, self.limits):
@@ -192,7 +198,7 @@ class Evaluator:
         if self._predict:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
-        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed))
+        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed, duty))
 
     def _path(self, job: int) -> Path:
         return self.spool / f"{job}.pickle"
@@ -217,7 +223,7 @@ class Evaluator:
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.ask(job, (job.config, job.path))
+            worker.ask(job, (job.config, job.path, job.duty))
 
     def _free_compiler(self) -> Worker | None:
         for worker in self._compilers:

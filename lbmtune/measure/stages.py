@@ -25,10 +25,12 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.arena import Arena, arena_bytes
+from lbmtune.measure.duties import equipped, simulated
 from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
-from lbmtune.measure.verify import awkward_domain, verify, verify_full_size
+from lbmtune.measure.verify import awkward_domain, verify, verify_simulation
 from lbmtune.measure.workers import Report, Session
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
+from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
@@ -97,13 +99,13 @@ class Opened:
 
 
 def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
-    """A session that answers (configuration, path) with Compiled."""
+    """A session that answers (configuration, path, duty) with Compiled."""
 
-    def session(request: tuple[KernelConfig, Path], report: Report) -> Compiled:
+    def session(request: tuple[KernelConfig, Path, Duty | None], report: Report) -> Compiled:
         report("compile")
-        config, path = request
+        config, path, duty = request
         start = time.perf_counter()
-        program = renderer(case, config)
+        program = equipped(renderer(case, config), duty)
         try:
             binary = compiler(program)
         except CompileError as error:
@@ -114,7 +116,7 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
                 source_digest=program.digest,
                 compile_s=time.perf_counter() - start,
             )
-        path.write_bytes(pickle.dumps((program, binary)))
+        path.write_bytes(pickle.dumps((program, binary, duty)))
         return Compiled(
             path=path,
             source_digest=program.digest,
@@ -135,12 +137,12 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
         if isinstance(request, Finals):
             report(FINALS)
             return interleaved(arena, request.paths, protocol, report)
-        program, binary = _picked_up(request.path)
+        program, binary, duty = _picked_up(request.path)
         if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
             report("rehearse")
             rehearse(program, binary, arena.device)
             rehearsed.add(program.config.storage)
-        return tried(program, binary, arena, request, protocol, report)
+        return tried(program, binary, arena, request, protocol, report, duty)
 
     return Opened(arena.environment, arena.limits), session
 
@@ -175,7 +177,13 @@ class _Nothing:
 
 
 def tried(
-    program: Program, binary: Binary, arena: Arena, work: Work, protocol: TimingProtocol, report: Report
+    program: Program,
+    binary: Binary,
+    arena: Arena,
+    work: Work,
+    protocol: TimingProtocol,
+    report: Report,
+    duty: Duty | None = None,
 ) -> Measured:
     """Verifies, and measures what is right. Faults of the device are not caught: they cost the process."""
     result = Measured()
@@ -183,14 +191,15 @@ def tried(
         with _stage(FULL_SIZE if work.full else "verify", result, report):
             arena.reset()
             if work.full:
-                result.verification = verify_full_size(program, binary, arena)
+                simulation = simulated(program, binary, arena, program.case, duty)
+                result.verification = verify_simulation(simulation)
             else:
                 result.verification = verify(program, binary, arena, protocol.verify_periods)
         if not result.verification.passed:
             result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
         elif work.timed and not work.full:
             with _stage("measure", result, report):
-                simulation = _on_own_domain(arena, [(program, binary)])[0]
+                simulation = _on_own_domain(arena, [(program, binary, duty)])[0]
                 result.measurement = measure(simulation, protocol, work.incumbent_s)
             _judge(result, protocol)
     except TooManyResourcesError as error:
@@ -244,14 +253,14 @@ def _judge(result: Measured, protocol: TimingProtocol) -> None:
         result.reason = f"the 95 % interval is +-{width:.0%} of the median after {len(found.samples_s)} samples"
 
 
-def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary]]) -> list[Simulation]:
+def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary, Duty | None]]) -> list[Simulation]:
     """Simulations on the domain of the case, each in the same memory as the others."""
-    sizes = [[p.buffer_elements(p.case.domain) * p.config.stored.bytes for _ in p.buffers()] for p, _ in programs]
+    sizes = [[p.buffer_elements(p.case.domain) * p.config.stored.bytes for _ in p.buffers()] for p, _, _ in programs]
     arena.reset(max(map(arena_bytes, sizes)))
     simulations = []
-    for program, binary in programs:
+    for program, binary, duty in programs:
         arena.reset()
-        simulations.append(Simulation(program, binary, arena, calm(program.case)))
+        simulations.append(simulated(program, binary, arena, calm(program.case), duty))
     return simulations
 
 
@@ -265,9 +274,9 @@ def calm(case: Case) -> Case:
     )
 
 
-def _picked_up(path: Path) -> tuple[Program, Binary]:
-    program, binary = pickle.loads(path.read_bytes())
-    return program, binary
+def _picked_up(path: Path) -> tuple[Program, Binary, Duty | None]:
+    program, binary, duty = pickle.loads(path.read_bytes())
+    return program, binary, duty
 
 
 @contextmanager

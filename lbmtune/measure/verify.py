@@ -41,18 +41,22 @@ def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -
 
 
 def verify_full_size(program: Program, binary: Binary, device: Device) -> Verification:
-    """The same on every cell of the case's own domain, part by part: index overflow shows only here.
+    """The same on every cell of the case's own domain: index overflow shows only here."""
+    return verify_simulation(Simulation(program, binary, device))
+
+
+def verify_simulation(simulation: Simulation) -> Verification:
+    """A simulation against the oracle on every cell of its domain, part by part.
 
     It takes so many steps that each parity and each exchange of the buffers occurs.
     """
-    simulation, case = Simulation(program, binary, device), program.case
-    steps = simulation.cycle_steps
-    parts = list(slabs(case, _SLAB_CELLS["cpu" if device.xp is np else "cuda"]))
+    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
+    parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
     for part in parts:
-        simulation.initialise(_scattered(case, part, device.xp), part)
+        simulation.initialise(_scattered(case, part, xp), part)
     simulation.step(steps)
-    bound = error_bound(case, program.config, steps)
-    found = (_deviation(simulation, expected_slab(case, part, steps, device.xp), steps, bound, part) for part in parts)
+    bound = error_bound(case, simulation.program.config, steps)
+    found = (_deviation(simulation, expected_slab(case, part, steps, xp), steps, bound, part) for part in parts)
     return replace(max(found, key=lambda one: one.error), full_size=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,9 @@ from lbmtune.codegen.program import Launch, Program, scalars
 from lbmtune.runtime.placement import blocks
 
 Array = Any
+Bound = tuple[Launch, tuple[int, int, int], list[Any]]
+"""A launch with its grid and arguments."""
+Plan = list[list[Bound]]
 
 
 class Simulation:
@@ -36,10 +39,9 @@ class Simulation:
         self._weights = self.xp.asarray(weights).reshape(-1, 1, 1, 1)
         elements = program.buffer_elements(self.case.domain)
         self.buffers = {name: device.empty(elements, self._stored.dtype) for name in program.buffers()}
+        self.outputs = self._outputs()
         self.poison()
-        self._plan = [
-            [self._bound(launch, flip) for launch in program.period[parity]] for parity, flip in self._cycle()
-        ]
+        self._plan = self._planned(program.period)
 
     @property
     def xp(self) -> ModuleType:
@@ -66,9 +68,7 @@ class Simulation:
     def step(self, steps: int) -> None:
         """Enqueues time steps."""
         for _ in range(steps):
-            for launch, grid, arguments in self._plan[self.steps_done % len(self._plan)]:
-                self.executable.launch(launch, grid, arguments)
-            self.steps_done += 1
+            self._advance(self._plan)
 
     def populations(self) -> Array:
         """All f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
@@ -108,16 +108,35 @@ class Simulation:
 
     @property
     def cycle_steps(self) -> int:
+        """Time steps after which all is as at the start again."""
+        return self.parity_steps
+
+    @property
+    def parity_steps(self) -> int:
         """Time steps after which parity and buffers are those of the start again."""
         return len(self._plan)
+
+    def _outputs(self) -> dict[str, Array]:
+        """Buffers that launches write besides the state, by name: none."""
+        return {}
+
+    def _advance(self, plan: Plan) -> None:
+        """Enqueues one time step of a plan."""
+        for launch, grid, arguments in plan[self.steps_done % len(plan)]:
+            self.executable.launch(launch, grid, arguments)
+        self.steps_done += 1
+
+    def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
+        """The launches of each step of a cycle, with their arguments."""
+        return [[self._bound(launch, flip) for launch in period[parity]] for parity, flip in self._cycle()]
 
     def _cycle(self) -> list[tuple[int, int]]:
         """(parity, whether the buffers are exchanged) of each step until both repeat."""
         parities, flips = len(self.program.period), 1 + self._exchanges
         return [(t % parities, t % flips) for t in range(max(parities, flips))]
 
-    def _bound(self, launch: Launch, flip: int) -> tuple[Launch, tuple[int, int, int], list[Any]]:
-        values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain))
+    def _bound(self, launch: Launch, flip: int) -> Bound:
+        values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain)) | self.outputs
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]

@@ -1,0 +1,1 @@
+"""Published claims: which configurations stand for them, and what their measurements say."""

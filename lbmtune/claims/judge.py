@@ -1,0 +1,200 @@
+"""Measurements to verdicts: pure functions, so that every verdict can be tested with made-up figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from lbmtune.records import Measurement
+from lbmtune.records.claims import Claim, Document, Group, Holding, Row, Series, Verdict
+from lbmtune.records.statistics import Interval, median_interval, paired_ratio
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A row with the group that it was measured in; rows of one group were measured in turns."""
+
+    row: Row
+    group: Group | None = None
+
+    @property
+    def measurement(self) -> Measurement:
+        """Of the finals, of a row that has one."""
+        assert self.row.trial is not None
+        assert self.row.trial.final is not None
+        return self.row.trial.final
+
+    @property
+    def step_s(self) -> float:
+        """Median seconds per time step."""
+        return median(self.measurement.samples_s)
+
+
+class _UntestableError(Exception):
+    """The reason why a claim cannot be judged."""
+
+
+def verdicts(document: Document, groups: Sequence[Group], backend: str, copy_bytes_per_s: float) -> tuple[Verdict, ...]:
+    """A verdict for every claim of a document, from the groups that were measured of it."""
+    readings = readings_of(document, groups, backend)
+    return tuple(judge(document.name, claim, readings, backend, copy_bytes_per_s) for claim in document.claims)
+
+
+def readings_of(document: Document, groups: Sequence[Group], backend: str) -> dict[str, Reading]:
+    """The readings that claims may name: 'variant@series', on the last domain of each series; and 'variant' alone,
+    which stands for its first series.
+    """
+    last = {group.series: group for group in groups if group.document == document.name}
+    found: dict[str, Reading] = {}
+    for variant in document.variants:
+        for name in variant.series:
+            series = next(one for one in document.series if one.name == name)
+            reading = _reading(variant.name, series, last.get(name), backend)
+            found[f"{variant.name}@{name}"] = reading
+            found.setdefault(variant.name, reading)
+    return found
+
+
+def _reading(variant: str, series: Series, group: Group | None, backend: str) -> Reading:
+    if group is not None:
+        return Reading(next(row for row in group.rows if row.variant == variant), group)
+    without = f"{series.title}: there is no such experiment for {backend} devices"
+    return Reading(Row(variant=variant, reason=series.missing or without))
+
+
+def judge(
+    document: str, claim: Claim, readings: Mapping[str, Reading], backend: str, copy_bytes_per_s: float
+) -> Verdict:
+    """The verdict on one claim. copy_bytes_per_s: of the device, measured."""
+    try:
+        if backend in claim.untestable:
+            raise _UntestableError(claim.untestable[backend])
+        of = _measured(claim.of, readings, claim.kind)
+        over = _measured(claim.over, readings, claim.kind) if claim.over else []
+        found = _quantity(claim, of, over, copy_bytes_per_s)
+    except _UntestableError as error:
+        return Verdict(document=document, claim=claim.name, holding=Holding.UNTESTABLE, reason=str(error))
+    holding = decide(found, claim.at_least, claim.at_most)
+    used = [] if claim.kind == "footprint" else [*of, *over]
+    return Verdict(
+        document=document,
+        claim=claim.name,
+        holding=holding,
+        reason=_sentence(claim, found, holding),
+        low=found.low,
+        median=found.median,
+        high=found.high,
+        beside_published=beside(found, claim.published),
+        disturbed=any(one.measurement.disturbed for one in used),
+    )
+
+
+def decide(found: Interval, at_least: float | None, at_most: float | None) -> Holding:
+    """Whether the whole interval lies within the bounds, the whole of it beyond one, or neither."""
+    if (at_least is not None and found.high < at_least) or (at_most is not None and found.low > at_most):
+        return Holding.FAILS
+    if (at_least is not None and found.low < at_least) or (at_most is not None and found.high > at_most):
+        return Holding.UNDECIDED
+    return Holding.HOLDS
+
+
+def beside(found: Interval, published: tuple[float, float] | None) -> str:
+    """The interval beside the published range: 'as published', 'less', 'more', or empty without one."""
+    if published is None:
+        return ""
+    low, high = published
+    return "less" if found.high < low else "more" if found.low > high else "as published"
+
+
+def speed_ratio(of: Reading, over: Reading) -> Interval:
+    """Speed of one over that of another: pair by pair where they were measured in turns.
+
+    Otherwise the intervals are divided at their worst, which can only widen the result.
+    """
+    a, b = of.measurement, over.measurement
+    if of.group is over.group and len(a.samples_s) == len(b.samples_s):
+        return paired_ratio(b.samples_s, a.samples_s)
+    x, y = median_interval(a.samples_s), median_interval(b.samples_s)
+    scale = a.sites / b.sites
+    return Interval(scale * y.low / x.high, scale * y.median / x.median, scale * y.high / x.low)
+
+
+def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) -> list[Reading]:
+    """Those of the named ones that have what is asked for. A spread over fewer than two says nothing."""
+    named = [readings[name] for name in names]
+    good = [one for one in named if (one.row.footprint_bytes if kind == "footprint" else not one.row.why_not)]
+    if not good or (kind == "spread" and len(good) < 2):
+        raise _UntestableError(next((one.row.why_not for one in named if one.row.why_not), "it was not measured"))
+    return good
+
+
+def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy_bytes_per_s: float) -> Interval:
+    fast = min(of, key=_seconds_per_site) if claim.kind != "footprint" else of[0]
+    if claim.kind == "footprint":
+        return _exactly(of[0].row.footprint_bytes / over[0].row.footprint_bytes)
+    if claim.kind == "bandwidth":
+        return _bandwidth(fast.measurement, copy_bytes_per_s)
+    if claim.kind == "spread":
+        ratio = speed_ratio(fast, max(of, key=_seconds_per_site))
+        return Interval(ratio.low - 1, ratio.median - 1, ratio.high - 1)
+    base = min(over, key=_seconds_per_site)
+    if claim.kind == "interval-loss":
+        return _interval_loss(fast, base, claim.every)
+    ratio = speed_ratio(fast, base)
+    return ratio if claim.kind == "ratio" else Interval(1 - ratio.high, 1 - ratio.median, 1 - ratio.low)
+
+
+def _seconds_per_site(reading: Reading) -> float:
+    return reading.step_s / reading.measurement.sites
+
+
+def _exactly(value: float) -> Interval:
+    return Interval(value, value, value)
+
+
+def _bandwidth(measurement: Measurement, copy_bytes_per_s: float) -> Interval:
+    step = median_interval(measurement.samples_s)
+    moved = measurement.bytes_per_update * measurement.sites / copy_bytes_per_s
+    return Interval(moved / step.high, moved / step.median, moved / step.low)
+
+
+def _interval_loss(of: Reading, base: Reading, every: int) -> Interval:
+    """The share of time that a duty takes when it falls due every so many steps, from its cost measured more often.
+
+    Where t is the time of a step, and t' that with the duty every m steps, the duty takes c = m (t' - t), and
+    every n steps the share c / (n t + c).
+    """
+    assert of.row.duty is not None
+    often = of.row.duty.every
+    pairs = zip(of.measurement.samples_s, base.measurement.samples_s, strict=True)
+    costs = [(max(0.0, often * (with_duty - step)), step) for with_duty, step in pairs]
+    return median_interval([cost / (every * step + cost) for cost, step in costs])
+
+
+def shown(kind: str, value: float) -> str:
+    """A quantity for people: a ratio as 1.07x, a share in per cent."""
+    return (
+        f"{value:.3g}x" if kind == "ratio" and value >= 10 else f"{value:.3f}x" if kind == "ratio" else _percent(value)
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2g} %" if abs(value) < 0.1 else f"{100 * value:.1f} %"
+
+
+def _sentence(claim: Claim, found: Interval, holding: Holding) -> str:
+    """What was measured, what was asked of it, and what was printed."""
+
+    def show(value: float) -> str:
+        return shown(claim.kind, value)
+
+    spread = f" ({show(found.low)} .. {show(found.high)})" if found.high > found.low else ""
+    asked = [f"at least {show(claim.at_least)}"] if claim.at_least is not None else []
+    asked += [f"at most {show(claim.at_most)}"] if claim.at_most is not None else []
+    low, high = claim.published or (None, None)
+    printed = (
+        "" if low is None or high is None else f", printed {show(low)}" + (f" .. {show(high)}" if high > low else "")
+    )
+    covers = ", which its interval covers" if holding is Holding.UNDECIDED else ""
+    return f"measured {show(found.median)}{spread}; {' and '.join(asked)} is claimed{printed}{covers}"

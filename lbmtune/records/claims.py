@@ -1,0 +1,187 @@
+"""Published claims as data: what a document measured and said, what was measured here, and what follows.
+
+On disk a run of claims is one folder:
+claims.json         the results: header, documents, measured groups, verdicts; written anew after every group
+groups.jsonl        one measured group a line, appended and flushed to disk before the next begins
+claims.html         the page made of claims.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import Scalar
+from lbmtune.records import SCHEMA_VERSION, Environment, Trial
+
+Kind = Literal["ratio", "loss", "interval-loss", "spread", "bandwidth", "footprint"]
+
+DUTIES: Mapping[str, str] = {
+    "macroscopics": "density and velocity are written to the device's memory",
+    "save": "density and velocity are written and copied to the host",
+    "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
+    "staged": "the domain stays on the host and passes through the device part by part",
+}
+"""What a simulation can do besides stepping."""
+
+
+class Holding(StrEnum):
+    """What a measurement says of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    UNTESTABLE = "not testable here"
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What a simulation does besides stepping. kind: of DUTIES; every: time steps between two times."""
+
+    kind: str
+    every: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """An experiment: variants measured in turns on each domain.
+
+    cases: by backend, one for each domain, the last one the domain on which claims are judged. missing: why there
+    are none. past_capacity: the domains follow from the memory budget.
+    """
+
+    name: str
+    title: str
+    cases: dict[str, tuple[Case, ...]] = field(default_factory=dict)
+    missing: str = ""
+    past_capacity: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A row of a document's table.
+
+    configs: configuration text by backend; published: domain or other circumstances -> MLUPS; device: of those.
+    """
+
+    name: str
+    title: str
+    series: tuple[str, ...]
+    configs: dict[str, str]
+    published: dict[str, float] = field(default_factory=dict)
+    device: str = ""
+    duty: Duty | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence that a measurement can bear out.
+
+    kind says what is measured: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
+    minus it; interval-loss, the loss when the duty of `of` falls due every `every` steps; spread, by how much the
+    fastest of `of` beats the slowest; bandwidth, that of `of` over the copy bandwidth; footprint, bytes of `of` over
+    bytes of `over`. Names are variants, or variant@series where a variant has several.
+    at_least, at_most: the claim holds where the interval lies within; published: range of the printed figures;
+    untestable: by backend, why no measurement can tell.
+    """
+
+    name: str
+    sentence: str
+    kind: Kind = "ratio"
+    of: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    published: tuple[float, float] | None = None
+    device: str = ""
+    every: int = 1
+    untestable: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A published document: its experiments, the rows of its table, its claims."""
+
+    name: str
+    title: str
+    source: str
+    series: tuple[Series, ...]
+    variants: tuple[Variant, ...]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A variant on one domain. trial: None where it could not be tried, for the given reason."""
+
+    variant: str
+    config: dict[str, Scalar] = field(default_factory=dict)
+    trial: Trial | None = None
+    reason: str = ""
+    duty: Duty | None = None
+    footprint_bytes: int = 0
+
+    @property
+    def why_not(self) -> str:
+        """Why it has no speed; empty where it has one."""
+        if self.trial is None:
+            return self.reason
+        if self.trial.final is None or self.trial.mlups is None:
+            return f"{self.trial.outcome}: {' '.join(self.trial.reason.split())}"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """All variants of a series on one domain, measured in turns. seconds: that it took."""
+
+    document: str
+    series: str
+    case: Case
+    rows: tuple[Row, ...]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What was measured of a claim. low, median, high: the quantity with its interval; None where nothing was.
+
+    reason: a sentence with the values; beside_published: how the figure compares with the printed one.
+    """
+
+    document: str
+    claim: str
+    holding: Holding
+    reason: str
+    low: float | None = None
+    median: float | None = None
+    high: float | None = None
+    beside_published: str = ""
+    disturbed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsHeader:
+    """Where and with what a run of claims began. budget_bytes: memory that stands for a small device."""
+
+    backend: str
+    environment: Environment
+    copy_bytes_per_s: float
+    budget_bytes: int
+    documents: tuple[str, ...]
+    date: str
+    version: str
+    schema: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """A run of claims as read back from its folder."""
+
+    header: ClaimsHeader
+    documents: tuple[Document, ...]
+    groups: tuple[Group, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()

@@ -1,0 +1,389 @@
+"""Published claims: files, plans, verdicts, resuming. The verdicts are made of made-up figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_study import CASE, LIMITS, environment, measurement
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.claims.figures import figures
+from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
+from lbmtune.claims.plan import Here, configuration, plans
+from lbmtune.claims.run import Observer, Run, check_same_device, run_claims
+from lbmtune.claims.store import GROUPS, read_claims, read_groups
+from lbmtune.cli.claimsfile import load_documents, parse_document, published
+from lbmtune.errors import InputError
+from lbmtune.records import Outcome, Trial
+from lbmtune.records.claims import Claim, ClaimsHeader, Document, Duty, Group, Holding, Row
+from lbmtune.records.statistics import Interval
+
+HERE = Here(backend="cuda", limits=LIMITS, physical_cores=2, budget_bytes=1 << 30)
+ON_CPU = replace(HERE, backend="cpu")
+
+TEXT = """
+name = "made-up"
+title = "Made up"
+source = "nobody"
+
+[series.box]
+title = "box"
+case = { flow = "box", lattice = "d3q19", collision = "bgk", relaxation_rate = 1.6 }
+cuda = ["32x32x32", "64x64x64"]
+
+[variants.fast]
+title = "the fast one"
+series = "box"
+cuda = "scheme=aa,block=32x1x1"
+published = { "64x64x64" = 200 }
+device = "Old card"
+
+[variants.slow]
+title = "the slow one"
+series = "box"
+cuda = "scheme=pull,block=32x1x1"
+
+[variants.unheard-of]
+title = "from the future"
+series = "box"
+cuda = "scheme=teleport"
+
+[claims.faster]
+sentence = "The fast one is faster."
+of = "fast"
+over = "slow"
+at_least = 1.0
+published = [1.1, 1.2]
+
+[claims.unheard-of]
+sentence = "The future is faster."
+of = "unheard-of"
+over = "slow"
+at_least = 1.0
+"""
+
+
+def document(text: str = TEXT) -> Document:
+    return parse_document(text, "made-up.toml")
+
+
+def claim(**changes: object) -> Claim:
+    plain = Claim(name="c", sentence="s", of=("a",), over=("b",), at_least=1.0, published=(1.1, 1.2))
+    return replace(plain, **changes)
+
+
+def reading(name: str, samples_s: Sequence[float], group: Group | None = None, **changes: object) -> Reading:
+    """A reading with these seconds per step."""
+    final = replace(measurement(CudaConfig()), samples_s=tuple(samples_s), bytes_per_update=304, sites=10**6)
+    trial = Trial(number=0, key="k", config={}, outcome=Outcome.OK, final=final)
+    return Reading(replace(Row(variant=name, trial=trial), **changes), group)
+
+
+GROUP = Group(document="made-up", series="box", case=CASE, rows=())
+
+
+def judged(asked: Claim, a: Sequence[float], b: Sequence[float] = (1.0,) * 15, **changes: object) -> Holding:
+    found = {"a": reading("a", a, GROUP, **changes), "b": reading("b", b, GROUP)}
+    return judge("made-up", asked, found, "cuda", 1e12).holding
+
+
+def test_every_verdict_can_be_said() -> None:
+    faster, slower, unsure = [0.8] * 15, [1.25] * 15, [0.8] * 7 + [1.25] * 8
+    assert judged(claim(), faster) is Holding.HOLDS
+    assert judged(claim(), slower) is Holding.FAILS
+    assert judged(claim(), unsure) is Holding.UNDECIDED
+    assert judged(claim(untestable={"cuda": "no such switch"}), faster) is Holding.UNTESTABLE
+    assert judged(claim(untestable={"cpu": "no such switch"}), faster) is Holding.HOLDS
+
+
+def test_a_claim_of_an_upper_bound_is_judged_the_other_way_round() -> None:
+    assert judged(claim(at_least=None, at_most=1.0), [0.8] * 15) is Holding.FAILS
+    assert judged(claim(at_least=None, at_most=1.0), [1.25] * 15) is Holding.HOLDS
+    assert judged(claim(at_least=1.2, at_most=1.3), [0.8] * 15) is Holding.HOLDS
+    assert judged(claim(at_least=1.2, at_most=1.3), [0.7] * 15) is Holding.FAILS
+
+
+@given(st.floats(0.1, 10), st.floats(0, 5), st.floats(0.1, 10))
+def test_a_verdict_follows_from_where_the_interval_lies(low: float, width: float, threshold: float) -> None:
+    found = Interval(low, low + width / 2, low + width)
+    expected = Holding.HOLDS if low >= threshold else Holding.FAILS if low + width < threshold else Holding.UNDECIDED
+    assert decide(found, threshold, None) is expected
+
+
+def test_figures_beside_the_printed_range() -> None:
+    assert [beside(Interval(x, x, x), (1.1, 1.2)) for x in (1.0, 1.15, 1.3)] == ["less", "as published", "more"]
+    assert beside(Interval(1.0, 1.05, 1.1), (1.1, 1.2)) == "as published"
+    assert beside(Interval(1, 1, 1), None) == ""
+
+
+def test_drift_that_all_share_does_not_widen_a_ratio_of_variants_measured_in_turns() -> None:
+    drift = [1 + n / 15 for n in range(15)]
+    a, b = reading("a", [0.8 * d for d in drift], GROUP), reading("b", drift, GROUP)
+    together = speed_ratio(a, b)
+    assert together.median == pytest.approx(1.25)
+    assert together.half_width < 1e-12
+    apart = speed_ratio(replace(a, group=replace(GROUP)), b)
+    assert apart.low < 1 < apart.high
+    assert apart.median == pytest.approx(1.25)
+
+
+def test_variants_on_different_domains_are_compared_by_updates_and_not_by_steps() -> None:
+    a, b = reading("a", [1.0] * 15, GROUP), reading("b", [1.0] * 15)
+    assert a.row.trial
+    assert a.row.trial.final
+    larger = replace(a.row.trial, final=replace(a.row.trial.final, sites=4 * 10**6))
+    assert speed_ratio(replace(a, row=replace(a.row, trial=larger)), b).median == pytest.approx(4)
+
+
+def measured_value(asked: Claim, readings: Mapping[str, Reading]) -> float | None:
+    return judge("made-up", asked, readings, "cuda", 1e12).median
+
+
+def test_quantities() -> None:
+    a, b, c = (reading(name, [s] * 15, GROUP) for name, s in zip("abc", (0.8, 1.0, 1.6), strict=True))
+    named = {"a": a, "b": b, "c": c}
+    assert measured_value(claim(), named) == pytest.approx(1.25)
+    assert measured_value(claim(of=("c", "a")), named) == pytest.approx(1.25), "the fastest counts"
+    assert measured_value(claim(of=("c",), over=("a", "b")), named) == pytest.approx(0.5)
+    assert measured_value(claim(kind="loss", of=("c",)), named) == pytest.approx(1 - 1 / 1.6)
+    assert measured_value(claim(kind="spread", of=("a", "b", "c"), over=()), named) == pytest.approx(1.0)
+    # 304 bytes x 10^6 cells in 0.8 s of 10^12 bytes per second
+    assert measured_value(claim(kind="bandwidth", over=()), named) == pytest.approx(3.8e-4)
+
+
+def test_a_loss_at_an_interval_follows_from_a_shorter_one() -> None:
+    # a duty of 6 s every 10 steps of 1 s; every 100 steps it takes 6 of 106 s
+    named = {"a": reading("a", [1.6] * 15, GROUP, duty=Duty("save", 10)), "b": reading("b", [1.0] * 15, GROUP)}
+    assert measured_value(claim(kind="interval-loss", every=100), named) == pytest.approx(6 / 106)
+    assert measured_value(claim(kind="interval-loss", every=10), named) == pytest.approx(6 / 16)
+
+
+def test_footprints_need_no_measurement() -> None:
+    rows = {name: Reading(Row(variant=name, footprint_bytes=n)) for name, n in (("a", 55), ("b", 100))}
+    found = judge("made-up", claim(kind="footprint", at_least=None, at_most=0.6), rows, "cuda", 1e12)
+    assert (found.holding, found.median) == (Holding.HOLDS, 0.55)
+
+
+def test_what_failed_gives_its_reason() -> None:
+    failed = Trial(number=0, key="k", config={}, outcome=Outcome.WRONG_RESULT, reason="f_1 is off")
+    readings = {"a": Reading(Row(variant="a", trial=failed), GROUP), "b": reading("b", [1.0] * 15, GROUP)}
+    found = judge("made-up", claim(), readings, "cuda", 1e12)
+    assert (found.holding, found.reason) == (Holding.UNTESTABLE, "wrong result: f_1 is off")
+
+
+def test_a_spread_needs_two_and_names_what_is_missing() -> None:
+    one = {"a": reading("a", [1.0] * 15, GROUP), "b": Reading(Row(variant="b", reason="illegal here"))}
+    found = judge("made-up", claim(kind="spread", of=("a", "b"), over=()), one, "cuda", 1e12)
+    assert (found.holding, found.reason) == (Holding.UNTESTABLE, "illegal here")
+
+
+# files
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "complaint"),
+    [
+        (
+            'titel = "box"',
+            'title = "box"',
+            "made-up.toml, line 7: series.box.titel: unknown key; did you mean 'title'?",
+        ),
+        (
+            'series = "bax"',
+            'series = "box"',
+            "made-up.toml, line 13: variants.fast.series: unknown series 'bax'; did you",
+        ),
+        ('of = "fest"', 'of = "fast"', "claims.faster.of: unknown variant 'fest'; did you mean 'fast'?"),
+        (
+            'kind = "ratoi"\nof = "fast"',
+            'of = "fast"',
+            "claims.faster.kind: unknown kind 'ratoi'; did you mean 'ratio'?",
+        ),
+        ('cuda = "aa"', 'cuda = "scheme=aa,block=32x1x1"', "variants.fast.cuda: 'aa' is not of the form axis=value"),
+        (
+            'duty = "sing"\ncuda = "scheme=aa"',
+            'cuda = "scheme=aa,block=32x1x1"',
+            "variants.fast.duty: unknown duty 'sing'",
+        ),
+        ('published = "x"', "published = [1.1, 1.2]", "line 33: claims.faster.published"),
+        ("published", "at_least = 1.0\npublished", "claims.faster.at_least: neither at_least nor at_most is given"),
+        ("", 'over = "slow"\n', "claims.faster.over: a ratio takes over, the variants that it is compared with"),
+        ("", 'sentence = "The fast one is faster."', "claims.faster.sentence: is missing"),
+        ('"32y32"', '"32x32x32"', "made-up.toml, line 9: series.box.cuda: domain '32y32' is not"),
+    ],
+)
+def test_errors_of_a_file_name_line_and_key(wrong: str, right: str, complaint: str) -> None:
+    assert right in TEXT
+    with pytest.raises(InputError) as error:
+        document(TEXT.replace(right, wrong, 1))
+    assert complaint in str(error.value)
+
+
+def test_what_the_catalogue_lacks_is_no_error_of_the_file() -> None:
+    strange = document(TEXT.replace('flow = "box"', 'flow = "porcus"'))
+    assert strange.series[0].missing == "this catalogue has no flow 'porcus'"
+    keyed = document(TEXT.replace('flow = "box"', 'flow = "box", solids = 0.4'))
+    assert keyed.series[0].missing == "this catalogue's cases have no solids"
+    found = verdicts(strange, (), "cuda", 1e12)
+    assert {v.holding for v in found} == {Holding.UNTESTABLE}
+    assert found[0].reason == strange.series[0].missing
+
+
+def test_shipped_documents_are_read_and_planned_for_every_device() -> None:
+    documents = load_documents(())
+    assert {d.name for d in documents} == set(published())
+    for here in (HERE, ON_CPU):
+        for one in documents:
+            planned = list(plans(one, here))
+            assert all(entry.reason for plan in planned for entry in plan.entries if entry.config is None)
+
+
+def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
+    with pytest.raises(InputError, match="did you mean 'tran2017'"):
+        load_documents(["tran2071"])
+
+
+# plans
+
+
+def test_a_plan_says_why_a_variant_cannot_be_measured() -> None:
+    plan = list(plans(document(), HERE))[-1]
+    assert [entry.variant.name for entry in plan.runnable] == ["fast", "slow"]
+    assert plan.entries[-1].reason == "from the future: this catalogue has no scheme 'teleport'"
+    unknown = document(TEXT.replace("scheme=aa", "scheme=aa,warp_speed=9"))
+    assert next(plans(unknown, HERE)).entries[0].reason == "the fast one: this catalogue has no axis 'warp_speed'"
+    illegal = document(TEXT.replace("block=32x1x1", "block=2048x1x1"))
+    assert "2048 threads; this device allows" in next(plans(illegal, HERE)).entries[0].reason
+
+
+def test_threads_by_core_need_several_threads_to_a_core() -> None:
+    with pytest.raises(InputError, match="one way"):
+        configuration("threads=cores", ON_CPU)
+    assert configuration("threads=cores", replace(ON_CPU, physical_cores=1)).flat()["threads"] == 1
+
+
+def test_a_domain_past_capacity_fits_one_lattice_and_not_two() -> None:
+    past = (
+        TEXT.replace('"64x64x64"]', '"past capacity"]')
+        .replace('"32x32x32", ', "")
+        .replace("scheme=", "storage=fp64,scheme=")
+    )
+    plan = next(plans(document(past), HERE))
+    fast, slow, _ = plan.entries
+    assert fast.config is not None
+    assert slow.config is None
+    assert "1 GiB stand for the device" in slow.reason
+    smaller = next(plans(document(past), replace(HERE, budget_bytes=1 << 28)))
+    assert smaller.case.sites < plan.case.sites
+
+
+# runs
+
+
+class Made:
+    """An evaluator without a device. seconds: per step, by scheme."""
+
+    asked: list[tuple[Case, tuple[KernelConfig, ...]]] = []
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    def __enter__(self) -> Made:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
+        Made.asked.append((self._case, tuple(configs)))
+        return [
+            Trial(number=n, key=c.key, config=c.flat(), outcome=Outcome.OK, final=self._final(c))
+            for n, c in enumerate(configs)
+        ]
+
+    def _final(self, config: KernelConfig) -> object:
+        seconds = {"aa": 1.0, "pull": 1.15}[config.scheme]
+        return replace(measurement(config), samples_s=(seconds,) * 15, mlups=100 / seconds, sites=self._case.sites)
+
+
+def run(folder: Path, *documents: Document, observer: Observer | None = None) -> object:
+    header = ClaimsHeader(
+        backend="cuda",
+        environment=environment("cuda"),
+        copy_bytes_per_s=4e12,
+        budget_bytes=1 << 30,
+        documents=tuple(d.name for d in documents),
+        date="2000-01-01T00:00:00+00:00",
+        version="0",
+    )
+    folder.mkdir(exist_ok=True)
+    needs = Run(here=HERE, open_evaluator=lambda case, _: Made(case), folder=folder, observer=observer or Observer())
+    return run_claims(needs, header, documents)
+
+
+def test_a_run_measures_every_group_and_judges_every_claim(tmp_path: Path) -> None:
+    Made.asked = []
+    claims = run(tmp_path, document())
+    assert [case.domain for case, _ in Made.asked] == [(32, 32, 32), (64, 64, 64)]
+    assert [(v.claim, v.holding) for v in claims.verdicts] == [
+        ("faster", Holding.HOLDS),
+        ("unheard-of", Holding.UNTESTABLE),
+    ]
+    assert claims.verdicts[0].median == pytest.approx(1.15)
+    assert claims.verdicts[0].beside_published == "as published"
+    assert claims.verdicts[0].reason.startswith("measured 1.150x; at least 1.000x is claimed, printed 1.100x .. 1.200x")
+    assert read_claims(tmp_path) == claims
+
+
+def test_a_table_sets_measured_beside_published(tmp_path: Path) -> None:
+    small, _, _, large, *_ = figures(run(tmp_path, document()), document())
+    assert (small.published_text, small.ratio_text) == ("200 at 64x64x64", "0.5")
+    assert (large.published_text, large.domain, large.device) == ("200", "64x64x64", "Old card")
+
+
+class Interrupted(Observer):
+    def measuring(self, plan: object) -> None:
+        if getattr(plan, "case").domain == (64, 64, 64):  # noqa: B009
+            raise KeyboardInterrupt
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    Made.asked = []
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, document(), observer=Interrupted())
+    assert len(read_groups(tmp_path)) == 1
+    with (tmp_path / GROUPS).open("ab") as file:
+        file.write(b'{"document": "made-')  # a crash while writing
+    claims = run(tmp_path, document())
+    assert [case.domain for case, _ in Made.asked] == [(32, 32, 32), (64, 64, 64)]
+    assert len(claims.groups) == 2
+    assert len(read_groups(tmp_path)) == 2
+
+
+def test_a_variant_that_has_come_into_the_catalogue_is_measured_when_resumed(tmp_path: Path) -> None:
+    run(tmp_path, document())
+    Made.asked = []
+    arrived = document(TEXT.replace("scheme=teleport", "scheme=aa,block=32x2x1"))
+    claims = run(tmp_path, arrived)
+    assert len(Made.asked) == 2
+    assert claims.verdicts[-1].holding is Holding.HOLDS
+
+
+def test_claims_of_another_device_are_not_mixed_in(tmp_path: Path) -> None:
+    run(tmp_path, document())
+    check_same_device(tmp_path, environment("cuda"))
+    with pytest.raises(InputError, match="begun with driver"):
+        check_same_device(tmp_path, replace(environment("cuda"), driver="1.2"))
+
+
+def test_readings_take_the_last_domain() -> None:
+    one = document()
+    rows = tuple(Row(variant=v.name, reason="x") for v in one.variants)
+    groups = [Group(document="made-up", series="box", case=box("d3q19", "bgk", (n,) * 3), rows=rows) for n in (32, 64)]
+    assert readings_of(one, groups, "cuda")["fast@box"].group == groups[1]
