@@ -74,7 +74,7 @@ def test_cpu_text(operator: str, lattice: str, scheme: str, precision: str) -> N
     assert found.passed, found
 
 
-COMPILED = [("regularised", "d2q9", "fp16s")]
+COMPILED = [("regularised", "d2q9", "fp16s"), ("mrt", "d2q9", "fp32")]
 
 
 @pytest.mark.parametrize(("operator", "lattice", "precision"), COMPILED)
@@ -92,6 +92,14 @@ MUTATIONS: dict[str, tuple[str, str, str]] = {
     "regularised, wrong rate of a shear moment": ("regularised", "keep * second_xy", "omega * second_xy"),
     "regularised, moments swapped": ("regularised", "cp7 = relaxed_xx + relaxed_xy", "cp7 = relaxed_xx + relaxed_xz"),
     "regularised, force lost": ("regularised", "after_x = Real(1.0 / 2) * force_x + jx", "after_x = jx"),
+    "mrt, wrong rate of a shear moment": ("mrt", "relaxed_110 = keep *", "relaxed_110 = omega *"),
+    "mrt, trace relaxed with the shear": (
+        "mrt",
+        "relaxed_200 = keep * (central_x_200 - mean)",
+        "relaxed_200 = keep * central_x_200",
+    ),
+    "mrt, moments swapped": ("mrt", "out_x_120 = back_y_120", "out_x_120 = back_y_210"),
+    "mrt, force lost": ("mrt", "after_x = half_x + jx", "after_x = jx"),
 }
 """What a fault changes in the text of an operator."""
 

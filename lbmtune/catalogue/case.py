@@ -14,7 +14,7 @@ Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
 CutKind = Literal["open", "wall", "moving"]
 
-COLLISIONS = ("bgk", "trt", "regularised")
+COLLISIONS = ("bgk", "trt", "regularised", "mrt")
 FACES: tuple[Face, ...] = ("periodic", "wall", "moving")
 
 

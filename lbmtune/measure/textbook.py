@@ -6,12 +6,20 @@ moments is a loop, and nothing is shared with the symbolic derivations.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
+from math import comb, prod
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from lbmtune.catalogue.case import Case
+from lbmtune.lattice import Lattice
 
 Array = Any
+Order = tuple[int, ...]
+"""Exponents of a moment along x, y and z."""
 
 
 def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: ModuleType) -> Array:
@@ -32,3 +40,59 @@ def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: Mod
                 kept = kept + 4.5 * (c[a] * c[b] - (a == b) / 3) * second[a][b]
         out[i] = equilibrium[i] + (1 - omega) * float(lattice.weights[i]) * kept + (1 - omega / 2) * source[i]
     return out
+
+
+def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Shear moments relax with omega, everything else that may change is set to the Maxwellian's and half the force.
+
+    k_n = sum f_i (c_i - u)^n for all exponents n of the lattice; rest: those of the Maxwellian over rho, products of
+    1, 0, 1/3. The force adds (1 - rate/2) R_n with R_n = sum over a of F_a n_a rest_(n - e_a), which is the moment of
+    -F . grad_c of the Maxwellian, integrated by parts.
+    Source: De Rosis 2017; Fei, Luo, Li 2018, equations 12 to 22.
+    """
+    lattice, omega, flat = case.stencil, case.relaxation_rate, case.stencil.dimensions
+    orders = _orders(lattice)
+    pairs = [tuple(int(a == axis) + int(b == axis) for axis in range(3)) for a in range(flat) for b in range(flat)]
+    before = {n: _central(f, lattice, n, u) for n in {*pairs}}
+    trace = sum(before[n] for n in before if 2 in n)
+    after = {}
+    for n in orders:
+        rate = omega if sum(n) == 2 else 1.0
+        forced = sum(case.force[a] * n[a] * _gaussian(_less(n, a)) for a in range(3) if n[a])
+        after[n] = rho * _gaussian(n) + (1 - rate / 2) * forced
+        if sum(n) == 2:
+            after[n] = after[n] + (1 - omega) * (before[n] - (trace / flat if 2 in n else 0.0))
+    return _populations({n: _raw(after, n, u) for n in orders}, lattice, xp)
+
+
+def _orders(lattice: Lattice) -> list[Order]:
+    """Exponents of q independent moments: one, two in place of each component 1, -1."""
+    return [(c[0] % 3, c[1] % 3, c[2] % 3) for c in lattice.velocities]
+
+
+def _less(n: Order, axis: int) -> Order:
+    return tuple(m - (a == axis) for a, m in enumerate(n))
+
+
+def _gaussian(n: Order) -> float:
+    """Central moment of the Maxwellian with density one and c_s^2 = 1/3, for exponents up to 2."""
+    return prod((1.0, 0.0, 1 / 3)[m] for m in n)
+
+
+def _central(f: Array, lattice: Lattice, n: Order, u: Array) -> Array:
+    return sum(f[i] * prod((c[a] - u[a]) ** n[a] for a in range(3)) for i, c in enumerate(lattice.velocities))
+
+
+def _raw(central: Mapping[Order, Array], n: Order, u: Array) -> Array:
+    """Sum f_i c_i^n, by the binomial theorem for c = (c - u) + u."""
+    return sum(
+        central[m] * prod(comb(n[a], m[a]) * u[a] ** (n[a] - m[a]) for a in range(3))
+        for m in product(*(range(k + 1) for k in n))
+    )
+
+
+def _populations(raw: Mapping[Order, Array], lattice: Lattice, xp: ModuleType) -> Array:
+    """The populations with these raw moments: the matrix of all c_i^n, inverted."""
+    orders = list(raw)
+    inverse = np.linalg.inv([[float(prod(c[a] ** n[a] for a in range(3))) for c in lattice.velocities] for n in orders])
+    return xp.stack([sum(float(inverse[i, k]) * raw[n] for k, n in enumerate(orders)) for i in range(lattice.q)])
