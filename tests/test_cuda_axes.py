@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cuda_samples import SCHEME_NAMES, Sample, config, flows, label, legal, sampled
+from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme, shared_slot
 from lbmtune.catalogue.schemes import SCHEMES
@@ -52,6 +53,23 @@ def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
 @needs_a_compiler
 @pytest.mark.parametrize("sample", _changed(16, 3, march=(2, 3, 4, 8), prefetch=(0, 1)), ids=_name)
 def test_columns_with_all_axes(sample: Sample) -> None:
+    _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    "sample",
+    _changed(
+        20,
+        4,
+        load_hint=tuple(LOAD_HINTS),
+        store_hint=tuple(STORE_HINTS),
+        l2_prefetch=L2_PREFETCHES,
+        march=(1, 3),
+    ),
+    ids=_name,
+)
+def test_cache_hints_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
 

@@ -17,6 +17,7 @@ from lbmtune.backend import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.codegen.render import render
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
@@ -106,6 +107,35 @@ def test_reading_ahead_takes_a_second_set_of_registers(scheme: str) -> None:
     in_turn, ahead = (_pull(scheme=scheme, cells_per_thread=1, block=(64, 1, 1), march=4, prefetch=n) for n in (0, 1))
     assert in_turn.spill_bytes == ahead.spill_bytes == 0
     assert ahead.registers >= in_turn.registers + BOX.stencil.q // 2
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_every_cache_hint_makes_other_code(architecture: str) -> None:
+    """In place; past coherence, an architecture may make the same code of two of them."""
+    hints: list[dict[str, object]] = [{}]
+    hints += [{"load_hint": name} for name in LOAD_HINTS if name != "default"]
+    hints += [{"store_hint": name} for name in STORE_HINTS if name != "default"]
+    hints += [{"l2_prefetch": size} for size in L2_PREFETCHES if size]
+    configs = [config(scheme="aa", block=(64, 1, 1), **axes) for axes in hints]
+    assert all(legal(BOX, one) for one in configs)
+    assert len({nvrtc.compile_cuda(render(BOX, one), architecture).digest for one in configs}) == len(hints)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "hint", "load", "store"),
+    [
+        ("pull", "streaming", "ld.global.cs.nc.L2::128B.v4.u32", "st.global.cs.v4.u32"),
+        ("pull", "no-allocate", "ld.global.nc.L1::no_allocate.L2::128B.v4.u32", "st.global.L1::no_allocate.v4.u32"),
+        ("aa", "no-allocate", "ld.global.L1::no_allocate.L2::128B.v4.u32", "st.global.L1::no_allocate.v4.u32"),
+        ("aa", "l2-only", "ld.global.cg.L2::128B.v4.u32", "st.global.cg.v4.u32"),
+    ],
+)
+def test_each_population_is_loaded_and_stored_with_the_hints(scheme: str, hint: str, load: str, store: str) -> None:
+    one = config(scheme=scheme, block=(32, 2, 1), cells_per_thread=4, load_hint=hint, store_hint=hint, l2_prefetch=128)
+    text = nvrtc.ptx(render(BOX, one), "compute_90")
+    assert text.count(load) == BOX.stencil.q * one.propagation.period
+    assert text.count(store) >= BOX.stencil.q
+    assert not re.findall(r"(ld\.global(\.nc)?\.|st\.global(\.wb)?\.)(v4\.)?f32", text)
 
 
 def test_blocks_per_multiprocessor_act() -> None:

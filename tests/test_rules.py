@@ -83,6 +83,17 @@ CUDA = [
         "march 4 with block 64x2x2: a block that marches is one cell thick along z",
     ),
     ("march=4,prefetch=1", "march=4,prefetch=2", "prefetch 2: 0 and 1 exist"),
+    (
+        "load_hint=no-allocate",
+        "load_hint=write-back",
+        "load_hint 'write-back': default, streaming, l2-only, no-allocate, evict-last exist",
+    ),
+    (
+        "store_hint=streaming",
+        "store_hint=evict-last",
+        "store_hint 'evict-last': default, streaming, l2-only, no-allocate exist",
+    ),
+    ("l2_prefetch=256", "l2_prefetch=512", "l2_prefetch 512: 0, 64, 128, 256 exist"),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]
 CPU = [

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.rules import Limits
@@ -65,6 +66,9 @@ _CUDA = (
     ),
     Axis("march", "cells of a column along z that a thread updates one after another", (1,)),
     Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
+    Axis("load_hint", "what loads of populations say about caches", ("default",), tuple(LOAD_HINTS)),
+    Axis("store_hint", "what stores of populations say about caches", ("default",), tuple(STORE_HINTS)),
+    Axis("l2_prefetch", "bytes that a load may fetch into the L2 cache; 0: left to the device", (0,)),
 )
 _CPU = (
     # 1040 keeps the direction arrays of power-of-two domains out of one cache set

@@ -107,6 +107,8 @@ class CudaConfig(KernelConfig):
     refreshes; along x always by arithmetic.
     march: cells of a column along z that a thread updates one after another; prefetch: whether it reads the next of
     them before it collides the present one (1) or after it has written that (0).
+    load_hint, store_hint: what is said about caches when a population is loaded or stored; l2_prefetch: bytes that
+    a load may fetch into the L2 cache around what it asks for (0: left to the device).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -118,6 +120,14 @@ class CudaConfig(KernelConfig):
     wrap: str = "arithmetic"
     march: int = 1
     prefetch: int = 0
+    load_hint: str = "default"
+    store_hint: str = "default"
+    l2_prefetch: int = 0
+
+    @property
+    def hinted(self) -> bool:
+        """Whether any access says something about caches."""
+        return (self.load_hint, self.store_hint, self.l2_prefetch) != ("default", "default", 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.units import format_bytes
 
@@ -223,6 +224,19 @@ def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    for name, hint, known in (
+        ("load_hint", config.load_hint, LOAD_HINTS),
+        ("store_hint", config.store_hint, STORE_HINTS),
+    ):
+        if hint not in known:
+            return f"{name} {hint!r}: {', '.join(known)} exist"
+    if config.l2_prefetch not in L2_PREFETCHES:
+        return f"l2_prefetch {config.l2_prefetch}: {', '.join(map(str, L2_PREFETCHES))} exist"
+    return None
+
+
+@_cuda
 def _grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     cells = (config.block[0] * config.cells_per_thread, config.block[1], config.block[2] * config.march)
     grid = tuple(-(-n // c) for n, c in zip(case.domain, cells, strict=True))
@@ -331,6 +345,7 @@ RULES: tuple[Rule, ...] = (
     _cuda_wrap,
     _march,
     _prefetch,
+    _cache_hints,
     _grid,
     _cpu_names,
     _cpu_vectors,

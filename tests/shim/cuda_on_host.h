@@ -25,6 +25,8 @@ struct uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 
 template <class T> void __stwb(T* place, const T& value) { *place = value; }
+template <class T> void fetch(T& to, const void* from) { std::memcpy(&to, from, sizeof to); }
+template <class T> void leave(const T from, void* to) { std::memcpy(to, &from, sizeof from); }
 
 namespace host {
 

@@ -6,6 +6,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.hints import load_instruction, store_instruction
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
 from lbmtune.codegen.cuda import access, ghost, layout, physics
@@ -40,7 +41,7 @@ def _source(case: Case, config: CudaConfig) -> str:
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
-        "storage": _storage(config),
+        "storage": _hinted(config) if config.hinted else _storage(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
         "entry": _entries(case, config),
@@ -75,6 +76,18 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 def _bool(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _hinted(config: CudaConfig) -> str:
+    """The storage format behind places in memory that are loaded and stored with cache hints."""
+    in_place = config.propagation.in_place
+    hints = (
+        f'#define LOAD "{load_instruction(config.load_hint, config.l2_prefetch, constant=not in_place)}"',
+        f'#define STORE "{store_instruction(config.store_hint)}"',
+        f"#define IN_PLACE {int(in_place)}",
+    )
+    parts = ("namespace plain {", _storage(config), "}", fill("cuda/hints.cu", {"hints": "\n".join(hints)}))
+    return "\n".join(parts)
 
 
 def _storage(config: CudaConfig) -> str:
