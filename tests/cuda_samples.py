@@ -21,6 +21,8 @@ PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32"}
 """Storage and the arithmetic that belongs to it."""
 LAYOUT_AXES: dict[str, dict[str, object]] = {
     "aosoa": {"width": 16},
+    "bundle": {"group": 3},
+    "bundle-aosoa": {"group": 5, "width": 16},
     "tiled": {"layout_tile": (8, 2, 1)},
     "tiled-cells": {"layout_tile": (8, 3, 1)},
 }
@@ -91,7 +93,8 @@ def sampled(count: int, seed: int) -> list[Sample]:
             block=draw.choice(
                 ((8, 2, 1), (16, 2, 1), (32, 1, 1), (64, 1, 1), (4, 4, 1), (2, 2, 1), (8, 2, 2), (16, 1, 3))
             ),
-            width=draw.choice((8, 16, 24)) if layout == "aosoa" else 1,
+            width=draw.choice((8, 16, 24)) if "aosoa" in layout else 1,
+            group=draw.choice((2, 3, 5)) if "bundle" in layout else 1,
             layout_tile=draw.choice(_tiles(lattice)) if "tiled" in layout else (1, 1, 1),
             padding=draw.choice((0, 8)) if layout == "soa" else 0,
         )

@@ -22,6 +22,7 @@ shared = {
     "layout": st.sampled_from(sorted(LAYOUTS)),
     "width": small,
     "padding": small,
+    "group": small,
     "layout_tile": st.tuples(small, small, small),
     "storage": st.sampled_from(sorted(STORAGES)),
     "compute": st.sampled_from(sorted(COMPUTES)),

@@ -52,6 +52,8 @@ SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
     ("pull", "soa", "d2q9", "channel", "fp64", {"streaming_stores": 1, "row_offset": 8, "row_padding": 7}),
     ("pull", "soa-scalar", "d3q27", "moving-x", "fp64", {}),
     ("pull", "aosoa", "d2q9", "moving-x", "fp16s", {}),
+    ("aa", "bundle-aosoa", "d3q19", "moving-x", "fp32", {"threads": 2}),
+    ("push", "bundle", "d2q9", "channel", "fp64", {}),
     ("pull", "tiled", "d3q19", "moving-x", "fp32", {"threads": 2}),
     ("esoteric-pull", "tiled-cells", "d2q9", "moving-x", "fp64", {}),
     ("push", "soa-256", "d2q9", "moving-x", "fp64", {"loop": "zy", "threads": 2}),

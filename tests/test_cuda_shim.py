@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)"
 
 
 def _walled(scheme: str, layout: str, lattice: str) -> Sample:
-    cells = 1 if layout == "aos" else 4
+    cells = 1 if layout in ("aos", "bundle") else 4
     return flows(lattice, "bgk")["cavity"], config(scheme=scheme, layout=layout, cells_per_thread=cells)
 
 
@@ -35,7 +35,7 @@ def test_every_scheme_layout_and_lattice_with_walls(sample: Sample) -> None:
     _check(sample)
 
 
-@pytest.mark.parametrize("sample", sampled(60, seed=8), ids=label)
+@pytest.mark.parametrize("sample", sampled(60, seed=10), ids=label)
 def test_all_axes_together(sample: Sample) -> None:
     _check(sample)
 
@@ -62,7 +62,7 @@ def test_many_more_of_all_axes(sample: Sample) -> None:
 
 
 def test_every_value_of_every_axis_is_in_the_sample() -> None:
-    seen = sampled(60, seed=8)
+    seen = sampled(60, seed=10)
     for axis, values in (("scheme", SCHEME_NAMES), ("layout", LAYOUT_NAMES), ("cells_per_thread", (1, 2, 4, 8))):
         assert {getattr(one, axis) for _, one in seen} == set(values)
     assert {(case.lattice, case.flow, case.collision) for case, _ in seen} >= set(

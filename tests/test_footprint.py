@@ -54,6 +54,10 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         ("d3q19", CudaConfig(scheme="aa", layout="aosoa", width=32), 19 * 4 * SITES),
         ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(16, 4, 2)), 19 * 4 * SITES),
         ("d3q19", CudaConfig(layout="tiled-cells", layout_tile=(32, 8, 1)), 2 * 19 * 4 * SITES),
+        # whole bundles: 19 directions take 4 of 5 or 7 of 3; the 9 of D2Q9 are 3 of 3
+        ("d3q19", CudaConfig(scheme="aa", layout="bundle", group=5), 20 * 4 * SITES),
+        ("d3q19", CudaConfig(layout="bundle-aosoa", group=3, width=16), 2 * 21 * 4 * SITES),
+        ("d2q9", CudaConfig(scheme="aa", layout="bundle", group=3), 9 * 4 * 256**2),
         # whole tiles: 256 -> 258, 260, 259
         ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(6, 5, 7)), 19 * 4 * 258 * 260 * 259),
         ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),

@@ -17,9 +17,25 @@ LIMITS = Limits(cores=16, memory_bytes=2**36)
 # (legal, illegal, the sentence)
 CUDA = [
     ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
-    ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa has groups"),
+    ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa and bundle-aosoa have groups"),
     ("padding=64", "padding=-64", "padding -64 is negative"),
     ("padding=64", "layout=aos,padding=64", "padding 64 with layout aos: only soa has separate direction arrays"),
+    (
+        "layout=bundle,group=18",
+        "layout=bundle,group=19",
+        "group 19: a bundle of d3q19 has 2 to 18 of its 19 directions",
+    ),
+    ("layout=bundle,group=5", "layout=bundle", "group 1: a bundle of d3q19 has 2 to 18 of its 19 directions"),
+    (
+        "layout=bundle-aosoa,group=5,width=16",
+        "layout=aosoa,group=5,width=16",
+        "group 5 with layout aosoa: only bundle and bundle-aosoa have groups of directions",
+    ),
+    (
+        "cells_per_thread=4,layout=bundle-aosoa,group=5,width=16,block=64x1x1",
+        "cells_per_thread=4,layout=bundle,group=5,block=64x1x1",
+        "cells_per_thread 4 with layout bundle: its runs of 1 cells are no multiple of 4",
+    ),
     ("layout=tiled,layout_tile=8x4x2", "layout=tiled,layout_tile=8x4x0", "layout_tile 8x4x0 has an extent below 1"),
     (
         "layout=aosoa,width=32",

@@ -10,7 +10,7 @@ import pytest
 
 from lbmtune.catalogue.case import Case, box, cavity, channel
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.scheme import Phase, Place
+from lbmtune.catalogue.scheme import Phase, Place, by_plane
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.pull import SCHEME
 from lbmtune.lattice import LATTICES, Lattice, Vector, negate
@@ -129,3 +129,26 @@ def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCHEMES, "pull", replace(SCHEME, phase=_from_downstream))  # type: ignore[arg-type]
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         test_table_reproduces_the_oracle("pull", "box", "d3q19")
+
+
+@pytest.mark.parametrize(("lattice", "axis", "size"), [("d2q9", 1, 3), ("d3q27", 2, 9)])
+def test_slots_by_plane_hold_one_plane_of_directions_each(lattice: str, axis: int, size: int) -> None:
+    stencil = LATTICES[lattice]
+    phase = by_plane(SCHEMES["pull"]).phase(stencil, 0)
+    direction = {access.write.slot: access.direction for access in phase.accesses}
+    planes = [stencil.velocities[direction[slot]][axis] for slot in range(stencil.q)]
+    assert planes == [-1] * size + [1] * size + [0] * size
+
+
+@pytest.mark.parametrize(("scheme", "lattice"), list(product(SCHEMES, LATTICES)))
+def test_renumbered_slots_change_nothing_else(scheme: str, lattice: str) -> None:
+    stencil, plain = LATTICES[lattice], SCHEMES[scheme]
+    for parity in range(plain.period):
+        pairs: set[tuple[int, int]] = set()
+        for one, other in zip(plain.passes(stencil, parity), by_plane(plain).passes(stencil, parity), strict=True):
+            assert replace(one, accesses=()) == replace(other, accesses=())
+            for before, after in zip(one.accesses, other.accesses, strict=True):
+                assert before.direction == after.direction
+                assert [place.offset for place in before[1:]] == [place.offset for place in after[1:]]
+                pairs |= {(a.slot, b.slot) for a, b in zip(before[1:], after[1:], strict=True)}
+        assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == stencil.q

@@ -18,10 +18,11 @@ coordinates = st.integers(0, 10**6)
 extents = st.integers(1, 4096)
 edges = st.integers(1, 5)
 layouts = st.builds(
-    lambda name, width, padding, tile: layout(name, LayoutParameters(width, padding, tile=tile)),
+    lambda name, width, padding, group, tile: layout(name, LayoutParameters(width, padding, group, tile)),
     st.sampled_from(sorted(LAYOUTS)),
     st.sampled_from([2, 4, 8, 32]),
     st.integers(0, 512),
+    st.sampled_from([2, 3, 5, 9]),
     st.tuples(edges, edges, edges),
 )
 
@@ -49,7 +50,8 @@ def test_every_element_belongs_to_one_population(layout_: Layout, tiles: tuple[i
     assert indices.min() == 0
     assert indices.max() < layout_.length(shape)
     padding = arrays(layout_, q) * getattr(layout_, "padding", 0)
-    assert layout_.length(shape) - padding == indices.size
+    unused = (-q % layout_.together if layout_.together else 0) * shape.x * shape.y * shape.z
+    assert layout_.length(shape) - padding - unused == indices.size
 
 
 @given(layouts, st.sampled_from([9, 19, 27]))
@@ -71,15 +73,34 @@ def test_a_tile_is_a_stretch_of_memory() -> None:
     assert list(index(layout_, shape, np.arange(4, 8), 3, 0, 0)) == list(range(3 * 24 + 4, 3 * 24 + 8))
 
 
+def test_the_values_of_a_cell_in_a_bundle_are_adjacent() -> None:
+    """Robertsen 2018, figure 3.8."""
+    layout_, shape = layout("bundle", LayoutParameters(group=3)), Extents(8, 3, 2, 9)
+    found = index(layout_, shape, 5, 2, 1, np.arange(9)).reshape(3, 3)
+    assert (np.diff(found, axis=1) == 1).all()
+    assert (np.diff(found, axis=0) == 3 * 8 * 3 * 2).all()
+
+
+def test_a_bundle_of_all_directions_is_aos_and_vectorised_an_aosoa() -> None:
+    shape, where = Extents(16, 3, 2, 19), np.indices((16, 3, 2, 19))
+    for name, width, other in (("bundle", 1, "aos"), ("bundle-aosoa", 4, "aosoa")):
+        bundle = layout(name, LayoutParameters(width, group=19))
+        expected = index(layout(other, LayoutParameters(width)), shape, *where)
+        np.testing.assert_array_equal(index(bundle, shape, *where), expected)
+
+
 def test_a_flat_tile_of_all_directions_is_an_aosoa() -> None:
     shape, where = Extents(16, 3, 2, 19), np.indices((16, 3, 2, 19))
     tiles, groups = layout("tiled-cells", LayoutParameters(tile=(4, 1, 1))), layout("aosoa", LayoutParameters(4))
     np.testing.assert_array_equal(index(tiles, shape, *where), index(groups, shape, *where))
 
 
-@pytest.mark.parametrize(("name", "run"), [("soa", 0), ("aos", 1), ("aosoa", 4), ("tiled", 4), ("tiled-cells", 4)])
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [("soa", 0), ("aos", 1), ("aosoa", 4), ("bundle", 1), ("bundle-aosoa", 4), ("tiled", 4), ("tiled-cells", 4)],
+)
 def test_run_is_the_stretch_of_adjacent_cells(name: str, run: int) -> None:
-    layout_, shape = layout(name, LayoutParameters(4, tile=(4, 3, 2))), Extents(16, 3, 2, 9)
+    layout_, shape = layout(name, LayoutParameters(4, group=3, tile=(4, 3, 2))), Extents(16, 3, 2, 9)
     assert layout_.run == run
     along = np.array([index(layout_, shape, x, 1, 1, 3) for x in range(16)])
     breaks = np.flatnonzero(np.diff(along) != 1) + 1

@@ -44,7 +44,8 @@ _COMMON = (
     Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
-    Axis("width", "cells per group of an AoSoA", (16, 32, 64, 128)),
+    Axis("width", "cells per group of an AoSoA or a vectorised bundle", (16, 32, 64, 128)),
+    Axis("group", "directions per bundle", (3, 5, 9)),
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
 )
 _PADDING = "elements between the direction arrays of SoA"
@@ -92,7 +93,8 @@ AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON 
 """The axes of each backend, each after those that it depends on."""
 
 DEPENDENCES: Mapping[str, Dependence] = {
-    "width": Dependence("layout", ("aosoa",), 1),
+    "width": Dependence("layout", ("aosoa", "bundle-aosoa"), 1),
+    "group": Dependence("layout", ("bundle", "bundle-aosoa"), 1),
     "layout_tile": Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),
     "padding": Dependence("layout", ("soa",), 0),
     "tile_y": Dependence("loop", ("tile",), 0),

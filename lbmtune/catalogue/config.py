@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import layout
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
-from lbmtune.catalogue.scheme import Scheme
+from lbmtune.catalogue.scheme import Scheme, by_plane
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.errors import InputError, unknown
 
@@ -24,7 +24,7 @@ class KernelConfig:
     """The knobs that both backends share.
 
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
-    layout_tile: cells of a tile along x, y and z (tiled layouts).
+    group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -33,19 +33,21 @@ class KernelConfig:
     layout: str = "soa"
     width: int = 1
     padding: int = 0
+    group: int = 1
     layout_tile: Block = (1, 1, 1)
     storage: str = "fp32"
     compute: str = "fp32"
 
     @property
     def propagation(self) -> Scheme:
-        """The scheme itself."""
-        return scheme(self.scheme)
+        """The scheme itself; directions of one plane have neighbouring slots where slots come in bundles."""
+        found = scheme(self.scheme)
+        return by_plane(found) if self.group > 1 else found
 
     @property
     def memory(self) -> Layout:
         """The layout itself, with its parameters."""
-        return layout(self.layout, LayoutParameters(self.width, self.padding, tile=self.layout_tile))
+        return layout(self.layout, LayoutParameters(self.width, self.padding, self.group, self.layout_tile))
 
     @property
     def stored(self) -> Storage:

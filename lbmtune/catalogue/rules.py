@@ -45,9 +45,10 @@ def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None
 
 
 def _width_belongs_to_aosoa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    if config.layout == "aosoa":
+    if config.layout in ("aosoa", "bundle-aosoa"):
         return None if config.width > 1 else f"width {config.width}: groups of an AoSoA have at least 2 cells"
-    return None if config.width == 1 else f"width {config.width} with layout {config.layout}: only aosoa has groups"
+    only = f"width {config.width} with layout {config.layout}: only aosoa and bundle-aosoa have groups"
+    return None if config.width == 1 else only
 
 
 def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
@@ -55,6 +56,16 @@ def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) ->
         return f"padding {config.padding} is negative"
     if config.padding and config.layout != "soa":
         return f"padding {config.padding} with layout {config.layout}: only soa has separate direction arrays"
+    return None
+
+
+def _group_belongs_to_bundles(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    group, q = config.group, case.stencil.q
+    if config.layout not in ("bundle", "bundle-aosoa"):
+        only = f"group {group} with layout {config.layout}: only bundle and bundle-aosoa have groups of directions"
+        return None if group == 1 else only
+    if not 1 < group < q:
+        return f"group {group}: a bundle of {case.lattice} has 2 to {q - 1} of its {q} directions"
     return None
 
 
@@ -334,6 +345,7 @@ RULES: tuple[Rule, ...] = (
     _known_names,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
+    _group_belongs_to_bundles,
     _tile_belongs_to_tiled,
     _compute_holds_storage,
     _solid_cells,

@@ -13,8 +13,9 @@ reads it from (no other cell ever uses it, since each place of one parity belong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from lbmtune.lattice import Lattice, Vector, negate
@@ -134,6 +135,42 @@ def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], pa
         )
 
     return Phase(tuple(access(i) for i in range(lattice.q)), wall_term="read")
+
+
+@lru_cache
+def by_plane(found: Scheme) -> Scheme:
+    """The same scheme with its slots in another order: those of one plane of directions next to one another.
+
+    First the plane below along the lattice's last axis, then the one above, then the one that stays in the plane,
+    each in the order of its rows. Neighbouring slots are then read from and written to neighbouring places.
+    """
+
+    def phase(lattice: Lattice, parity: int) -> Phase:
+        return _renumbered(found.phase(lattice, parity), _plane_order(lattice))
+
+    def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
+        return tuple(_renumbered(one, _plane_order(lattice)) for one in found.passes(lattice, parity)[1:])
+
+    return replace(found, phase=phase, moves=moves if found.moves else None)
+
+
+def _plane_order(lattice: Lattice) -> tuple[int, ...]:
+    """The new number of each slot."""
+    last = lattice.dimensions - 1
+    order = sorted(range(lattice.q), key=lambda i: _plane_key(lattice.velocities[i], last))
+    return tuple(order.index(i) for i in range(lattice.q))
+
+
+def _plane_key(c: Vector, last: int) -> tuple[bool, Vector]:
+    return c[last] == 0, (c[2], c[1], c[0])
+
+
+def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:
+    def renumbered(access: Access) -> Access:
+        places = (Place(numbers[slot], offset) for slot, offset in access[1:])
+        return Access(access.direction, *places)
+
+    return replace(phase, accesses=tuple(map(renumbered, phase.accesses)))
 
 
 def upstream(lattice: Lattice, i: int) -> Vector:
