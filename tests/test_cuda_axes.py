@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from math import prod
 
+import numpy as np
 import pytest
 
 from cuda_samples import SCHEME_NAMES, Sample, config, flows, label, legal, sampled
@@ -12,6 +14,7 @@ from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme, shared_slot
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.measure.verify import awkward_domain, verify
@@ -65,11 +68,50 @@ def test_columns_with_all_axes(sample: Sample) -> None:
         load_hint=tuple(LOAD_HINTS),
         store_hint=tuple(STORE_HINTS),
         l2_prefetch=L2_PREFETCHES,
+        index_bits=(0, 64),
         march=(1, 3),
     ),
     ids=_name,
 )
 def test_cache_hints_with_all_axes(sample: Sample) -> None:
+    _check(sample)
+
+
+def _on_the_curve(sample: Sample) -> Program:
+    """Every block counts itself where it thinks it is."""
+    program = render(*sample)
+    body = program.source.index("{", program.source.index("step_0("))
+    count = "source; target[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x] += 1; return;"
+    return replace(program, source=program.source[: body + 1] + count + program.source[body + 1 :])
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("lattice_name", ["d2q9", "d3q19"])
+@pytest.mark.parametrize("grid", [(4, 6, 8), (2, 12, 16), (6, 4, 1), (2, 32, 64), (1, 2, 2)])
+def test_every_place_on_a_z_curve_is_taken_once(lattice_name: str, grid: tuple[int, int, int]) -> None:
+    program = _on_the_curve((flows(lattice_name, "bgk")["box"], config(block=(1, 1, 1), block_order="z-curve")))
+    executable = HostDevice().load(program, compile_on_host(program))
+    launch = program.period[0][0]
+    counts = np.zeros(prod(grid), np.float32)
+    executable.launch(launch, grid, [counts, counts, *([np.int32(8)] * 3), np.float32(1)])
+    assert (counts == 1).all()
+
+
+@needs_a_compiler
+def test_a_z_curve_takes_the_corner_of_a_square_first() -> None:
+    program = _on_the_curve((flows("d3q19", "bgk")["box"], config(block=(1, 1, 1), block_order="z-curve")))
+    at = program.source.replace("+= 1; return;", "= blockIdx_ + 1; return;").replace(
+        "source; target", "const unsigned blockIdx_ = host::number; target"
+    )
+    executable = HostDevice().load(program, compile_on_host(replace(program, source=at)))
+    order = np.zeros(16, np.float32)
+    executable.launch(program.period[0][0], (1, 4, 4), [order, order, *([np.int32(8)] * 3), np.float32(1)])
+    np.testing.assert_array_equal(order.reshape(4, 4), [[1, 2, 5, 6], [3, 4, 7, 8], [9, 10, 13, 14], [11, 12, 15, 16]])
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("sample", _changed(10, 5, block_order=("z-curve",), march=(1, 2)), ids=_name)
+def test_block_order_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
 

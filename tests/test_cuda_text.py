@@ -102,6 +102,7 @@ def test_relaxation_and_domain_are_arguments() -> None:
 def test_an_index_beyond_32_bits_gets_64() -> None:
     wide = "typedef unsigned long long Index;"
     assert wide not in render(box("d3q19", "bgk", (512, 512, 512)), config(layout="aos")).source
+    assert wide in render(box("d3q19", "bgk", (64, 64, 64)), config(index_bits=64)).source
     assert wide not in render(box("d3q19", "bgk", (1024, 1024, 1024)), config()).source
     assert wide in render(box("d3q19", "bgk", (1024, 512, 512)), config(layout="aos")).source
     assert wide in render(box("d2q9", "bgk", (1 << 17, 1 << 15, 1)), config()).source

@@ -109,6 +109,13 @@ CUDA = [
         "store_hint=evict-last",
         "store_hint 'evict-last': default, streaming, l2-only, no-allocate exist",
     ),
+    ("index_bits=64", "index_bits=32", "index_bits 32: 0 (32 where that is enough) and 64 exist"),
+    ("block_order=z-curve", "block_order=hilbert", "block_order 'hilbert': row and z-curve exist"),
+    (
+        "block_order=z-curve,block=16x8x1",
+        "block_order=z-curve,block=16x20x1",
+        "block_order z-curve: the grid 16x13x256 is not even along y and z, so it is the row order",
+    ),
     ("l2_prefetch=256", "l2_prefetch=512", "l2_prefetch 512: 0, 64, 128, 256 exist"),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]
@@ -184,6 +191,12 @@ DOMAIN = [
         (64, 65536, 1),
         "block=64x1x1",
         "grid 1x65536x1 for block 64x1x1; this device allows 2147483647x65535x65535",
+    ),
+    (
+        (512, 512, 860),
+        (512, 512, 862),
+        "index_bits=64,scheme=aa,layout=aos",
+        "index_bits 64: 4,298,384,896 elements of one component need as many anyway",
     ),
     ((64, 4, 4), (60, 4, 4), "backend=cpu", "domain 60x4x4: nx = 60 is not divisible by 16 lanes of fp32"),
 ]

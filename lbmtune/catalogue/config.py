@@ -111,6 +111,8 @@ class CudaConfig(KernelConfig):
     them before it collides the present one (1) or after it has written that (0).
     load_hint, store_hint: what is said about caches when a population is loaded or stored; l2_prefetch: bytes that
     a load may fetch into the L2 cache around what it asks for (0: left to the device).
+    index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
+    order of the blocks over the grid, row by row or along a z-curve.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -125,6 +127,8 @@ class CudaConfig(KernelConfig):
     load_hint: str = "default"
     store_hint: str = "default"
     l2_prefetch: int = 0
+    index_bits: int = 0
+    block_order: str = "row"
 
     @property
     def hinted(self) -> bool:

@@ -15,6 +15,14 @@ def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, in
     return int(config.memory.length(extents))
 
 
+def largest_index(case: Case, config: KernelConfig) -> int:
+    """What the index of a cell within one component, or the length of a component, may come to."""
+    extents = frame(case.stencil, config).extents(Domain(*case.domain))
+    memory = config.memory
+    cell = memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents)
+    return int(max(cell, memory.component(memory.together or 1, extents)))
+
+
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
     """Bytes of all buffers."""
     return config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes

@@ -11,7 +11,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.catalogue.footprint import footprint_bytes, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.units import format_bytes
@@ -248,9 +248,37 @@ def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
-def _grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.index_bits not in (0, 64):
+        return f"index_bits {config.index_bits}: 0 (32 where that is enough) and 64 exist"
+    if config.index_bits and largest_index(case, config) >= 2**32:
+        return f"index_bits 64: {largest_index(case, config):,} elements of one component need as many anyway"
+    return None
+
+
+@_cuda
+def _block_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.block_order == "row":
+        return None
+    if config.block_order != "z-curve":
+        return f"block_order {config.block_order!r}: row and z-curve exist"
+    grid = _blocks(case, config)
+    fast, slow = grid[:2] if case.stencil.dimensions == 2 else grid[1:]
+    if fast % 2 or slow % 2:
+        axes = "x and y" if case.stencil.dimensions == 2 else "y and z"
+        return f"block_order z-curve: the grid {_cells(grid)} is not even along {axes}, so it is the row order"
+    return None
+
+
+def _blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
     cells = (config.block[0] * config.cells_per_thread, config.block[1], config.block[2] * config.march)
-    grid = tuple(-(-n // c) for n, c in zip(case.domain, cells, strict=True))
+    x, y, z = (-(-n // c) for n, c in zip(case.domain, cells, strict=True))
+    return x, y, z
+
+
+@_cuda
+def _grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    grid = _blocks(case, config)
     if any(g > allowed for g, allowed in zip(grid, limits.grid, strict=True)):
         return f"grid {_cells(grid)} for block {_cells(config.block)}; this device allows {_cells(limits.grid)}"
     return None
@@ -358,6 +386,8 @@ RULES: tuple[Rule, ...] = (
     _march,
     _prefetch,
     _cache_hints,
+    _index_bits,
+    _block_order,
     _grid,
     _cpu_names,
     _cpu_vectors,

@@ -135,7 +135,11 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
         nx = config.block[0] * config.cells_per_thread + unit
-        ny, nz = (2 * (extent // 2) + 3 for extent in (config.block[1], config.block[2] * config.march))
+        along_y, along_z = config.block[1], config.block[2] * config.march
+        ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
+        if config.block_order != "row":
+            # six blocks by four (two by six in two dimensions), which a curve takes in more than one square
+            ny, nz = 5 * along_y + 1, 3 * along_z + 1
     else:
         assert isinstance(config, CpuConfig)
         lanes = config.vector_bits // (8 * config.computed.bytes) if config.vector_bits else 1

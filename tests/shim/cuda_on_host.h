@@ -18,6 +18,7 @@
 struct dim3 {
     unsigned x, y, z;
 };
+typedef dim3 uint3;
 struct float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };
@@ -84,7 +85,10 @@ static char (&exchange(const unsigned mask, const void* value, const size_t byte
 
 }  // namespace host
 
-static dim3 threadIdx, blockIdx;
+static dim3 threadIdx, blockIdx, gridDim;
+namespace host {
+static unsigned number;  // of the block, in the order of the grid
+}
 
 inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
     const unsigned alive = mask & host::my_warp().alive;
@@ -187,11 +191,13 @@ static void launch(
     body = kernel;
     arguments = values;
     const dim3 threads = {block[0], block[1], block[2]};
+    gridDim = {grid[0], grid[1], grid[2]};
     static bool backwards = false;
     backwards = !backwards;
     const unsigned blocks = grid[0] * grid[1] * grid[2];
     for (unsigned n = 0; n < blocks; ++n) {
         const unsigned b = backwards ? blocks - 1 - n : n;
+        number = b;
         blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
         with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
     }

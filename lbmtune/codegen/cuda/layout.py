@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import largest_index
 from lbmtune.catalogue.layout import Extents, arrays
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.trace import Traced
@@ -28,14 +29,9 @@ def functions(case: Case, config: CudaConfig) -> str:
 
 
 def index_type(case: Case, config: CudaConfig) -> str:
-    """Type that holds the index of any cell within one component: 32 bits unless the domain needs more."""
-    extents = frame(case.stencil, config).extents(Domain(*case.domain))
-    memory = config.memory
-    largest = max(
-        memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents),
-        memory.component(memory.together or 1, extents),
-    )
-    return "unsigned int" if largest < 2**32 else "unsigned long long"
+    """Type that holds the index of any cell within one component: 32 bits unless more are needed or asked for."""
+    narrow = config.index_bits == 0 and largest_index(case, config) < 2**32
+    return "unsigned int" if narrow else "unsigned long long"
 
 
 def max_elements(case: Case, config: CudaConfig) -> int | None:

@@ -42,7 +42,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": _hinted(config) if config.hinted else _storage(config),
-        "layout": layout.functions(case, config),
+        "layout": layout.functions(case, config) + _block_order(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
         "entry": _entries(case, config),
     }
@@ -76,6 +76,13 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 def _bool(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _block_order(case: Case, config: CudaConfig) -> str:
+    if config.block_order == "row":
+        return ""
+    flat = _bool(case.stencil.dimensions == 2)
+    return "\n" + fill("cuda/z_curve.cu", {"axes": f"constexpr bool FLAT = {flat};"})
 
 
 def _hinted(config: CudaConfig) -> str:
