@@ -17,6 +17,7 @@ CAVITY = cavity("d3q19", "bgk", (8, 6, 4), 1.5)
     ("base", "change", "sentence"),
     [
         (BOX, {"collision": "tbk"}, "unknown collision 'tbk'; "),
+        (BOX, {"collision": "cumulant"}, "collision cumulant relaxes the 27 moments of d3q27, and d3q19 has 19; take"),
         (BOX, {"lattice": "d3q15"}, "unknown lattice 'd3q15'; did you mean"),
         (BOX, {"domain": (8, 0, 4)}, "domain (8, 0, 4) has an extent below 1; give three positive cell counts."),
         (BOX, {"lattice": "d2q9"}, "d2q9 is two-dimensional but domain (8, 6, 4) has nz = 4; set nz = 1."),

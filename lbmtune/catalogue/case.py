@@ -14,7 +14,9 @@ Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
 CutKind = Literal["open", "wall", "moving"]
 
-COLLISIONS = ("bgk", "trt", "regularised", "mrt")
+COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
+_LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
+"""Where not all lattices have the moments that a collision relaxes."""
 FACES: tuple[Face, ...] = ("periodic", "wall", "moving")
 
 
@@ -94,6 +96,11 @@ class Case:
         return "moving" if "moving" in kinds else "wall" if kinds else "open"
 
 
+def collides(collision: str, lattice_name: str) -> bool:
+    """Whether the collision operator is defined on the lattice."""
+    return lattice_name in _LATTICES_OF.get(collision, (lattice_name,))
+
+
 def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
     axis, high = divmod(face, 2)
     return cell[axis] == (domain[axis] - 1 if high else 0)
@@ -103,6 +110,11 @@ def _check(case: Case) -> None:
     stencil = lattice(case.lattice)
     if case.collision not in COLLISIONS:
         raise unknown("collision", case.collision, COLLISIONS)
+    if not collides(case.collision, case.lattice):
+        raise InputError(
+            f"collision {case.collision} relaxes the 27 moments of d3q27, and {case.lattice} has {stencil.q}; "
+            "take d3q27, or mrt, which relaxes those that a lattice has."
+        )
     if min(case.domain) < 1:
         raise InputError(f"domain {case.domain} has an extent below 1; give three positive cell counts.")
     if stencil.dimensions == 2 and case.domain[2] != 1:

@@ -68,6 +68,8 @@ def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
         return textbook.regularised(f, case, rest, source, xp)
     if case.collision == "mrt":
         return textbook.central_moments(f, case, density(f), u, xp)
+    if case.collision == "cumulant":
+        return textbook.cumulants(f, case, density(f), u, xp)
     if case.collision == "bgk":
         return f - omega * departure + (1 - omega / 2) * source
     assert case.collision == "trt"

@@ -26,7 +26,7 @@ def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: Mod
     """Second-order departures only: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
 
     n, N: first and second moments of f - f_eq; n is not zero but -F/2 where a force acts.
-    Source: Latt, Chopard 2006, equation 11; Krueger et al. 2017, section 10.3.
+    Source: Latt, Chopard 2006.
     """
     lattice, omega = case.stencil, case.relaxation_rate
     departure, out = f - equilibrium, xp.empty_like(f)
@@ -48,12 +48,11 @@ def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) 
     k_n = sum f_i (c_i - u)^n for all exponents n of the lattice; rest: those of the Maxwellian over rho, products of
     1, 0, 1/3. The force adds (1 - rate/2) R_n with R_n = sum over a of F_a n_a rest_(n - e_a), which is the moment of
     -F . grad_c of the Maxwellian, integrated by parts.
-    Source: De Rosis 2017; Fei, Luo, Li 2018, equations 12 to 22.
+    Source: De Rosis 2017; Fei, Luo, Li 2018.
     """
     lattice, omega, flat = case.stencil, case.relaxation_rate, case.stencil.dimensions
     orders = _orders(lattice)
-    pairs = [tuple(int(a == axis) + int(b == axis) for axis in range(3)) for a in range(flat) for b in range(flat)]
-    before = {n: _central(f, lattice, n, u) for n in {*pairs}}
+    before = {_sum(a, b): _central(f, lattice, _sum(a, b), u) for a in range(flat) for b in range(flat)}
     trace = sum(before[n] for n in before if 2 in n)
     after = {}
     for n in orders:
@@ -96,3 +95,55 @@ def _populations(raw: Mapping[Order, Array], lattice: Lattice, xp: ModuleType) -
     orders = list(raw)
     inverse = np.linalg.inv([[float(prod(c[a] ** n[a] for a in range(3))) for c in lattice.velocities] for n in orders])
     return xp.stack([sum(float(inverse[i, k]) * raw[n] for k, n in enumerate(orders)) for i in range(lattice.q)])
+
+
+def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Second-order cumulants relax, the mean gains the force, all higher cumulants become zero (D3Q27).
+
+    Cumulants c_n from moments mu_n (both over rho) and back by their recursive definition, for any axis j of n:
+    mu_n = sum over m <= n - e_j of binomial(n - e_j, m) mu_m c_(n - m).
+    Source: Geier et al. 2015, with rates one of the trace and of higher orders.
+    """
+    lattice, omega = case.stencil, case.relaxation_rate
+    still = xp.zeros_like(u)
+    orders = sorted(_orders(lattice), key=sum)
+    moments = {n: _central(f, lattice, n, still) / rho for n in orders}
+    found: dict[Order, Array] = {}
+    for n in orders[1:]:
+        found[n] = moments[n] - _mixed(n, moments, found)
+    after = {n: 0.0 * found[n] for n in found}
+    for axis, n in enumerate(((1, 0, 0), (0, 1, 0), (0, 0, 1))):
+        after[n] = found[n] + case.force[axis] / rho
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        after[_sum(a, b)] = (1 - omega) * found[_sum(a, b)]
+    xx, yy, zz = (found[_sum(a, a)] for a in range(3))
+    slope_x = -omega / 2 * (2 * xx - yy - zz) - (xx + yy + zz - 1) / 2
+    slope_y = slope_x + 3 * omega / 2 * (xx - yy)
+    slope_z = slope_x + 3 * omega / 2 * (xx - zz)
+    x, y, z = u[0] ** 2 * slope_x, u[1] ** 2 * slope_y, u[2] ** 2 * slope_z
+    x_y = (1 - omega) * (xx - yy) - 3 * (1 - omega / 2) * (x - y)
+    x_z = (1 - omega) * (xx - zz) - 3 * (1 - omega / 2) * (x - z)
+    trace = 1 - 3 * (1 - 1 / 2) * (x + y + z)
+    after[2, 0, 0] = (trace + x_y + x_z) / 3
+    after[0, 2, 0] = (trace - 2 * x_y + x_z) / 3
+    after[0, 0, 2] = (trace + x_y - 2 * x_z) / 3
+    relaxed = {orders[0]: 1.0 + 0.0 * rho}
+    for n in orders[1:]:
+        relaxed[n] = after[n] + _mixed(n, relaxed, after)
+    return _populations({n: rho * relaxed[n] for n in orders}, lattice, xp)
+
+
+def _sum(a: int, b: int) -> Order:
+    """Exponents of c_a c_b."""
+    return tuple(int(a == axis) + int(b == axis) for axis in range(3))
+
+
+def _mixed(n: Order, moments: Mapping[Order, Array], cumulants_: Mapping[Order, Array]) -> Array:
+    """The part of mu_n that products of cumulants make: the sum of the definition without c_n itself."""
+    j = next(axis for axis in range(3) if n[axis])
+    less = _less(n, j)
+    return sum(
+        prod(comb(less[a], m[a]) for a in range(3)) * moments[m] * cumulants_[tuple(n[a] - m[a] for a in range(3))]
+        for m in product(*(range(k + 1) for k in less))
+        if any(m)
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lbmtune.catalogue.collision import Collision
-from lbmtune.catalogue.collisions import bgk, mrt, regularised, trt
+from lbmtune.catalogue.collisions import bgk, cumulant, mrt, regularised, trt
 from lbmtune.errors import unknown
 
 OPERATORS: Mapping[str, Collision] = {
-    module.COLLISION.name: module.COLLISION for module in (bgk, trt, regularised, mrt)
+    module.COLLISION.name: module.COLLISION for module in (bgk, trt, regularised, mrt, cumulant)
 }
 
 

@@ -16,14 +16,13 @@ _NUMBER = re.compile(r"(\d+)")
 
 @lru_cache(maxsize=4096)
 def text(value: Expr) -> str:
-    """C text of a sum, product, reciprocal, symbol or rational number."""
+    """C text of a sum, product, reciprocal, power, symbol or rational number."""
     if isinstance(value, Add):
         return _sum(value)
     if isinstance(value, Mul):
         return _product(value)
     if isinstance(value, Pow):
-        assert value.exp == -1, value
-        return f"Real(1) / {_factor(value.base)}"
+        return _power(value)
     if isinstance(value, Integer):
         return f"Real({value.p})"
     if isinstance(value, Rational):
@@ -55,6 +54,14 @@ def _product(value: Expr) -> str:
     if coefficient == 1:
         return printed
     return f"-{printed}" if coefficient == -1 else f"{text(coefficient)} * {printed}"
+
+
+def _power(value: Pow) -> str:
+    if value.exp == -1:
+        return f"Real(1) / {_factor(value.base)}"
+    assert value.exp.is_Integer, value
+    assert value.exp > 1, value
+    return " * ".join([_factor(value.base)] * int(value.exp))
 
 
 def _factor(value: Expr) -> str:
