@@ -13,6 +13,8 @@ from importlib import metadata
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from lbmtune.backend import nvrtc
 from lbmtune.backend.nvml import Monitor
 from lbmtune.backend.protocol import (
@@ -176,6 +178,15 @@ class CudaDevice:
             return self._cupy.empty(elements, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfMemoryError(str(error)) from error
+
+    def host_empty(self, elements: int, dtype: str) -> Array:
+        """Page-locked, so that copies go by direct memory access. Raises OutOfMemoryError."""
+        size = elements * np.dtype(dtype).itemsize
+        try:
+            memory = self._cupy.cuda.alloc_pinned_memory(size)
+        except (self._runtime.CUDARuntimeError, MemoryError) as error:
+            raise OutOfMemoryError(str(error)) from error
+        return np.frombuffer(memory, dtype, elements)
 
     def load(self, program: Program, binary: Binary) -> CudaExecutable:
         """Raises TooManyResourcesError, OutOfMemoryError."""

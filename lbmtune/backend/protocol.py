@@ -72,6 +72,10 @@ class Device(Protocol):
         """An uninitialised aligned one-dimensional array. Raises OutOfMemoryError."""
         ...
 
+    def host_empty(self, elements: int, dtype: str) -> Array:
+        """The same in the host's memory, a numpy array, from and to which copies are as fast as can be."""
+        ...
+
     def load(self, program: Program, binary: Binary) -> Executable:
         """Raises TooManyResourcesError."""
         ...

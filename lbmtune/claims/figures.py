@@ -54,12 +54,14 @@ class Figure:
 
 
 def figures(claims: Claims, document: Document) -> Iterator[Figure]:
-    """The rows of a document's table, group by group."""
+    """The rows of a document's table, group by group: variants that are for devices of this kind."""
     variants = {variant.name: variant for variant in document.variants}
     titles = {series.name: series.title for series in document.series}
     for group in claims.groups:
         if group.document == document.name:
-            yield from (_figure(group, titles[group.series], row, variants[row.variant]) for row in group.rows)
+            mine = ((row, variants[row.variant]) for row in group.rows)
+            meant = ((row, variant) for row, variant in mine if claims.header.backend in variant.configs)
+            yield from (_figure(group, titles[group.series], row, variant) for row, variant in meant)
 
 
 def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:

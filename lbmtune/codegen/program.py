@@ -14,6 +14,8 @@ from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
 
 Target = Literal["cuda", "cpu"]
+MACROSCOPICS = "macroscopics"
+"""Name of the buffer in which density and velocity are left."""
 
 
 @dataclass(frozen=True)

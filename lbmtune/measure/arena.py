@@ -40,6 +40,10 @@ class Arena:
         self._used_bytes = start + size
         return self._block[start : start + size].view(dtype)
 
+    def host_empty(self, elements: int, dtype: str) -> Array:
+        """As the device does."""
+        return self.device.host_empty(elements, dtype)
+
     @property
     def xp(self) -> ModuleType:
         """The array module of the device."""

@@ -19,7 +19,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
@@ -52,7 +52,8 @@ def compile_text(source: str) -> Binary:
 
 def _source(program: Program) -> str:
     """The text itself between the shim and one launcher per entry."""
-    launches = {launch.entry: launch for step in program.period for launch in step}
+    steps = (*program.period, *program.storing)
+    launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
     return f'#include "{HEADER}"\n{program.source}\n{entries}'
 
@@ -72,7 +73,9 @@ def _launcher(program: Program, launch: Launch) -> str:
 
 
 def _type(argument: str) -> str:
-    return "Stored*" if argument in ("f0", "f1") else "int" if argument in ("nx", "ny", "nz") else "Real"
+    if argument in ("f0", "f1"):
+        return "Stored*"
+    return "Real*" if argument == MACROSCOPICS else "int" if argument in ("nx", "ny", "nz") else "Real"
 
 
 class HostExecutable:
@@ -107,6 +110,9 @@ class HostDevice:
         raw = np.empty(elements * size + 512, np.uint8)
         start = -raw.ctypes.data % 256
         return raw[start : start + elements * size].view(dtype)
+
+    def host_empty(self, elements: int, dtype: str) -> Any:
+        return self.empty(elements, dtype)
 
     def load(self, program: Program, binary: Binary) -> HostExecutable:
         return HostExecutable(program, binary)

@@ -102,6 +102,10 @@ class CpuDevice:
         start = -raw.ctypes.data % alignment
         return raw[start : start + size].view(dtype)
 
+    def host_empty(self, elements: int, dtype: str) -> Array:
+        """The same: the host is the device. Raises OutOfMemoryError."""
+        return self.empty(elements, dtype)
+
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
         """Imports the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
         threads = int(program.config.flat()["threads"])

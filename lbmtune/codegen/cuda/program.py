@@ -129,7 +129,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     return fill(
         file,
         {
-            "signature": _signature(case, config, one),
+            "signature": signature(case, config, one),
             "columns": access.columns(case, phase),
             "rows": rows(case, phase),
             "read": access.reads(case, phase, source),
@@ -140,7 +140,8 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     )
 
 
-def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
+def signature(case: Case, config: CudaConfig, one: Pass) -> str:
+    """The head of the entry of a pass."""
     if one.phase.in_place:
         buffers = "Stored* populations"
     else:
