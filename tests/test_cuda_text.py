@@ -61,7 +61,7 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
 @pytest.mark.parametrize("sample", sampled(40, seed=5), ids=label)
 def test_launches_name_what_the_entries_take(sample: Sample) -> None:
     program = render(*sample)
-    known = {*program.buffers(), *scalars(*sample, (32, 8, 1))}
+    known = {*program.buffers(), *program.tables(), *scalars(*sample, (32, 8, 1))}
     for step in program.period:
         for launch in step:
             assert set(launch.arguments) <= known

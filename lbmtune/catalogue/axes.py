@@ -44,6 +44,12 @@ _COMMON = (
     Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
+    Axis(
+        "flags",
+        "cut links: faces compiled in, or flags of every cell in memory",
+        ("compiled",),
+        ("compiled", "memory"),
+    ),
     Axis("width", "cells per group of an AoSoA or a vectorised bundle", (16, 32, 64, 128)),
     Axis("group", "directions per bundle", (3, 5, 9)),
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
@@ -67,6 +73,12 @@ _CUDA = (
     ),
     Axis("march", "cells of a column along z that a thread updates one after another", (1,)),
     Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
+    Axis(
+        "boundary",
+        "cut links by flags: a branch, or the selection of a place",
+        ("branch",),
+        ("branch", "predicated"),
+    ),
     Axis("load_hint", "what loads of populations say about caches", ("default",), tuple(LOAD_HINTS)),
     Axis("store_hint", "what stores of populations say about caches", ("default",), tuple(STORE_HINTS)),
     Axis("l2_prefetch", "bytes that a load may fetch into the L2 cache; 0: left to the device", (0,)),
@@ -103,6 +115,7 @@ DEPENDENCES: Mapping[str, Dependence] = {
     "tile_z": Dependence("loop", ("tile",), 0),
     "row_offset": Dependence("wrap", ("ghost",), 0),
     "streaming_stores": Dependence("scheme", ("pull",), 0),
+    "boundary": Dependence("flags", ("memory",), "branch"),
     "prefetch": Dependence("march", (1,), 0, unless=True),
 }
 

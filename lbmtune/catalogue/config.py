@@ -23,6 +23,8 @@ Block = tuple[int, int, int]
 class KernelConfig:
     """The knobs that both backends share.
 
+    flags: where a kernel knows cut links from: the faces of the box, compiled in as comparisons, or one word per cell
+    in memory, which knows solid cells as well.
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
     group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts).
     """
@@ -37,6 +39,7 @@ class KernelConfig:
     layout_tile: Block = (1, 1, 1)
     storage: str = "fp32"
     compute: str = "fp32"
+    flags: str = "compiled"
 
     @property
     def propagation(self) -> Scheme:
@@ -109,6 +112,7 @@ class CudaConfig(KernelConfig):
     refreshes; along x always by arithmetic.
     march: cells of a column along z that a thread updates one after another; prefetch: whether it reads the next of
     them before it collides the present one (1) or after it has written that (0).
+    boundary: what a thread with flags does at a cut link: it branches, or it selects one of two places.
     load_hint, store_hint: what is said about caches when a population is loaded or stored; l2_prefetch: bytes that
     a load may fetch into the L2 cache around what it asks for (0: left to the device).
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
@@ -124,6 +128,7 @@ class CudaConfig(KernelConfig):
     wrap: str = "arithmetic"
     march: int = 1
     prefetch: int = 0
+    boundary: str = "branch"
     load_hint: str = "default"
     store_hint: str = "default"
     l2_prefetch: int = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.storage import Domain, frame
 
 
@@ -24,8 +25,13 @@ def largest_index(case: Case, config: KernelConfig) -> int:
 
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
-    """Bytes of all buffers."""
-    return config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
+    """Bytes of all buffers: the copies of the lattice and the words of flags."""
+    populations = config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
+    phases = [
+        one for parity in range(config.propagation.period) for one in config.propagation.passes(case.stencil, parity)
+    ]
+    words = {name for phase in phases for name in tables(case, config, phase)}
+    return populations + len(words) * WORD_BYTES * case.sites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,18 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    return Traffic(populations=shares * config.stored.bytes)
+    return Traffic(populations=shares * config.stored.bytes, flags=_flag_bytes(case, config))
+
+
+def _flag_bytes(case: Case, config: KernelConfig) -> float:
+    """Words of flags per fluid cell and step: every cell has one, each pass that depends on it reads it.
+
+    Those of moving walls are read at the walls alone, and count nothing.
+    """
+    period = config.propagation.period
+    phases = (one for parity in range(period) for one in config.propagation.passes(case.stencil, parity))
+    read = sum(bool(tables(case, config, phase)) for phase in phases)
+    return WORD_BYTES * read / period * (case.sites / case.fluid_sites) if read else 0
 
 
 def bytes_per_update(case: Case, config: KernelConfig) -> float:

@@ -87,9 +87,15 @@ def _compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> 
     return None
 
 
-def _solid_cells(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    if case.geometry:
-        return f"geometry {case.geometry}: kernels with direct addressing know the faces of the box alone"
+def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.flags not in ("compiled", "memory"):
+        return f"flags {config.flags!r}: compiled and memory exist"
+    if config.flags == "compiled":
+        return (
+            f"flags compiled with geometry {case.geometry}: solid cells are known by flags" if case.geometry else None
+        )
+    if not case.geometry and not case.walled:
+        return f"flags memory: the case {case.flow} has neither walls nor solid cells"
     return None
 
 
@@ -248,6 +254,28 @@ def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _cuda_flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.boundary not in ("branch", "predicated"):
+        return f"boundary {config.boundary!r}: branch and predicated exist"
+    if config.flags == "compiled":
+        return (
+            f"boundary {config.boundary} with flags compiled: it acts on flags" if config.boundary != "branch" else None
+        )
+    if config.boundary == "predicated" and config.cells_per_thread > 1:
+        return f"boundary predicated with {config.cells_per_thread} cells per thread: a vector has one place"
+    if config.wrap == "ghost":
+        return "flags memory with wrap ghost: the refresh of ghost rows knows the faces alone"
+    if config.march > 1:
+        return f"flags memory with march {config.march}: columns of cells read no flags"
+    return None
+
+
+@_cpu
+def _cpu_flags(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    return f"flags {config.flags}: kernels for a CPU read none" if config.flags != "compiled" else None
+
+
+@_cuda
 def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.index_bits not in (0, 64):
         return f"index_bits {config.index_bits}: 0 (32 where that is enough) and 64 exist"
@@ -376,13 +404,14 @@ RULES: tuple[Rule, ...] = (
     _group_belongs_to_bundles,
     _tile_belongs_to_tiled,
     _compute_holds_storage,
-    _solid_cells,
+    _flags,
     _block_size,
     _vectors,
     _block_shape,
     _block_covers_row,
     _register_mechanisms,
     _cuda_wrap,
+    _cuda_flags,
     _march,
     _prefetch,
     _cache_hints,
@@ -390,6 +419,7 @@ RULES: tuple[Rule, ...] = (
     _block_order,
     _grid,
     _cpu_names,
+    _cpu_flags,
     _cpu_vectors,
     _cpu_rows,
     _streaming_stores,

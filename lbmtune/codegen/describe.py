@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
@@ -84,10 +85,16 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
     size = elements * stored.bytes
     symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.case.stencil.q)
     formula = _plain(program.config.memory.length(symbols))
-    return tuple(
+    copies = (
         Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)
         for name in program.buffers()
     )
+    cells = program.case.sites
+    words = (
+        Buffer(name=name, dtype="uint32", elements=cells, elements_formula="nx * ny * nz", bytes=cells * WORD_BYTES)
+        for name in program.tables()
+    )
+    return (*copies, *words)
 
 
 def _arguments(program: Program) -> dict[str, Argument]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
@@ -82,6 +83,11 @@ class Program:
     def buffers(self) -> tuple[str, ...]:
         """Names of the lattice copies."""
         return BUFFERS[: self.config.propagation.lattices]
+
+    def tables(self) -> tuple[str, ...]:
+        """Names of the constant arrays that launches take beside the lattice copies: words of flags."""
+        used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
+        return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
 
     def buffer_elements(self, domain: tuple[int, int, int]) -> int:
         """Length of each buffer for a domain."""

@@ -47,7 +47,11 @@ class LaunchGeometry:
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """A copy of the lattice. elements: for the case's domain; elements_formula: for any, in C."""
+    """A copy of the lattice, or a constant table. elements: for the case's domain; elements_formula: for any, in C.
+
+    'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
+    bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves.
+    """
 
     name: str
     dtype: str

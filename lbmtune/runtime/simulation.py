@@ -10,6 +10,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.links import Window
 from lbmtune.codegen.program import Launch, Program, scalars
 from lbmtune.runtime.placement import blocks
@@ -137,6 +138,7 @@ class Simulation:
 
     def _bound(self, launch: Launch, flip: int) -> Bound:
         values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain)) | self.outputs
+        values |= {name: words(self.case, name, self.xp) for name in self.program.tables()}
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]

@@ -75,6 +75,8 @@ def _launcher(program: Program, launch: Launch) -> str:
 def _type(argument: str) -> str:
     if argument in ("f0", "f1"):
         return "Stored*"
+    if argument in ("flags", "moving"):
+        return "const Word*"
     return "Real*" if argument == MACROSCOPICS else "int" if argument in ("nx", "ny", "nz") else "Real"
 
 

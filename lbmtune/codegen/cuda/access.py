@@ -10,7 +10,7 @@ from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda import physics
 from lbmtune.lattice import Vector, negate
 
-_MOVE = {-1: "before", 0: "here", 1: "after"}
+MOVE = {-1: "before", 0: "here", 1: "after"}
 _SIGN = {-1: "m", 0: "o", 1: "p"}
 _ROW = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}
 _PLANE = {-1: "below", 0: "level", 1: "above"}
@@ -51,7 +51,7 @@ def row_name(offset: Vector) -> str:
 
 def rows(case: Case, phase: Phase) -> str:
     """Declarations of the rows that a phase touches, and of the flags for walls."""
-    return "\n".join([_row((0, y, z)) for y, z in _touched(case, phase)] + _flags(case))
+    return "\n".join([row_line((0, y, z)) for y, z in _touched(case, phase)] + _flags(case))
 
 
 def columns(case: Case, phase: Phase) -> str:
@@ -90,7 +90,8 @@ def _column(y: int) -> str:
     return f"    const Index column_{_SIGN[y]} = along_y({_ROW[y]}, n);"
 
 
-def _row(offset: Vector) -> str:
+def row_line(offset: Vector) -> str:
+    """Declaration of the row at an offset."""
     y = _ROW[offset[1]]
     z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
     return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
@@ -210,24 +211,25 @@ def _at_wall(*stages: list[Action]) -> list[str]:
 
 
 def _access(verb: str, i: int, place: Place, buffer: str) -> str:
-    return f"{verb}_{_MOVE[place.offset[0]]}(f[{i}], {_slot(place, buffer)}, {row_name(place.offset)}, lane"
+    return f"{verb}_{MOVE[place.offset[0]]}(f[{i}], {slot(place, buffer)}, {row_name(place.offset)}, lane"
 
 
 def _whole(verb: str, i: int, place: Place, buffer: str) -> str:
     """All cells of a thread, without shuffles: only some rows of a warp may lie at the wall."""
     dx = place.offset[0]
     form, shift = ("each", f", {dx}") if dx else ("here", "")
-    return f"{verb}_{form}(f[{i}], {_slot(place, buffer)}, {row_name(place.offset)}, lane{shift})"
+    return f"{verb}_{form}(f[{i}], {slot(place, buffer)}, {row_name(place.offset)}, lane{shift})"
 
 
 def _pointer(flag: str, place: Place, buffer: str) -> str:
     """The place of the cell of a thread that lies at the x face."""
     dx = place.offset[0]
     number = str(dx) if flag == "x_low" else f"CELLS - {1 - dx}" if dx < 1 else "CELLS"
-    return f"{_slot(place, buffer)} + ({row_name(place.offset)} + element(lane, {number}))"
+    return f"{slot(place, buffer)} + ({row_name(place.offset)} + element(lane, {number}))"
 
 
-def _slot(place: Place, buffer: str) -> str:
+def slot(place: Place, buffer: str) -> str:
+    """Start of the slot of a place in a buffer."""
     return f"{buffer} + component({place.slot}, n)"
 
 

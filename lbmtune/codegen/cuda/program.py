@@ -6,10 +6,11 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.hints import load_instruction, store_instruction
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
-from lbmtune.codegen.cuda import access, ghost, layout, physics
+from lbmtune.codegen.cuda import access, flags, ghost, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
@@ -19,6 +20,7 @@ SHELL_THREADS = 128
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
 _ONE_STEP, _COLUMN, _AHEAD = "cuda/one_step.cu", "cuda/column.cu", "cuda/column_ahead.cu"
+_FLAGS = "cuda/flags.cu"
 
 
 def render_cuda(case: Case, config: CudaConfig) -> Program:
@@ -116,14 +118,15 @@ def _entries(case: Case, config: CudaConfig) -> str:
     file = _ONE_STEP if config.march == 1 else _AHEAD if config.prefetch else _COLUMN
     entries = "\n".join(_entry(case, config, one, file) for one in passes(config, case.stencil))
     if file == _ONE_STEP:
-        return entries
+        return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
     inner = entries if file == _COLUMN else fill(_AHEAD, {"entry": entries})
     return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
 
 
 def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     phase = one.phase
-    rows = access.rows if file == _ONE_STEP else access.rows_of_columns
+    flagged = config.flags == "memory"
+    rows = flags.rows if flagged else access.rows if file == _ONE_STEP else access.rows_of_columns
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     return fill(
@@ -132,9 +135,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "signature": signature(case, config, one),
             "columns": access.columns(case, phase),
             "rows": rows(case, phase),
-            "read": access.reads(case, phase, source),
+            "read": flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
-            "write": access.writes(case, phase, target),
+            "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
         inside="entry",
     )
@@ -146,7 +149,8 @@ def signature(case: Case, config: CudaConfig, one: Pass) -> str:
         buffers = "Stored* populations"
     else:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
-    scalars = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in _scalars(case, one.phase)]
+    words = flags.parameters(tables(case, config, one.phase))
+    scalars = [*words, *(f"const int {n}" for n in _EXTENTS)] + [f"const Real {n}" for n in _scalars(case, one.phase)]
     return f'extern "C" __global__ void {_bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
 
 
@@ -179,7 +183,7 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
     x, y, z = config.block
     step = Launch(
         one.entry,
-        (*one.buffers, *_EXTENTS, *_scalars(case, phase)),
+        (*one.buffers, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
         covers=(x * config.cells_per_thread, y, z * config.march),
     )

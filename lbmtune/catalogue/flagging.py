@@ -1,0 +1,82 @@
+"""Flags: what a kernel reads of a cell's links, as words, and when it does.
+
+Bit i of a word says that the link by which f_i arrives is cut (it comes from the cell along -c_i); what leaves along
+c_i goes by the link of the opposite direction. Bit 0: the cell is solid, and then all other bits are set, too. Words
+of moving walls have the same bits for the links that a moving face cuts.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.links import MOVING, OPEN, cut_kind, solid_in, whole
+from lbmtune.catalogue.scheme import Phase
+from lbmtune.lattice import negate
+
+Array = Any
+WORDS, MOVING_WORDS = "flags", "moving"
+"""Names of the tables, as launches take them."""
+WORD_BYTES = 4
+_ALIGNMENT_BYTES = 256
+
+
+def moving_links(case: Case) -> tuple[int, ...]:
+    """Directions i whose population may arrive from a moving face."""
+    return tuple(
+        i for i, c in enumerate(case.stencil.velocities) if any(kind == "moving" for _, kind in case.crossed(negate(c)))
+    )
+
+
+def reads_flags(case: Case, phase: Phase) -> bool:
+    """Whether a pass depends on flags: it may skip a cell, take a population elsewhere, or add a wall's momentum."""
+    redirects = any(a.read != a.cut_read or a.write != a.cut_write for a in phase.accesses)
+    return bool(case.geometry) or redirects or adds_momentum(case, phase)
+
+
+def adds_momentum(case: Case, phase: Phase) -> bool:
+    """Whether a pass adds the momentum of moving walls."""
+    return case.moving and phase.wall_term != "none"
+
+
+def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
+    """Names of the tables that a pass of a kernel takes."""
+    if config.flags != "memory" or not reads_flags(case, phase):
+        return ()
+    return (WORDS, MOVING_WORDS) if adds_momentum(case, phase) else (WORDS,)
+
+
+def words(case: Case, table: str, xp: ModuleType = np) -> Array:
+    """A table of a case in an array module: uint32, one word per cell, x fastest, nx * ny * nz of them."""
+    return _words(case.lattice, case.faces, case.wall_velocity, case.geometry, case.domain, table, xp)
+
+
+@lru_cache(maxsize=8)
+def _words(
+    lattice: str, faces: Any, wall_velocity: Any, geometry: str, domain: Any, table: str, xp: ModuleType
+) -> Array:
+    # of what cuts links, so that cases that differ in other ways share their tables
+    case = Case("box", lattice, "bgk", domain, 1.0, faces, wall_velocity, geometry=geometry)
+    made = _aligned(case.sites, xp).reshape(case.domain[::-1])
+    made[...] = 0
+    for i, c in enumerate(case.stencil.velocities[1:], 1):
+        kind = cut_kind(case, negate(c), None, xp)
+        set_ = kind != OPEN if table == WORDS else kind == MOVING
+        made |= set_.astype(xp.uint32) << xp.uint32(i)
+    if geometry and table == WORDS:
+        made |= solid_in(case, whole(case.domain), xp).astype(xp.uint32)
+    return made.reshape(-1)
+
+
+def _aligned(elements: int, xp: ModuleType) -> Array:
+    """On the host aligned as a device aligns."""
+    if xp is not np:
+        return xp.empty(elements, xp.uint32)
+    raw = np.empty(elements * WORD_BYTES + _ALIGNMENT_BYTES, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT_BYTES
+    return raw[start : start + elements * WORD_BYTES].view(np.uint32)
