@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 
@@ -72,6 +73,10 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     code, out, _ = run("list", "--device", "cpu")
     assert code == 0
     assert f"{facts['legal_configurations']} legal configurations on cpu" in out
+    assert facts["flops_per_update"]["bgk"] == {"d2q9": 81, "d3q19": 176, "d3q27": 264}
+    assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
+    assert re.search(r"bgk +81 +176 +264\n", out)
+    assert re.search(r"cumulant +- +- +\d+\n", out)
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
 
@@ -92,6 +97,9 @@ def test_explain_a_legal_configuration(run, monkeypatch):
     facts = json.loads(run("explain", "scheme=aa,threads=2", *QUICK, "--json")[1])
     assert facts["legal"] is True
     assert facts["footprint_bytes"] >= 64**3 * 19 * 4
+    assert facts["flops_per_update"] == 176
+    assert facts["flops_per_byte"] == pytest.approx(176 / 152)
+    assert "176 (1.16 flop/B)" in out
     assert facts["prediction"]["mlups"] == pytest.approx(3.9e12 / 152 / 1e6)
 
 
@@ -115,7 +123,10 @@ def test_predict(run, monkeypatch):
     stand_in(monkeypatch)
     facts = json.loads(run("predict", "scheme=aa", "--device", "cpu", "--json")[1])
     assert facts["prediction"]["bytes_per_update"] == 152
-    assert "MLUPS" in run("predict", "scheme=aa", "--device", "cpu")[1]
+    assert facts["flops_per_byte"] == pytest.approx(facts["flops_per_update"] / 152)
+    out = run("predict", "scheme=aa", "--device", "cpu")[1]
+    assert "MLUPS" in out
+    assert "flop/B" in out
 
 
 def test_measure(run, monkeypatch):

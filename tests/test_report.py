@@ -12,8 +12,7 @@ import pytest
 
 import made_up_records as made
 from browser import visit
-from lbmtune.catalogue.collision import assignments, flops
-from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome
 from lbmtune.records.study import StudyRecord
@@ -50,7 +49,7 @@ def test_headline_says_speed_and_shares(gpu: StudyRecord) -> None:
 def test_roofline_counts_flops_and_takes_the_highest_roof(gpu: StudyRecord) -> None:
     found = info.roofline_info(gpu)
     case = gpu.header.spec.case
-    assert found.flops == flops(assignments(collision("bgk"), case.stencil, False)) > 19
+    assert found.flops == flops_per_update(case) > 19
     assert (found.best_roof.name, found.best_roof.bytes_per_s) == ("update in place", 4.2e12)
     assert {"copy of one array", "19-stream copy, 16-byte access"} <= {roof.name for roof in found.roofs}
     assert len(found.points) == len(gpu.ranked)

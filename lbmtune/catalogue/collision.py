@@ -91,8 +91,3 @@ def wall_gain(lattice: Lattice, i: int) -> Expr:
     Source: Ladd 1994; the density at the wall is taken as one.
     """
     return 6 * weight(lattice, i) * along(lattice.velocities[i], Parameters.wall)
-
-
-def flops(steps: tuple[Assignment, ...]) -> int:
-    """Additions, multiplications and divisions of one cell, as printed."""
-    return sum(int(sympy.count_ops(step.value)) for step in steps)

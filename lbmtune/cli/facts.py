@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 
 if TYPE_CHECKING:
+    from lbmtune.catalogue.case import Case
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
 
@@ -80,6 +81,7 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
     space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
     facts = {
         **_catalogue(),
+        "flops_per_update": _flops(),
         "axes": _axes(backend, spec.axes[backend]),
         "study": spec.name,
         "device": where,
@@ -111,6 +113,15 @@ def _catalogue() -> dict[str, dict[str, str]]:
     }
 
 
+def _flops() -> dict[str, dict[str, int]]:
+    """Of each collision on each lattice that it is defined on, without force and walls."""
+    from lbmtune.catalogue.case import COLLISIONS, collides
+    from lbmtune.catalogue.operations import operator_flops
+    from lbmtune.lattice import LATTICES
+
+    return {c: {n: operator_flops(c, n) for n in LATTICES if collides(c, n)} for c in COLLISIONS}
+
+
 def _first_sentence(module: str) -> str:
     """Of the text that describes a module."""
     text = " ".join((sys.modules[module].__doc__ or "").split())
@@ -132,6 +143,9 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     console = output.stdout()
     for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows"):
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
+    lattices = tuple(facts["lattices"])
+    operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
+    console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     axes = ((n, a["title"], ", ".join(map(str, a["values"])) or "default") for n, a in facts["axes"].items())
     console.print(output.table("axes", ("name", "title", f"values in {facts['study']}"), axes), "")
     console.print(f"{facts['legal_configurations']} legal configurations on {_where(facts)}")
@@ -164,6 +178,7 @@ def explain(
 
     subject = resolve(config, study, sets, device, out)
     reason = subject.reason
+    moved = bytes_per_update(subject.case, subject.config)
     described = here.machine(subject.device) if subject.limits_known and not reason else None
     prediction = here.predictor(subject.case, described)(subject.config) if described else None
     facts = {
@@ -172,7 +187,8 @@ def explain(
         "legal": reason is None,
         "reason": reason or "",
         "limits_of_device": subject.limits_known,
-        "bytes_per_update": bytes_per_update(subject.case, subject.config),
+        "bytes_per_update": moved,
+        **arithmetic(subject.case, moved),
         "footprint_bytes": footprint_bytes(subject.case, subject.config),
         "prediction": prediction,
     }
@@ -191,11 +207,25 @@ def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("key", facts["key"]),
         ("legal", f"yes{limits}" if facts["legal"] else f"no: {facts['reason']}"),
         ("bytes per update", facts["bytes_per_update"]),
+        ("flop per update", arithmetic_text(facts)),
         ("footprint", format_bytes(facts["footprint_bytes"])),
     ]
     if facts["prediction"]:
         rows += prediction_rows(facts["prediction"])
     return rows
+
+
+def arithmetic(case: Case, moved_bytes: float) -> dict[str, float]:
+    """Operations of an update (`catalogue.operations`), and those for each byte that it moves."""
+    from lbmtune.catalogue.operations import flops_per_update
+
+    operations = flops_per_update(case)
+    return {"flops_per_update": operations, "flops_per_byte": operations / moved_bytes}
+
+
+def arithmetic_text(facts: Mapping[str, Any]) -> str:
+    """The same in words."""
+    return f"{facts['flops_per_update']} ({facts['flops_per_byte']:.2f} flop/B)"
 
 
 def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
@@ -252,8 +282,10 @@ def predict(
     subject = resolve(config, study, sets, device, out)
     described = here.machine(subject.device)
     prediction = here.predictor(subject.case, described)(subject.legal().config)
+    counted = arithmetic(subject.case, prediction.bytes_per_update)
     if as_json:
-        output.emit_json({"config": subject.config.flat(), "key": subject.config.key, "prediction": prediction})
+        named = {"config": subject.config.flat(), "key": subject.config.key}
+        output.emit_json({**named, **counted, "prediction": prediction})
     else:
-        rows = [("bytes per update", prediction.bytes_per_update), *prediction_rows(prediction)]
-        output.print_pairs(rows)
+        moved = [("bytes per update", prediction.bytes_per_update), ("flop per update", arithmetic_text(counted))]
+        output.print_pairs([*moved, *prediction_rows(prediction)])

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.collision import assignments, flops
-from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
 from lbmtune.records.statistics import paired_ratio
@@ -45,7 +43,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class RooflineInfo:
-    """flops: additions, multiplications and divisions of one cell update, as the collision is printed."""
+    """flops: operations of one cell update (`catalogue.operations`)."""
 
     flops: int
     roofs: tuple[Roof, ...]
@@ -142,11 +140,6 @@ def varied_axes(study: StudyRecord) -> tuple[str, ...]:
             seen.setdefault(name, set()).add(value)
     lead = [name for name in ("scheme", "layout", "storage") if name in seen]
     return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
-
-
-def flops_per_update(case: Case) -> int:
-    """Operations of one cell."""
-    return flops(assignments(collision(case.collision), case.stencil, case.forced))
 
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
