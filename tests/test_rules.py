@@ -52,6 +52,8 @@ CUDA = [
         "cells_per_thread=4,layout=tiled,layout_tile=6x4x1,block=64x1x1",
         "cells_per_thread 4 with layout tiled: its runs of 6 cells are no multiple of 4",
     ),
+    ("flags=compiled", "flags=memory", "flags memory: the case box has neither walls nor solid cells"),
+    ("boundary=branch", "boundary=predicated", "boundary predicated with flags compiled: it acts on flags"),
     ("storage=fp64,compute=fp64", "storage=fp64", "compute fp32 is narrower than storage fp64"),
     ("block=256x1x1", "block=0x1x1", "block 0x1x1 has an extent below 1"),
     ("block=256x4x1", "block=1024x1x2", "block 1024x1x2 = 2048 threads; this device allows 1024"),

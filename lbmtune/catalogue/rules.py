@@ -94,6 +94,8 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         return (
             f"flags compiled with geometry {case.geometry}: solid cells are known by flags" if case.geometry else None
         )
+    if config.backend == "cpu":
+        return "flags memory: kernels for a CPU read none"
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
     return None
@@ -270,11 +272,6 @@ def _cuda_flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return None
 
 
-@_cpu
-def _cpu_flags(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    return f"flags {config.flags}: kernels for a CPU read none" if config.flags != "compiled" else None
-
-
 @_cuda
 def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.index_bits not in (0, 64):
@@ -419,7 +416,6 @@ RULES: tuple[Rule, ...] = (
     _block_order,
     _grid,
     _cpu_names,
-    _cpu_flags,
     _cpu_vectors,
     _cpu_rows,
     _streaming_stores,
