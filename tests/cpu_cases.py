@@ -20,6 +20,7 @@ from lbmtune.records import Resources, Verification
 
 LIMITS = Limits(cores=2)
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
+PRECISIONS |= {"fp16c": ("fp16c", "fp32"), "bf16": ("bf16", "fp32")}
 LAYOUTS: dict[str, dict[str, Any]] = {
     "soa": {"vector_bits": 512, "row_offset": 1},
     "soa-256": {"vector_bits": 256, "row_offset": 3, "row_padding": 2, "padding": 5},

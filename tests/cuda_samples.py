@@ -17,7 +17,7 @@ from lbmtune.lattice import LATTICES
 Sample = tuple[Case, CudaConfig]
 
 SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES = tuple(SCHEMES), tuple(LAYOUTS), tuple(LATTICES)
-PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32"}
+PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32", "fp16c": "fp32", "bf16": "fp32"}
 """Storage and the arithmetic that belongs to it."""
 LAYOUT_AXES: dict[str, dict[str, object]] = {
     "aosoa": {"width": 16},
@@ -64,12 +64,15 @@ def config(**axes: object) -> CudaConfig:
 def one_of_each_kind(flow: str) -> Iterator[Sample]:
     """Scheme x layout x lattice x precision x cells per thread, without a register limit.
 
-    Of the layouts that only join or cut what the plain ones have, a kernel of each form of scheme.
+    Of the layouts that only join or cut what the plain ones have, and of the storage formats that only convert in
+    another way, a kernel of each form of scheme.
     """
-    plain = product(SCHEME_NAMES, ("soa", "aos", "aosoa"), LATTICE_NAMES, PRECISIONS, (1, 2, 4, 8))
+    stored = ("fp64", "fp32", "fp16s")
+    plain = product(SCHEME_NAMES, ("soa", "aos", "aosoa"), LATTICE_NAMES, stored, (1, 2, 4, 8))
+    coded = product(("pull", "aa"), ("soa",), ("d3q19",), [name for name in PRECISIONS if name not in stored], (1, 8))
     other = [name for name in LAYOUT_NAMES if name not in ("soa", "aos", "aosoa")]
     joined = product(("pull", "aa"), other, ("d3q19",), ("fp32",), (1, 4))
-    for scheme, layout, lattice, storage, cells in (*plain, *joined):
+    for scheme, layout, lattice, storage, cells in (*plain, *coded, *joined):
         case = flows(lattice, "bgk")[flow]
         one = config(scheme=scheme, layout=layout, storage=storage, cells_per_thread=cells, block=(32, 2, 1))
         if legal(case, one):
@@ -81,7 +84,7 @@ def sampled(count: int, seed: int) -> list[Sample]:
     draw, found = random.Random(seed), []
     while len(found) < count:
         lattice, layout = draw.choice(LATTICE_NAMES), draw.choice(LAYOUT_NAMES)
-        storage, compute = draw.choice((*PRECISIONS.items(), ("fp32", "fp64"), ("fp16s", "fp64")))
+        storage, compute = draw.choice((*PRECISIONS.items(), ("fp32", "fp64"), ("fp16s", "fp64"), ("fp16c", "fp64")))
         case = draw.choice(list(flows(lattice, draw.choice(("bgk", "trt"))).values()))
         one = config(
             scheme=draw.choice(SCHEME_NAMES),

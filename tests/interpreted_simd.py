@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lbmtune.catalogue.precision import STORAGES
+
 prange = range
 _NOBODY, _SEVERAL = -1, -2
 
@@ -53,20 +55,18 @@ def _slice(array: np.ndarray, start: int, count: int) -> slice:
     return slice(start, start + count)
 
 
-def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
-    where = _slice(array, start, count)
-    _traffic.read(array, where)
-    return array[where].astype(real)
+def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
+    real, format_ = np.dtype(compute).type, STORAGES[codes].codes if codes else None
 
+    def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
+        where = _slice(array, start, count)
+        _traffic.read(array, where)
+        return (format_.decode(array[where], np) if format_ else array[where]).astype(real)
 
-def _store(array: np.ndarray, start: int, values: Any) -> None:
-    where = _slice(array, start, len(values))
-    _traffic.write(array, where)
-    array[where] = values.astype(array.dtype)
-
-
-def memory(compute: str, lanes: int) -> SimpleNamespace:
-    real = np.dtype(compute).type
+    def _store(array: np.ndarray, start: int, values: Any) -> None:
+        where = _slice(array, start, len(values))
+        _traffic.write(array, where)
+        array[where] = format_.encode(values, np) if format_ else values.astype(array.dtype)
 
     def load(array: np.ndarray, i: int) -> Any:
         return _load(array, i, lanes, real)

@@ -2,20 +2,35 @@
 
 What is stored is the deviation f_i - w_i times a power of two (`scale`). The collision operator is
 homogeneous in it once the density one is replaced by `scale`, so nothing is rescaled on load or store.
-Source: shifted populations: Skordos 1993; scaled 16-bit storage: Lehmann et al. 2022 (arXiv 2112.08926).
+
+The 16-bit formats, by the deviation d = f_i - w_i that they can hold:
+
+| format | sign, exponent, mantissa | largest abs(d) | relative round-off | below abs(d) | absolute round-off there |
+|---|---|---|---|---|---|
+| fp16s | 1, 5, 10 (IEEE half), times 2^15 | 65504 / 2^15 = 1.999 | 2^-11 | 2^-29 | 2^-40 |
+| fp16c | 1, 4, 11, bias 15 | 2 - 2^-11 = 1.9995 | 2^-12 | 2^-14 | 2^-26 |
+| bf16 | 1, 8, 7 (bias 127) | 3.4e38 | 2^-8 | 2^-126 | 2^-134 |
+
+fp16c has no infinity and no NaN: its largest exponent holds numbers, and what is beyond them becomes the largest one.
+Source: shifted populations: Skordos 1993; fp16s, fp16c: Lehmann et al. 2022 (arXiv 2112.08926).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
+from lbmtune.catalogue.codes import Array, Codes
 from lbmtune.errors import unknown
 
 
 @dataclass(frozen=True)
 class Storage:
-    """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding."""
+    """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding.
+
+    codes: how its 16-bit codes (dtype uint16) stand for numbers, where no dtype does.
+    """
 
     name: str
     title: str
@@ -23,6 +38,21 @@ class Storage:
     dtype: str
     scale: float
     epsilon: float
+    codes: Codes | None = None
+
+    def stored(self, values: Array, xp: ModuleType) -> Array:
+        """An array of deviations as it is stored, scaled and rounded to nearest."""
+        scaled = values * self.scale
+        return self.codes.encode(scaled, xp) if self.codes else scaled.astype(self.dtype)
+
+    def deviations(self, stored: Array, xp: ModuleType) -> Array:
+        """The deviations that a stored array stands for, float64."""
+        return (self.codes.decode(stored, xp) if self.codes else stored.astype(xp.float64)) / self.scale
+
+    @property
+    def poison(self) -> float:
+        """A value for elements that nobody has written: NaN, or the largest number where there is no NaN."""
+        return 0x7FFF if self.codes else float("nan")
 
 
 @dataclass(frozen=True)
@@ -35,12 +65,16 @@ class Compute:
     epsilon: float
 
 
+FP16C, BF16 = Codes(4, 11, 15, special=False), Codes(8, 7, 127, special=True)
+
 STORAGES: Mapping[str, Storage] = {
     s.name: s
     for s in (
         Storage("fp64", "IEEE double", 8, "float64", 1.0, 2.0**-53),
         Storage("fp32", "IEEE single", 4, "float32", 1.0, 2.0**-24),
         Storage("fp16s", "IEEE half of shifted populations times 2^15", 2, "float16", 2.0**15, 2.0**-11),
+        Storage("fp16c", "custom half: 4 exponent, 11 mantissa bits", 2, "uint16", 1.0, 2.0**-12, FP16C),
+        Storage("bf16", "bfloat16: 8 exponent, 7 mantissa bits", 2, "uint16", 1.0, 2.0**-8, BF16),
     )
 }
 COMPUTES: Mapping[str, Compute] = {

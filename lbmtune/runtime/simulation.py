@@ -50,9 +50,9 @@ class Simulation:
         return self.device.xp
 
     def poison(self) -> None:
-        """Fills every buffer with NaN, so that a value that nobody wrote shows."""
+        """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
         for buffer in self.buffers.values():
-            buffer.fill(np.nan)
+            buffer.fill(self._stored.poison)
 
     def initialise(self, populations: Array, window: Window | None = None) -> None:
         """Sets the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module.
@@ -64,7 +64,7 @@ class Simulation:
         for place in blocks(self.case, self.program.config, self.case.domain, 0, xp, window):
             part = slice(first, first := first + len(place.indices))
             shifted = xp.asarray(populations[part]) - self._weights[part] - place.gain
-            target[place.indices] = (shifted * self._stored.scale).astype(self._stored.dtype)
+            target[place.indices] = self._stored.stored(shifted, xp)
 
     def step(self, steps: int) -> None:
         """Enqueues time steps."""
@@ -100,7 +100,7 @@ class Simulation:
         parity = self.steps_done % config.propagation.period
         for place in blocks(self.case, config, self.case.domain, parity, xp, window):
             part = slice(first, first := first + len(place.indices))
-            yield source[place.indices].astype(xp.float64) / self._stored.scale + (place.gain + self._weights[part])
+            yield self._stored.deviations(source[place.indices], xp) + (place.gain + self._weights[part])
 
     @property
     def state(self) -> Array:

@@ -109,6 +109,17 @@ template <class T> T __shfl_sync(const unsigned mask, const T value, const int s
     return found;
 }
 
+inline unsigned __float_as_uint(const float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, 4);
+    return bits;
+}
+inline float __uint_as_float(const unsigned bits) {
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
 inline float half_to_float(const unsigned short half) {
     const unsigned sign = (half & 0x8000u) << 16, rest = half & 0x7fffu;
     float magnitude;

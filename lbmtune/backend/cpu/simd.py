@@ -2,7 +2,8 @@
 
 Vectors are LLVM vectors of 1 to 16 lanes of float32 or float64 with + - * /; a scalar operand is copied to all
 lanes. `memory(compute, lanes)` gives loads and stores between arrays of a storage type and such vectors (plain
-scalars for one lane). Arrays of uint16 hold IEEE halves. Indices are not checked and do not wrap around.
+scalars for one lane). Arrays of uint16 hold IEEE halves, or the codes of another 16-bit format. Indices are not
+checked and do not wrap around.
 """
 
 from __future__ import annotations
@@ -108,10 +109,13 @@ class Memory(NamedTuple):
     store_after: Any
 
 
-def memory(compute: str, lanes: int) -> Memory:
-    """Loads to and stores from vectors (scalars for one lane) of the compute type."""
+def memory(compute: str, lanes: int, codes: str = "") -> Memory:
+    """Loads to and stores from vectors (scalars for one lane) of the compute type.
+
+    codes: what arrays of uint16 hold: '' for IEEE halves, 'fp16c' or 'bf16' (see `lbmtune.catalogue.precision`).
+    """
     real = getattr(types, compute)
-    value = _VECTORS[real, lanes] if lanes > 1 else real
+    value = Value(_VECTORS[real, lanes] if lanes > 1 else real, codes)
     return Memory(
         load=_load(value, lanes),
         store=_store(value, lanes, streaming=False),
@@ -123,56 +127,68 @@ def memory(compute: str, lanes: int) -> Memory:
     )
 
 
-def _load(value: Any, lanes: int) -> Any:
+class Value(NamedTuple):
+    """What travels between memory and registers: its Numba type, and the format of 16-bit codes in memory."""
+
+    type: Any
+    codes: str
+
+    @property
+    def one(self) -> Value:
+        """A single lane of it."""
+        return Value(getattr(self.type, "element", self.type), self.codes)
+
+
+def _load(value: Value, lanes: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def load(typing: Any, array: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             return _read(context, builder, sig.args[0], args[0], args[1], value, lanes)
 
-        return value(array, types.int64), generate
+        return value.type(array, types.int64), generate
 
     return load
 
 
-def _store(value: Any, lanes: int, *, streaming: bool) -> Any:
+def _store(value: Value, lanes: int, *, streaming: bool) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def store(typing: Any, array: Any, index: Any, stored: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             size = _BYTES[sig.args[0].dtype]
             target = _pointer(context, builder, sig.args[0], args[0], args[1], lanes)
-            narrow = _narrowed(builder, args[2], sig.args[0].dtype, lanes)
+            narrow = _narrowed(builder, args[2], sig.args[0].dtype, value.codes, lanes)
             instruction = builder.store(narrow, target, align=size * lanes if streaming else size)
             if streaming:
                 hint = builder.module.add_metadata([ir.Constant(_LANE, 1)])
                 instruction.set_metadata("nontemporal", hint)
             return context.get_dummy_value()
 
-        return types.void(array, types.int64, value), generate
+        return types.void(array, types.int64, value.type), generate
 
     return store
 
 
-def _load_shifted(value: Any, lanes: int, shift: int) -> Any:
+def _load_shifted(value: Value, lanes: int, shift: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def load_shifted(typing: Any, array: Any, index: Any, edge: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             here = _read(context, builder, sig.args[0], args[0], args[1], value, lanes)
-            single = _read(context, builder, sig.args[0], args[0], args[2], getattr(value, "element", value), 1)
+            single = _read(context, builder, sig.args[0], args[0], args[2], value.one, 1)
             moved = _rotated(builder, here, lanes, shift)
             return builder.insert_element(moved, single, ir.Constant(_LANE, 0 if shift < 0 else lanes - 1))
 
-        return value(array, types.int64, types.int64), generate
+        return value.type(array, types.int64, types.int64), generate
 
     return load_shifted
 
 
-def _store_shifted(value: Any, lanes: int, shift: int) -> Any:
+def _store_shifted(value: Value, lanes: int, shift: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def store_shifted(typing: Any, array: Any, index: Any, edge: Any, stored: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             array_type, (data, here, outer, wide) = sig.args[0], args
             element, last = array_type.dtype, lanes - 1
-            narrow = _narrowed(builder, wide, element, lanes)
+            narrow = _narrowed(builder, wide, element, value.codes, lanes)
             single = builder.extract_element(narrow, ir.Constant(_LANE, 0 if shift < 0 else last))
             builder.store(single, _pointer(context, builder, array_type, data, outer, 1), align=_BYTES[element])
             target = _pointer(context, builder, array_type, data, here, lanes)
@@ -181,7 +197,7 @@ def _store_shifted(value: Any, lanes: int, shift: int) -> Any:
             _masked_store(builder, _rotated(builder, narrow, lanes, -shift), target, kept, _BYTES[element])
             return context.get_dummy_value()
 
-        return types.void(array, types.int64, types.int64, value), generate
+        return types.void(array, types.int64, types.int64, value.type), generate
 
     return store_shifted
 
@@ -191,21 +207,107 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(builder.gep(data, [index]), _llvm(array_type.dtype, lanes).as_pointer())
 
 
-def _read(context: Any, builder: Any, array_type: Any, array: Any, index: Any, value: Any, lanes: int) -> Any:
+def _read(context: Any, builder: Any, array_type: Any, array: Any, index: Any, value: Value, lanes: int) -> Any:
     source = _pointer(context, builder, array_type, array, index, lanes)
     loaded = builder.load(source, align=_BYTES[array_type.dtype])
-    wide = _llvm(getattr(value, "element", value), lanes)
+    wide = _llvm(value.one.type, lanes)
+    if value.codes and array_type.dtype is types.uint16:
+        loaded = _DECODERS[value.codes](_Bits(builder, lanes), loaded)
     return loaded if loaded.type == wide else builder.fpext(loaded, wide)
 
 
-def _narrowed(builder: Any, value: Any, element: Any, lanes: int) -> Any:
+def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) -> Any:
     narrow = _llvm(element, lanes)
     if value.type == narrow:
         return value
     if element is types.uint16 and value.type == _llvm(types.float64, lanes):
         # by way of single precision: hardware has no conversion from double to half
         value = builder.fptrunc(value, _llvm(types.float32, lanes))
+    if codes and element is types.uint16:
+        return _ENCODERS[codes](_Bits(builder, lanes), value)
     return builder.fptrunc(value, narrow)
+
+
+class _Bits:
+    """Integer operations on the bits of a float or of a vector of floats; codes travel as halves (see `_llvm`)."""
+
+    def __init__(self, builder: Any, lanes: int) -> None:
+        self.builder, self.lanes = builder, lanes
+
+    def of(self, value: Any) -> Any:
+        """The bits of floats."""
+        return self.builder.bitcast(value, self._integers(32))
+
+    def floats(self, bits: Any) -> Any:
+        """Floats of those bits."""
+        return self.builder.bitcast(bits, _llvm(types.float32, self.lanes))
+
+    def codes(self, value: Any) -> Any:
+        """Codes, widened to 32 bits."""
+        return self.builder.zext(self.builder.bitcast(value, self._integers(16)), self._integers(32))
+
+    def as_codes(self, bits: Any) -> Any:
+        """The lower 16 bits as codes."""
+        return self.builder.bitcast(self.builder.trunc(bits, self._integers(16)), _llvm(types.uint16, self.lanes))
+
+    def all(self, number: int) -> Any:
+        """An integer in every lane."""
+        return ir.Constant(self._integers(32), [number] * self.lanes if self.lanes > 1 else number)
+
+    def do(self, name: str, bits: Any, number: int) -> Any:
+        """An instruction with the same integer for every lane."""
+        return getattr(self.builder, name)(bits, self.all(number))
+
+    def below(self, bits: Any, number: int) -> Any:
+        """Whether they are smaller, unsigned."""
+        return self.builder.icmp_unsigned("<", bits, self.all(number))
+
+    def rounded(self, bits: Any, dropped: int) -> Any:
+        """The bits without the last ones, to nearest, ties to even."""
+        last = self.do("and_", self.do("lshr", bits, dropped), 1)
+        return self.do("lshr", self.builder.add(self.do("add", bits, (1 << dropped - 1) - 1), last), dropped)
+
+    def added(self, bits: Any, number: float) -> Any:
+        """The bits of the sum of floats and a number, as IEEE says and not as a compiler may like it."""
+        other = ir.Constant(_llvm(types.float32, self.lanes), [number] * self.lanes if self.lanes > 1 else number)
+        return self.of(self.builder.fadd(self.floats(bits), other))
+
+    def _integers(self, width: int) -> Any:
+        return ir.VectorType(ir.IntType(width), self.lanes) if self.lanes > 1 else ir.IntType(width)
+
+
+def _decode_bf16(bits: _Bits, value: Any) -> Any:
+    return bits.floats(bits.do("shl", bits.codes(value), 16))
+
+
+def _encode_bf16(bits: _Bits, value: Any) -> Any:
+    every = bits.of(value)
+    number = bits.below(bits.do("and_", every, 0x7FFFFFFF), 0x7F800001)
+    return bits.as_codes(bits.builder.select(number, bits.rounded(every, 16), bits.all(0x7FFF)))
+
+
+def _decode_fp16c(bits: _Bits, value: Any) -> Any:
+    """As in kernels/cuda/fp16c.cu."""
+    build, code = bits.builder, bits.codes(value)
+    rest, sign = bits.do("shl", bits.do("and_", code, 0x7FFF), 12), bits.do("shl", bits.do("and_", code, 0x8000), 16)
+    raised = bits.added(bits.do("add", rest, 0x38800000), -(2.0**-14))
+    magnitude = build.select(bits.below(rest, 0x00800000), raised, bits.do("add", rest, 0x38000000))
+    return bits.floats(build.or_(magnitude, sign))
+
+
+def _encode_fp16c(bits: _Bits, value: Any) -> Any:
+    """As in kernels/cuda/fp16c.cu."""
+    build, every = bits.builder, bits.of(value)
+    rest = bits.do("and_", every, 0x7FFFFFFF)
+    normal = bits.rounded(bits.do("sub", rest, 0x38000000), 12)
+    bounded = build.select(bits.below(normal, 0x7FFF), normal, bits.all(0x7FFF))
+    subnormal = bits.do("sub", bits.added(rest, 0.25), 0x3E800000)
+    code = build.select(bits.below(rest, 0x38800000), subnormal, bounded)
+    return bits.as_codes(build.or_(code, bits.do("and_", bits.do("lshr", every, 16), 0x8000)))
+
+
+_DECODERS = {"bf16": _decode_bf16, "fp16c": _decode_fp16c}
+_ENCODERS = {"bf16": _encode_bf16, "fp16c": _encode_fp16c}
 
 
 def _rotated(builder: Any, vector: Any, lanes: int, by: int) -> Any:

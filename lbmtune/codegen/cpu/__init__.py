@@ -36,6 +36,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.brief}",
         support=support_digest(),
         compute=config.computed.dtype,
+        codes=f', "{config.storage}"' if config.stored.codes else "",
         lanes=str(lanes),
         constants="\n".join(constants.definitions()),
         names=_names(config),

@@ -101,8 +101,12 @@ def _hinted(config: CudaConfig) -> str:
 
 def _storage(config: CudaConfig) -> str:
     cells = config.cells_per_thread
+    pairs = f"typedef {_vector('uint', max(cells // 2, 1))} Vector;"
     if config.storage == "fp16s":
-        return fill("cuda/storage_half.cu", {"vector": f"typedef {_vector('uint', max(cells // 2, 1))} Vector;"})
+        return fill("cuda/storage_half.cu", {"vector": pairs})
+    if config.stored.codes:
+        conversion = fill(f"cuda/{config.storage}.cu", {})
+        return fill("cuda/storage_codes.cu", {"vector": pairs, "conversion": conversion})
     stored = _REAL[config.storage]
     return fill(
         "cuda/storage_plain.cu", {"stored": f"typedef {stored} Stored;\ntypedef {_vector(stored, cells)} Vector;"}
