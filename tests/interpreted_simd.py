@@ -120,3 +120,11 @@ def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], 
 
 def fence() -> None:
     pass
+
+
+prefetches: list[tuple[int, int]] = []
+"""Length of the array and index of each."""
+
+
+def prefetch(array: np.ndarray, i: int) -> None:
+    prefetches.append((array.size, int(i)))

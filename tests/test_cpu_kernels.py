@@ -17,6 +17,7 @@ import pytest
 from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, program_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import CpuDevice, vector_bits
+from lbmtune.backend.cpu.modules import import_text, machine_code
 from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
@@ -84,6 +85,18 @@ def test_samples(
         program_of(case_of(flow, lattice, collision), config_of(scheme, layout, precision, **axes)), device
     )
     assert found.passed, found
+
+
+def test_prefetches_are_instructions(device: Device) -> None:
+    def prefetches(**axes: int) -> int:
+        """The instruction prefetcht0 is 0f 18 with 1 in the middle bits of the next byte."""
+        program = program_of(case_of("box", "d2q9"), config_of("aa", "soa-256", "fp32", **axes))
+        assert _verified(program, device).passed
+        module = import_text(Path(compile_cpu(program).image.decode()), program.source)
+        return len(re.findall(rb"\x0f\x18[\x08-\x0f\x48-\x4f\x88-\x8f]", machine_code(module.step_1)))
+
+    assert prefetches() == 0
+    assert prefetches(prefetch_propagated=32) >= 8
 
 
 @pytest.mark.slow

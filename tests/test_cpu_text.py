@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import interpreted_simd
 from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, interpret, program_of
 from interpreted_simd import RaceError
 from lbmtune.catalogue.schemes import SCHEMES
@@ -56,6 +57,26 @@ def test_every_precision(scheme: str, precision: str) -> None:
 def test_streaming_stores_are_aligned(precision: str) -> None:
     config = config_of("pull", "soa", precision, streaming_stores=1, row_offset=16, row_padding=15)
     assert interpret(program_of(case_of("cavity", "d3q19"), config), periods=1).passed
+
+
+@pytest.mark.parametrize("layout", ["soa", "aosoa"])
+@pytest.mark.parametrize(("scheme", "local", "propagated"), [("pull", 1, 18), ("aa", 20, 18)])
+def test_what_is_prefetched_is_what_is_read_further_on(scheme: str, layout: str, local: int, propagated: int) -> None:
+    """Over all parities: of a pull all but the rest comes from neighbours, of AA nothing does in every second step."""
+    config = config_of(scheme, layout, "fp32", prefetch_local=32, prefetch_propagated=64)
+    program = program_of(case_of("box", "d3q19"), config)
+    found = [re.findall(rf"prefetch\((\w+, .*\(x \+ {cells}\).*)\)$", program.source, re.M) for cells in (32, 64)]
+    assert [len(group) for group in found] == [local, propagated]
+    if layout == "soa":
+        read = set(re.findall(r"= load\((.*)\)$", program.source, re.M))
+        assert {
+            text.replace(f"(x + {n})", "x") for group, n in zip(found, (32, 64), strict=True) for text in group
+        } == read
+    interpreted_simd.prefetches.clear()
+    assert interpret(program, periods=1).passed
+    size, last = interpreted_simd.prefetches[0][0], max(i for _, i in interpreted_simd.prefetches)
+    assert min(i for _, i in interpreted_simd.prefetches) >= 0
+    assert last > size - 96  # beyond the end of the last row
 
 
 @pytest.mark.parametrize("loop", ["z", "zy", "tile"])

@@ -170,6 +170,12 @@ CPU = [
         "streaming_stores=1,row_padding=14",
         "streaming_stores: row_offset 16, row length 287 and padding 0 must be multiples of 16 elements",
     ),
+    ("prefetch_local=64", "prefetch_local=-64", "prefetch_local -64 is negative"),
+    (
+        "prefetch_propagated=64,vector_bits=256",
+        "prefetch_propagated=64,vector_bits=0",
+        "prefetch_propagated 64 with vector_bits 0: asked for in every cell it keeps the compiler from vectors",
+    ),
     ("threads=16", "threads=17", "threads 17; this device has 16 cores"),
     ("threads=1", "threads=0", "threads 0; this device has 16 cores"),
 ]

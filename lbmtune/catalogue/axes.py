@@ -102,6 +102,8 @@ _CPU = (
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
+    Axis("prefetch_propagated", "cells ahead of which populations of neighbours are prefetched; 0: not", (0,)),
+    Axis("prefetch_local", "cells ahead of which populations of the cell itself are prefetched; 0: not", (0,)),
 )
 AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
 """The axes of each backend, each after those that it depends on."""
@@ -117,6 +119,8 @@ DEPENDENCES: Mapping[str, Dependence] = {
     "streaming_stores": Dependence("scheme", ("pull",), 0),
     "boundary": Dependence("flags", ("memory",), "branch"),
     "prefetch": Dependence("march", (1,), 0, unless=True),
+    "prefetch_propagated": Dependence("vector_bits", (0,), 0, unless=True),
+    "prefetch_local": Dependence("vector_bits", (0,), 0, unless=True),
 }
 
 

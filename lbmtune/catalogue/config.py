@@ -150,6 +150,8 @@ class CpuConfig(KernelConfig):
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
     streaming_stores: non-temporal stores (1) or ordinary ones (0);
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row.
+    prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
+    from the cell itself (0: left to the hardware).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
@@ -163,6 +165,8 @@ class CpuConfig(KernelConfig):
     row_offset: int = 16
     streaming_stores: int = 0
     wrap: str = "ghost"
+    prefetch_propagated: int = 0
+    prefetch_local: int = 0
 
 
 CONFIGS: Mapping[str, type[KernelConfig]] = {"cuda": CudaConfig, "cpu": CpuConfig}

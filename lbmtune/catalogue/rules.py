@@ -387,6 +387,17 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
 
 
 @_cpu
+def _cpu_prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    for name in ("prefetch_propagated", "prefetch_local"):
+        ahead = getattr(config, name)
+        if ahead < 0:
+            return f"{name} {ahead} is negative"
+        if ahead and not config.vector_bits:
+            return f"{name} {ahead} with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
+    return None
+
+
+@_cpu
 def _cpu_threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not 1 <= config.threads <= limits.cores:
         return f"threads {config.threads}; this device has {limits.cores} cores"
@@ -419,6 +430,7 @@ RULES: tuple[Rule, ...] = (
     _cpu_vectors,
     _cpu_rows,
     _streaming_stores,
+    _cpu_prefetch,
     _cpu_threads,
     _fits_in_memory,
 )

@@ -20,7 +20,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
-__all__ = ["fence", "kernel", "memory", "prange", "row"]
+__all__ = ["fence", "kernel", "memory", "prange", "prefetch", "row"]
 
 # contract allows fused multiply-add. nnan and ninf are left out: a NaN that was read must reach the result
 FLAGS = ("contract", "nsz", "arcp")
@@ -334,6 +334,24 @@ def fence(typing: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+_FOR_READING, _INTO_ALL_LEVELS, _DATA = 0, 3, 1
+"""Arguments of LLVM's prefetch: access, locality, cache."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing: Any, array: Any, index: Any) -> Any:
+    """Asks for the cache line of an element. The index may lie outside the array: a prefetch never faults."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = _pointer(context, builder, sig.args[0], args[0], args[1], 1)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _LANE, _LANE, _LANE])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(_LANE, n) for n in (_FOR_READING, _INTO_ALL_LEVELS, _DATA))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
 
 
 _OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "boundscheck": False, "nogil": True}

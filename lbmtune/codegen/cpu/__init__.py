@@ -70,6 +70,7 @@ def _names(config: CpuConfig) -> str:
     if config.memory.run > 1 and config.wrap == "ghost" and config.vector_bits:
         names += ["load_before", "load_after", "store_before", "store_after"]
     lines = [f"{name} = many.{name}" for name in names]
+    lines += ["prefetch = simd.prefetch"] if config.prefetch_propagated or config.prefetch_local else []
     return "\n".join([*lines, "load_one, store_one = one.load, one.store"] if config.wrap == "ghost" else lines)
 
 
@@ -88,7 +89,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
             arguments=arguments,
             lanes=str(row.lanes),
             before=_lines([*invariants, *gains, *row.before()], 1),
-            body=_lines([*row.cell(), *row.loads(), *body, *row.stores()], 2),
+            body=_lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 2),
             after=_lines(row.after(), 1),
         ).rstrip()
         + "\n\n\n"

@@ -40,6 +40,11 @@ class Row(ABC):
         """Lines that set f0, f1, ..."""
         return [f"f{i} = {self.load(s)}" for i, s in zip(self.streams.directions, self.streams.reads, strict=True)]
 
+    def prefetches(self) -> list[str]:
+        """Lines that ask for what cells further on will read."""
+        wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
+        return [f"prefetch({s.buffer}, {self.ahead(s, cells)})" for s, cells in wanted if cells]
+
     def stores(self) -> list[str]:
         """Lines that leave g0, g1, ..."""
         leaving = zip(self.streams.directions, self.streams.writes, strict=True)
@@ -64,6 +69,10 @@ class Row(ABC):
     @abstractmethod
     def load(self, s: Stream) -> str:
         """Expression for a population."""
+
+    def ahead(self, s: Stream, cells: int) -> str:
+        """Index of what the cell so many cells on reads, give or take the shift of its place."""
+        return f"p{s.name} + {self.streams.along_x(f'(x + {cells})')}"
 
     @abstractmethod
     def store(self, s: Stream, value: str) -> list[str]:
@@ -159,6 +168,10 @@ class LinearRow(GhostRow):
     def load(self, s: Stream) -> str:
         """All lanes are neighbours."""
         return f"load({s.buffer}, p{s.name} + {self._times('x')}){self.gained(s)}"
+
+    def ahead(self, s: Stream, cells: int) -> str:
+        """The same, further on."""
+        return f"p{s.name} + {self._times(f'(x + {cells})')}"
 
     def store(self, s: Stream, value: str) -> list[str]:
         """All lanes are neighbours."""

@@ -70,6 +70,10 @@ class Streams:
             for i, access, link in self._links(1)
         )
 
+    def ahead(self, s: Stream) -> int:
+        """Cells ahead of which what a way reads is prefetched."""
+        return self.config.prefetch_propagated if any(s.open.offset) else self.config.prefetch_local
+
     @property
     def directions(self) -> tuple[int, ...]:
         """Directions of the ways, in their order."""
