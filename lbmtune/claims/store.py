@@ -62,6 +62,11 @@ def read_claims(folder: Path) -> Claims:
     return claims
 
 
+def claims_folder(reference: str, out: Path) -> Path | None:
+    """The folder of a run of claims, given as a path or as its name under `out`; None where there is none."""
+    return next((folder for folder in (Path(reference), out / reference) if (folder / RESULTS).is_file()), None)
+
+
 def of_documents(groups: Sequence[Group], names: Sequence[str]) -> tuple[Group, ...]:
     """The last of each document, series and domain, in the order in which they were begun."""
     latest = {(g.document, g.series, g.case.domain): g for g in groups if g.document in names}

@@ -14,6 +14,7 @@ import typer
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json
+from lbmtune.cli.results import write_claims
 from lbmtune.errors import InputError, NothingValidError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def claims(
     as_json: Json = False,
 ) -> None:
     """Runs the experiments of published documents here, and says which of their claims hold."""
+    from lbmtune.claims.store import PAGE
     from lbmtune.claims.store import RESULTS as STORED
     from lbmtune.cli import devices as here
     from lbmtune.cli.claimsfile import load_documents
@@ -61,6 +63,7 @@ def claims(
     except KeyboardInterrupt:
         _stopped(where, only or (), folder, max_footprint)
         raise typer.Exit(130) from None
+    write_claims(found, folder / PAGE)
     _show(found, folder, as_json=as_json)
 
 
@@ -138,6 +141,7 @@ def _stopped(device: str, only: Sequence[str], folder: Path, budget: str) -> Non
 
 
 def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
+    from lbmtune.claims.store import PAGE
     from lbmtune.claims.store import RESULTS as STORED
     from lbmtune.cli import output
 
@@ -147,6 +151,7 @@ def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
         for document in found.documents:
             output.stdout().print(variant_table(found, document), "", verdict_table(found, document), "")
         output.stdout().print(f"claims  {folder / STORED}", markup=False)
+        output.stdout().print(f"page    {folder / PAGE}", markup=False)
     if not any(row.trial and not row.why_not for group in found.groups for row in group.rows):
         raise NothingValidError(f"no configuration was measured; {folder / STORED} says why.")
 

@@ -12,6 +12,7 @@ from lbmtune.cli.options import RESULTS, Folder, Json, Out
 from lbmtune.errors import NothingValidError
 
 if TYPE_CHECKING:
+    from lbmtune.records.claims import Claims
     from lbmtune.records.study import StudyRecord
 
 REPORT, BEST = "report.html", "best.json"
@@ -28,10 +29,16 @@ class Written:
 
 
 def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
-    """Builds the report of a study from its records."""
+    """Builds the report of a study, or the page of a run of claims, from its records."""
+    from lbmtune.claims.store import PAGE, claims_folder, read_claims
     from lbmtune.cli.configs import study_folder
     from lbmtune.records.store import read_study
 
+    if claimed := claims_folder(study, out):
+        path = output or claimed / PAGE
+        write_claims(read_claims(claimed), path)
+        _say_path("report", path, as_json)
+        return
     folder = study_folder(study, out)
     path = output or folder / REPORT
     write_report(read_study(folder), path)
@@ -74,6 +81,13 @@ def write_report(record: StudyRecord, path: Path) -> None:
     if record.ranked:
         source = render(record.header.spec.case, from_flat(record.ranked[0].config)).source
     reports.write_report(record, path, source)
+
+
+def write_claims(claims: Claims, path: Path) -> None:
+    """The page of a run of claims."""
+    from lbmtune.report.claims import write_claims_page
+
+    write_claims_page(claims, path)
 
 
 def _say_path(kind: str, path: Path, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,12 +45,9 @@ class Panel:
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
     """The HTML text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("report.html").render(
+    return filled(
+        "report.html",
+        ("script.js", "trials.js", "start.js"),
         study=study,
         headline=info.headline(study),
         disturbance=disturbance(study),
@@ -64,9 +62,21 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         environment=tables.environment_table(study.header.environment),
         protocol=tables.protocol_table(study.header),
         costs=study.costs,
+    )
+
+
+def filled(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """A page of a template with its values, and the style, the scripts and plotly.js that make it whole."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(template).render(
         style=(_PAGE / "style.css").read_text(encoding="utf-8"),
-        script=(_PAGE / "script.js").read_text(encoding="utf-8"),
+        script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
         plotly=_packed_plotly(),
+        **values,
     )
 
 
@@ -82,19 +92,20 @@ def panels(study: StudyRecord) -> list[Panel]:
     axes = info.axes_info(study)
     if axes:
         caption = "How much each choice matters: every point is a verified trial. The axis that explains most is first."
-        shown.append(_panel("axes", "Speed by axis", caption, figures.axes_figure(axes)))
+        shown.append(panel("axes", "Speed by axis", caption, figures.axes_figure(axes)))
     parity = info.parity_info(study)
     if parity.median_error is not None:
         caption = f"Median absolute error of the model: {parity.median_error:.1%}."
-        shown.append(_panel("parity", "Predicted against measured", caption, figures.parity_figure(parity)))
+        shown.append(panel("parity", "Predicted against measured", caption, figures.parity_figure(parity)))
     finals = info.finals_info(study)
     if finals:
         caption = f"{len(finals)} finalists, measured again in turns; intervals that overlap are no difference."
-        shown.append(_panel("finals", "Finals", caption, figures.finals_figure(finals)))
+        shown.append(panel("finals", "Finals", caption, figures.finals_figure(finals)))
     return [*shown, _distribution(study), *found]
 
 
-def _panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
+def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
+    """A figure as the page takes it."""
     return Panel(name, title, caption, _packed(str(figure.to_json())))
 
 
@@ -106,7 +117,7 @@ def _roofline(study: StudyRecord) -> Panel:
         "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart. "
         + info.above_the_ceiling(study)
     ).strip()
-    return _panel("roofline", "Roofline", caption, figures.roofline_figure(found))
+    return panel("roofline", "Roofline", caption, figures.roofline_figure(found))
 
 
 def _history(study: StudyRecord) -> Panel:
@@ -115,26 +126,26 @@ def _history(study: StudyRecord) -> Panel:
     history = info.history_info(study)
     last = max(a.elapsed_s for a in history.attempts)
     caption = f"{len(history.attempts)} trials in {last:,.0f} s of work. Crosses on the axis have no speed."
-    return _panel("history", "Search history", caption, figures.history_figure(history, ceiling))
+    return panel("history", "Search history", caption, figures.history_figure(history, ceiling))
 
 
 def _distribution(study: StudyRecord) -> Panel:
     found = info.distribution_info(study)
     caption = "Share of the verified trials that are at most so fast: steep at the right means an easy search."
-    return _panel("distribution", "Distribution of speeds", caption, figures.distribution_figure(found))
+    return panel("distribution", "Distribution of speeds", caption, figures.distribution_figure(found))
 
 
 def _costs(study: StudyRecord) -> Panel:
     found = info.cost_info(study)
     total = sum(c.seconds for c in found)
     caption = f"{total:,.1f} s in all, summed over processes that may work side by side."
-    return _panel("costs", "Time spent by stage", caption, figures.cost_figure(found))
+    return panel("costs", "Time spent by stage", caption, figures.cost_figure(found))
 
 
 def _outcomes(study: StudyRecord) -> Panel:
     found = info.outcome_info(study)
     caption = f"{len(study.ranked)} of {len(study.trials)} trials were verified and have a speed."
-    return _panel("outcomes", "Outcomes", caption, figures.outcome_figure(found))
+    return panel("outcomes", "Outcomes", caption, figures.outcome_figure(found))
 
 
 def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:

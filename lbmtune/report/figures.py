@@ -55,7 +55,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
     """Log-log: MLUPS against flop per byte; roofs are bandwidth x intensity / flops per update."""
     intensities = [p.intensity for p in info.points] or [info.flops / 152]
     low, high = min(intensities) / 2, max(intensities) * 2
-    figure = _figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
+    figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
     for roof in sorted(info.roofs, key=lambda r: -r.bytes_per_s):
         top = roof is info.best_roof
         figure.add_scatter(
@@ -82,15 +82,15 @@ def roofline_figure(info: RooflineInfo) -> Figure:
         )
     slowest = min((p.mlups for p in info.points), default=info.best_roof.bytes_per_s / info.flops / 1e6 / 10)
     fastest = info.best_roof.bytes_per_s * high / info.flops / 1e6
-    _log_axis(figure.update_xaxes, low, high)
-    _log_axis(figure.update_yaxes, slowest / 1.5, fastest * 1.2)
+    log_axis(figure.update_xaxes, low, high)
+    log_axis(figure.update_yaxes, slowest / 1.5, fastest * 1.2)
     figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}}, margin={"r": 24})
     return figure
 
 
 def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
     """Speed of each attempt and the best so far, against its number or the seconds of work so far."""
-    figure = _figure("trial", "MLUPS")
+    figure = plain_figure("trial", "MLUPS")
     clocks: list[list[list[float]]] = []
 
     def keep(attempts: Sequence[Attempt]) -> list[float]:
@@ -141,14 +141,14 @@ def _attempts(attempts: Sequence[Attempt], x: list[float], outcome: Outcome) -> 
             "symbol": "circle" if good else "x",
             "opacity": 0.8,
         },
-        text=[f"trial {a.number}: {outcome.value}<br>{_wrapped(a.label)}<br>{_wrapped(a.reason)}" for a in attempts],
+        text=[f"trial {a.number}: {outcome.value}<br>{wrapped(a.label)}<br>{wrapped(a.reason)}" for a in attempts],
         hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>" if good else "%{text}<extra></extra>",
     )
 
 
 def axes_figure(axes: Sequence[AxisInfo]) -> Figure:
     """Speeds by value of an axis; the axis is chosen from a list, the one that explains most first."""
-    figure = _figure("", "MLUPS")
+    figure = plain_figure("", "MLUPS")
     owners = [number for number, axis in enumerate(axes) for _ in axis.values]
     for number, axis in enumerate(axes):
         for value, mlups, labels in zip(axis.values, axis.mlups, axis.labels, strict=True):
@@ -160,7 +160,7 @@ def axes_figure(axes: Sequence[AxisInfo]) -> Figure:
                 pointpos=0,
                 marker={"size": 5, "opacity": 0.6},
                 line={"width": 1.2},
-                text=[_wrapped(text) for text in labels],
+                text=[wrapped(text) for text in labels],
                 hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>",
                 showlegend=False,
                 visible=number == 0,
@@ -180,7 +180,7 @@ def _axis_title(axis: AxisInfo) -> str:
 
 def parity_figure(info: ParityInfo) -> Figure:
     """Measured against predicted, with a band of 10 %."""
-    figure = _figure("predicted MLUPS", "measured MLUPS")
+    figure = plain_figure("predicted MLUPS", "measured MLUPS")
     predicted = [p.predicted_mlups or 0.0 for p in info.points]
     top = 1.08 * max([*predicted, *(p.mlups for p in info.points)], default=1.0)
     figure.add_scatter(
@@ -203,7 +203,7 @@ def parity_figure(info: ParityInfo) -> Figure:
                 y=[p.mlups for p in mine],
                 name=scheme,
                 marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
-                text=[f"trial {p.number}<br>{_wrapped(p.label)}" for p in mine],
+                text=[f"trial {p.number}<br>{wrapped(p.label)}" for p in mine],
                 hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
             )
         )
@@ -214,7 +214,7 @@ def parity_figure(info: ParityInfo) -> Figure:
 
 def cost_figure(costs: Sequence[StageCost]) -> Figure:
     """Seconds by stage, split by what came of them."""
-    figure = _figure("seconds", "")
+    figure = plain_figure("seconds", "")
     for outcome in Outcome:
         mine = {c.stage: c.seconds for c in costs if c.outcome is outcome}
         if mine:
@@ -233,7 +233,7 @@ def cost_figure(costs: Sequence[StageCost]) -> Figure:
 
 def outcome_figure(outcomes: Sequence[OutcomeInfo]) -> Figure:
     """How trials ended."""
-    figure = _figure("trials", "")
+    figure = plain_figure("trials", "")
     figure.add_bar(
         y=[o.outcome.value for o in outcomes],
         x=[o.count for o in outcomes],
@@ -250,7 +250,7 @@ def outcome_figure(outcomes: Sequence[OutcomeInfo]) -> Figure:
 
 def distribution_figure(distributions: dict[str, tuple[float, ...]]) -> Figure:
     """Share of the verified trials that are at most so fast."""
-    figure = _figure("MLUPS", "share of verified trials (%)")
+    figure = plain_figure("MLUPS", "share of verified trials (%)")
     for scheme, values in distributions.items():
         figure.add_scatter(
             x=values,
@@ -267,7 +267,7 @@ def distribution_figure(distributions: dict[str, tuple[float, ...]]) -> Figure:
 
 def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
     """Median of each finalist with its 95 % interval."""
-    figure = _figure("MLUPS, median and its 95 % confidence interval", "")
+    figure = plain_figure("MLUPS, median and its 95 % confidence interval", "")
     figure.add_scatter(
         x=[f.measurement.mlups for f in finals],
         y=[f"trial {f.number}" for f in finals],
@@ -280,7 +280,7 @@ def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
             "array": [f.measurement.ci_high_mlups - f.measurement.mlups for f in finals],
             "arrayminus": [f.measurement.mlups - f.measurement.ci_low_mlups for f in finals],
         },
-        text=[_wrapped(f.label) for f in finals],
+        text=[wrapped(f.label) for f in finals],
         hovertemplate="%{text}<br>%{x:,.0f} MLUPS<extra></extra>",
         showlegend=False,
     )
@@ -288,7 +288,8 @@ def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
     return figure
 
 
-def _figure(x: str, y: str) -> Figure:
+def plain_figure(x: str, y: str) -> Figure:
+    """An empty figure in the style of the page, with titles of its axes."""
     from plotly.graph_objects import Figure
 
     figure = Figure()
@@ -335,16 +336,17 @@ def _by_scheme(found: Sequence[Point]) -> list[tuple[str, list[Point]]]:
 
 def _described(p: Point, flops: int) -> str:
     return (
-        f"trial {p.number}<br>{_wrapped(p.label)}<br><b>{p.mlups:,.0f} MLUPS</b>, {p.share:.1%} of the ceiling<br>"
+        f"trial {p.number}<br>{wrapped(p.label)}<br><b>{p.mlups:,.0f} MLUPS</b>, {p.share:.1%} of the ceiling<br>"
         f"{p.mlups * flops / 1e3:,.0f} GFLOP/s at {p.intensity:.3g} flop/B"
     )
 
 
-def _wrapped(text: str, width: int = 64) -> str:
+def wrapped(text: str, width: int = 64) -> str:
+    """Text for a hover label."""
     return "<br>".join(escape(line) for line in wrap(text[:400], width))
 
 
-def _log_axis(update: Callable[..., object], low: float, high: float) -> None:
+def log_axis(update: Callable[..., object], low: float, high: float) -> None:
     """A logarithmic axis from low to high with a few ticks in each decade."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     ticks = [m * 10.0**d for d in decades for m in (1, 1.5, 2, 3, 5, 7) if low <= m * 10.0**d <= high]

@@ -1,0 +1,196 @@
+"""Published claims as one HTML page: verdicts, tables, and the figures of each document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbmtune.claims.figures import Figure as Row
+from lbmtune.claims.figures import figures as table_of
+from lbmtune.claims.judge import shown
+from lbmtune.records.claims import Claim, Claims, Document, Holding, Verdict
+from lbmtune.records.store import write_atomically
+from lbmtune.report.build import Panel, filled, panel
+from lbmtune.report.figures import log_axis, plain_figure, wrapped
+from lbmtune.report.tables import Pairs, environment_table
+from lbmtune.units import format_bytes, format_rate
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+COLOURS = {
+    Holding.HOLDS: "#2a9d6f",
+    Holding.FAILS: "#d1495b",
+    Holding.UNDECIDED: "#e9a03b",
+    Holding.UNTESTABLE: "#9aa0a6",
+}
+_PUBLISHED = "rgba(201,133,0,0.38)"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict, as texts."""
+
+    claim: Claim
+    verdict: Verdict
+
+    @property
+    def colour(self) -> str:
+        """Of the verdict."""
+        return COLOURS[self.verdict.holding]
+
+    @property
+    def measured(self) -> str:
+        """The figure with its interval."""
+        v, kind = self.verdict, self.claim.kind
+        if v.median is None or v.low is None or v.high is None:
+            return ""
+        spread = f" ({shown(kind, v.low)} .. {shown(kind, v.high)})" if v.high > v.low else ""
+        return f"{shown(kind, v.median)}{spread}"
+
+    @property
+    def printed(self) -> str:
+        """The published figure or range."""
+        if self.claim.published is None:
+            return ""
+        low, high = (shown(self.claim.kind, value) for value in self.claim.published)
+        return low if low == high else f"{low} .. {high}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A document in the page."""
+
+    document: Document
+    judged: tuple[Judged, ...]
+    panels: tuple[Panel, ...]
+    rows: tuple[Row, ...]
+
+
+def write_claims_page(claims: Claims, path: Path) -> None:
+    """Writes the page. Raises InputError where the path cannot be written."""
+    write_atomically(path, claims_page(claims).encode())
+
+
+def claims_page(claims: Claims) -> str:
+    """The HTML text."""
+    return filled(
+        "claims.html",
+        ("script.js", "start.js"),
+        header=claims.header,
+        headline=headline(claims),
+        cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
+        disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
+        sections=sections(claims),
+        environment=environment_table(claims.header.environment),
+        run=_run_table(claims),
+    )
+
+
+def headline(claims: Claims) -> str:
+    """One sentence: how many claims could be judged, and how many of those hold."""
+    holds = _count(claims, Holding.HOLDS)
+    judged = len(claims.verdicts) - _count(claims, Holding.UNTESTABLE)
+    return f"{holds} of {judged} claims that could be tested hold on {claims.header.environment.device}."
+
+
+def _count(claims: Claims, holding: Holding) -> int:
+    return sum(verdict.holding is holding for verdict in claims.verdicts)
+
+
+def sections(claims: Claims) -> list[Section]:
+    """One for each document."""
+    return [_section(claims, document) for document in claims.documents]
+
+
+def _section(claims: Claims, document: Document) -> Section:
+    mine = {verdict.claim: verdict for verdict in claims.verdicts if verdict.document == document.name}
+    judged = tuple(Judged(claim, mine[claim.name]) for claim in document.claims if claim.name in mine)
+    letters = "".join(filter(str.isalpha, document.name))
+    ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
+    shares = [one for one in judged if one.claim.kind != "ratio" and one.verdict.median is not None]
+    panels = []
+    if ratios:
+        caption = (
+            "Points are measured here, with 95 % intervals; bars are what was printed. Right of 1, the first is faster."
+        )
+        panels.append(panel(f"{letters}ratios", "Ratios of speeds", caption, ratio_figure(ratios)))
+    if shares:
+        caption = "Points are measured here, with 95 % intervals; bars are what was printed."
+        panels.append(panel(f"{letters}shares", "Losses, spreads and shares", caption, share_figure(shares)))
+    return Section(document, judged, tuple(panels), tuple(table_of(claims, document)))
+
+
+def ratio_figure(judged: Sequence[Judged]) -> Figure:
+    """Ratios on a logarithmic axis."""
+    figure = _figure("ratio of speeds", judged, 1.0)
+    figure.add_vline(x=1.0, line={"dash": "dot", "width": 1.2, "color": "#888888"})
+    values = [value for one in judged for value in (one.verdict.low, one.verdict.high, *(one.claim.published or ()))]
+    positive = [value for value in values if value and value > 0] or [1.0]
+    log_axis(figure.update_xaxes, min(0.9, *positive) / 1.1, max(1.1, *positive) * 1.1)
+    return figure
+
+
+def share_figure(judged: Sequence[Judged]) -> Figure:
+    """Shares in per cent."""
+    figure = _figure("per cent", judged, 100.0)
+    figure.update_xaxes(rangemode="tozero")
+    return figure
+
+
+def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
+    """Claims below each other: printed ranges as bars, measured intervals as points on top."""
+    figure = plain_figure(title, "")
+    printed = [(one.claim.name, one.claim.published) for one in judged if one.claim.published]
+    for number, (name, (low, high)) in enumerate(printed):
+        figure.add_scatter(
+            x=[scale * low, scale * high],
+            y=[name, name],
+            mode="lines+markers",
+            line={"width": 12, "color": _PUBLISHED},
+            marker={"size": 12, "color": _PUBLISHED, "symbol": "line-ns-open"},
+            name="printed",
+            legendgroup="printed",
+            showlegend=number == 0,
+            hovertemplate="printed %{x:.3g}<extra></extra>",
+        )
+    for holding in Holding:
+        if mine := [one for one in judged if one.verdict.holding is holding]:
+            _add_points(figure, mine, holding, scale)
+    order = [one.claim.name for one in judged]
+    figure.update_yaxes(categoryorder="array", categoryarray=order[::-1], type="category")
+    return figure
+
+
+def _add_points(figure: Figure, judged: Sequence[Judged], holding: Holding, scale: float) -> None:
+    triples = [(one.verdict.low or 0.0, one.verdict.median or 0.0, one.verdict.high or 0.0) for one in judged]
+    figure.add_scatter(
+        x=[scale * median for _, median, _ in triples],
+        y=[one.claim.name for one in judged],
+        mode="markers",
+        marker={"size": 10, "color": COLOURS[holding]},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "color": COLOURS[holding],
+            "array": [scale * (high - median) for _, median, high in triples],
+            "arrayminus": [scale * (median - low) for low, median, _ in triples],
+        },
+        name=str(holding),
+        text=[f"{wrapped(one.claim.sentence)}<br>{wrapped(one.verdict.reason)}" for one in judged],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _run_table(claims: Claims) -> Pairs:
+    header = claims.header
+    seconds = sum(group.seconds for group in claims.groups)
+    variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
+    return [
+        ("begun", header.date),
+        ("measured", f"{variants} variants in {len(claims.groups)} groups, {seconds:,.0f} s"),
+        ("copy bandwidth", format_rate(header.copy_bytes_per_s)),
+        ("stands for a small device", format_bytes(header.budget_bytes)),
+    ]

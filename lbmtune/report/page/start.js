@@ -1,0 +1,1 @@
+draw().then(() => { document.documentElement.dataset.ready = "yes"; });

@@ -1,0 +1,78 @@
+"""The page of published claims: what it says, and that it opens offline in a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from browser import visit
+from fake_study import environment
+from lbmtune.claims.store import PAGE, claims_folder, write_claims
+from lbmtune.cli.app import app
+from lbmtune.records.claims import Claims, Holding, Verdict
+from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
+from test_claims import document, run
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Claims:
+    """A made-up run with one verdict of each kind, and a share."""
+    text = document()
+    losing = replace(text.claims[0], name="losing", kind="loss", published=(0.1, 0.2), sentence="It costs </script>.")
+    unsure = replace(text.claims[0], name="unsure", published=None)
+    failing = replace(text.claims[0], name="failing", at_least=2.0)
+    found = run(tmp_path_factory.mktemp("claims"), replace(text, claims=(*text.claims, losing, unsure, failing)))
+    assert isinstance(found, Claims)
+    return replace(found, verdicts=tuple(_undecided(v) if v.claim == "unsure" else v for v in found.verdicts))
+
+
+def _undecided(verdict: Verdict) -> Verdict:
+    return replace(verdict, holding=Holding.UNDECIDED, low=0.9, high=1.3, disturbed=True)
+
+
+def test_headline_counts_what_could_be_tested(claims: Claims) -> None:
+    assert {v.holding for v in claims.verdicts} == set(Holding)
+    assert headline(claims) == f"1 of 4 claims that could be tested hold on {environment('cuda').device}."
+
+
+def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
+    (section,) = sections(claims)
+    assert [one.claim.name for one in section.judged] == [v.claim for v in claims.verdicts]
+    assert len(section.rows) == 6
+    assert {panel.name for panel in section.panels} == {"madeupratios", "madeupshares"}
+    first = section.judged[0]
+    assert (first.measured, first.printed) == ("1.150x", "1.100x .. 1.200x")
+    assert section.judged[1].measured == ""
+
+
+def test_text_of_documents_is_escaped(claims: Claims) -> None:
+    assert "It costs &lt;/script&gt;." in claims_page(claims)
+    assert "It costs </script>" not in claims_page(claims)
+
+
+def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
+    path = tmp_path / PAGE
+    write_claims_page(claims, path)
+    assert path.stat().st_size < 8e6
+    page = visit(path, tmp_path)
+    assert page.console == []
+    assert page.errors == ""
+    assert page.drawn == ["madeupratios", "madeupshares"]
+    assert 'data-ready="yes"' in page.html
+    assert page.html.count('<tr class="claim"') == len(claims.verdicts)
+    for holding in Holding:
+        assert str(holding) in page.html
+    assert "1 verdicts rest on" in page.html
+
+
+def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    assert claims_folder(str(folder), tmp_path) is None
+    write_claims(folder, claims)
+    done = CliRunner().invoke(app, ["report", "mine", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (folder / PAGE).read_text() == claims_page(claims)
