@@ -337,7 +337,7 @@ def test_a_run_measures_every_group_and_judges_every_claim(tmp_path: Path) -> No
     ]
     assert claims.verdicts[0].median == pytest.approx(1.15)
     assert claims.verdicts[0].beside_published == "as published"
-    assert claims.verdicts[0].reason.startswith("measured 1.150x; at least 1.000x is claimed, printed 1.100x .. 1.200x")
+    assert claims.verdicts[0].reason.startswith("measured 1.15x; at least 1x is claimed, printed 1.1x .. 1.2x")
     assert read_claims(tmp_path) == claims
 
 
@@ -387,3 +387,24 @@ def test_readings_take_the_last_domain() -> None:
     rows = tuple(Row(variant=v.name, reason="x") for v in one.variants)
     groups = [Group(document="made-up", series="box", case=box("d3q19", "bgk", (n,) * 3), rows=rows) for n in (32, 64)]
     assert readings_of(one, groups, "cuda")["fast@box"].group == groups[1]
+
+
+def test_shipped_documents_ask_for_nothing_that_is_merely_misspelt() -> None:
+    """Every name that the catalogue lacks is one that the documents have and this project does not."""
+    lacking = {
+        reason.partition("this catalogue has no ")[2]
+        for here in (HERE, replace(ON_CPU, physical_cores=1))
+        for one in load_documents(())
+        for plan in plans(one, here)
+        for reason in (entry.reason for entry in plan.entries)
+        if "this catalogue has no " in reason
+    }
+    assert lacking <= EXPECTED_TO_COME, lacking - EXPECTED_TO_COME
+
+
+EXPECTED_TO_COME = {
+    "axis 'addressing'",
+    "axis 'prefetch_data'",
+    "layout 'two-container'",
+    "scheme 'ghost-cell'",
+}

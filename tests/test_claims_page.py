@@ -44,7 +44,7 @@ def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
     assert len(section.rows) == 6
     assert {panel.name for panel in section.panels} == {"madeupratios", "madeupshares"}
     first = section.judged[0]
-    assert (first.measured, first.printed) == ("1.150x", "1.100x .. 1.200x")
+    assert (first.measured, first.printed) == ("1.15x", "1.1x .. 1.2x")
     assert section.judged[1].measured == ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Measurement
 from lbmtune.records.claims import Claims, Document, Group, Row, Variant
 
@@ -71,7 +72,7 @@ def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
         series=series,
         domain=domain,
         title=variant.title,
-        config=",".join(f"{name}={value}" for name, value in row.config.items()),
+        config=from_flat(row.config).brief if row.config else "",
         device=variant.device if circumstances else "",
         circumstances=circumstances,
         published=variant.published.get(circumstances),

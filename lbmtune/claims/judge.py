@@ -173,10 +173,8 @@ def _interval_loss(of: Reading, base: Reading, every: int) -> Interval:
 
 
 def shown(kind: str, value: float) -> str:
-    """A quantity for people: a ratio as 1.07x, a share in per cent."""
-    return (
-        f"{value:.3g}x" if kind == "ratio" and value >= 10 else f"{value:.3f}x" if kind == "ratio" else _percent(value)
-    )
+    """A quantity for people: a ratio as 1.068x, a share in per cent."""
+    return f"{value:.{3 if value >= 10 else 4}g}x" if kind == "ratio" else _percent(value)
 
 
 def _percent(value: float) -> str:
