@@ -13,12 +13,16 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.case import Case, box, cavity, channel
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu import render_cpu
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.verify import verify
 from lbmtune.records import Resources, Verification
 
 LIMITS = Limits(cores=2)
+SCHEME_NAMES = [
+    name for name in SCHEMES if broken(box("d2q9", "bgk", (96, 5, 1)), CpuConfig(scheme=name), LIMITS) is None
+]
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
 PRECISIONS |= {"fp16c": ("fp16c", "fp32"), "bf16": ("bf16", "fp32")}
 LAYOUTS: dict[str, dict[str, Any]] = {

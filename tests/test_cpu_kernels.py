@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, program_of
+from cpu_cases import LAYOUTS, PRECISIONS, SCHEME_NAMES, case_of, config_of, program_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import CpuDevice, vector_bits
 from lbmtune.backend.cpu.modules import import_text, machine_code
 from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Program
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verify import verify, verify_full_size
@@ -102,7 +101,7 @@ def test_prefetches_are_instructions(device: Device) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice", "flow", "precision"),
-    list(product(SCHEMES, LAYOUTS, LATTICES, ("channel", "moving-x"), PRECISIONS)),
+    list(product(SCHEME_NAMES, LAYOUTS, LATTICES, ("channel", "moving-x"), PRECISIONS)),
 )
 def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str, device: Device) -> None:
     found = _verified(program_of(case_of(flow, lattice), config_of(scheme, layout, precision)), device)

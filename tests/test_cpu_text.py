@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import interpreted_simd
-from cpu_cases import LAYOUTS, PRECISIONS, case_of, config_of, interpret, program_of
+from cpu_cases import LAYOUTS, PRECISIONS, SCHEME_NAMES, case_of, config_of, interpret, program_of
 from interpreted_simd import RaceError
-from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Program
 from lbmtune.lattice import LATTICES
 
@@ -23,14 +22,14 @@ GOLDEN = Path(__file__).parent / "golden" / "cpu"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 
 
-@pytest.mark.parametrize(("scheme", "layout"), list(product(SCHEMES, LAYOUTS)))
+@pytest.mark.parametrize(("scheme", "layout"), list(product(SCHEME_NAMES, LAYOUTS)))
 def test_every_scheme_and_layout_with_walls(scheme: str, layout: str) -> None:
     found = interpret(program_of(case_of("moving-x", "d2q9"), config_of(scheme, layout)))
     assert found.passed, found
 
 
 @pytest.mark.parametrize(
-    ("scheme", "lattice", "flow"), list(product(SCHEMES, ("d3q19", "d3q27"), ("moving-x", "channel")))
+    ("scheme", "lattice", "flow"), list(product(SCHEME_NAMES, ("d3q19", "d3q27"), ("moving-x", "channel")))
 )
 def test_every_scheme_in_three_dimensions(scheme: str, lattice: str, flow: str) -> None:
     found = interpret(program_of(case_of(flow, lattice), config_of(scheme, "soa")), periods=1)
@@ -40,14 +39,14 @@ def test_every_scheme_in_three_dimensions(scheme: str, lattice: str, flow: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice", "flow", "precision"),
-    list(product(SCHEMES, LAYOUTS, LATTICES, ("box", "channel", "cavity", "moving-x"), PRECISIONS)),
+    list(product(SCHEME_NAMES, LAYOUTS, LATTICES, ("box", "channel", "cavity", "moving-x"), PRECISIONS)),
 )
 def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str) -> None:
     found = interpret(program_of(case_of(flow, lattice, "trt"), config_of(scheme, layout, precision)))
     assert found.passed, found
 
 
-@pytest.mark.parametrize(("scheme", "precision"), list(product(SCHEMES, PRECISIONS)))
+@pytest.mark.parametrize(("scheme", "precision"), list(product(SCHEME_NAMES, PRECISIONS)))
 def test_every_precision(scheme: str, precision: str) -> None:
     found = interpret(program_of(case_of("channel", "d2q9", "trt"), config_of(scheme, "soa", precision)))
     assert found.passed, found

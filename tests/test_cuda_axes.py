@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from cuda_samples import SCHEME_NAMES, Sample, config, flows, label, legal, sampled
+from cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, sampled
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme, shared_slot
@@ -46,7 +46,7 @@ def _name(sample: Sample) -> str:
 
 @needs_a_compiler
 @pytest.mark.parametrize("prefetch", [0, 1])
-@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
     sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
     assert awkward_domain(*sample)[2] == 7

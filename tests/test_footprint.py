@@ -28,6 +28,8 @@ def _case(lattice: str) -> Case:
         # a second pass moves what the first one left: all directions, or all but the one at rest
         ("d3q19", CudaConfig(scheme="two-step", storage="fp64", compute="fp64"), 608),
         ("d3q19", CudaConfig(scheme="swap", storage="fp64", compute="fp64"), 8 * (2 * 19 + 2 * 18)),
+        # a block of 8 x 8 x 8 cells reads 6 x 64 + 12 x 120 populations from its ring, which were copied there
+        ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8), storage="fp64", compute="fp64"), 304 + 57),
         ("d3q19", CpuConfig(scheme="two-step"), 456),
         ("d3q19", CpuConfig(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
         # a store to a line that was not read first fetches it, unless it streams
@@ -62,6 +64,9 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(6, 5, 7)), 19 * 4 * 258 * 260 * 259),
         ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
         ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
+        # a ring around every block of 8 x 8 x 8, or of 32 x 8 in two dimensions
+        ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8)), 19 * 4 * 32**3 * 10**3),
+        ("d2q9", CudaConfig(scheme="ghost-cell", block=(32, 8, 1)), 9 * 4 * 8 * 32 * 34 * 10),
         # ghost rows beyond the y and z faces
         ("d3q19", CudaConfig(wrap="ghost"), 2 * 19 * 4 * 256 * 258 * 258),
         ("d2q9", CudaConfig(wrap="ghost"), 2 * 9 * 4 * 256 * 258),

@@ -17,7 +17,9 @@ from lbmtune.lattice import LATTICES, Lattice, Vector, negate
 from lbmtune.measure import oracle
 from lbmtune.runtime.placement import placements
 
-COMBINATIONS = list(product(SCHEMES, ("box", "cavity", "channel"), LATTICES))
+# the storage of blocks with rings is no array of the domain: such schemes are proved through their kernels
+WHOLE = [name for name, table in SCHEMES.items() if not table.phase(LATTICES["d2q9"], 0).blockwise]
+COMBINATIONS = list(product(WHOLE, ("box", "cavity", "channel"), LATTICES))
 
 
 def _case(flow: str, lattice: str) -> Case:

@@ -255,7 +255,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y* BLOCK_Z) step_0(
     const unsigned active = CELLS == 1 ? 0 : __ballot_sync(0xffffffffu, inside);
     if (!inside) return;
     const Extents n = storage_extents(nx, ny, nz);
+    //@begin lane
     const Lane lane = make_lane(x, nx, n, active);
+    //@end lane
     //@begin rows
     const Index row_oo = along_y(here(y, ORIGIN_Y), n) + along_z(here(z, ORIGIN_Z), n);
     //@end rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
@@ -57,7 +58,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    return Traffic(populations=shares * config.stored.bytes, flags=_flag_bytes(case, config))
+    populations = shares * config.stored.bytes + _ring_bytes(case, config)
+    return Traffic(populations=populations, flags=_flag_bytes(case, config))
 
 
 def _flag_bytes(case: Case, config: KernelConfig) -> float:
@@ -74,6 +76,16 @@ def _flag_bytes(case: Case, config: KernelConfig) -> float:
 def bytes_per_update(case: Case, config: KernelConfig) -> float:
     """All of that together."""
     return traffic(case, config).total
+
+
+def _ring_bytes(case: Case, config: KernelConfig) -> float:
+    """Bytes per update that the refresh of the rings around blocks moves: what a full block reads from outside."""
+    blocks = frame(case.stencil, config).blocks
+    if not blocks:
+        return 0
+    cells = prod(blocks)
+    inside = [prod(n - abs(c) for n, c in zip(blocks, velocity, strict=True)) for velocity in case.stencil.velocities]
+    return 2 * config.stored.bytes * sum(cells - n for n in inside) / cells
 
 
 def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:

@@ -404,9 +404,27 @@ def _cpu_threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not config.propagation.phase(case.stencil, 0).blockwise:
+        return None
+    if not isinstance(config, CudaConfig):
+        return f"scheme {config.scheme}: its blocks need a barrier among the cells of a block, which a GPU has"
+    if config.cells_per_thread > 1:
+        return f"cells_per_thread {config.cells_per_thread} with scheme {config.scheme}: rows of blocks are not aligned"
+    if config.wrap != "arithmetic":
+        return f"wrap {config.wrap} with scheme {config.scheme}: the rings of the blocks are its ghost layer"
+    if config.march > 1 or config.block_order != "row":
+        return (
+            f"march {config.march} and block_order {config.block_order} with scheme {config.scheme}: "
+            "a thread block updates the block of cells that it owns, at once"
+        )
+    return None
+
+
 # in this order: a rule may take for granted what those before it demand
 RULES: tuple[Rule, ...] = (
     _known_names,
+    _blocks_with_rings,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
     _group_belongs_to_bundles,

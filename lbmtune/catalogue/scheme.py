@@ -50,7 +50,9 @@ class Phase:
 
     wall_term: whether the momentum of a moving wall is added when the bounced population is read or written, or
     in another pass; collides: whether the cell relaxes between reading and writing, or only moves populations;
-    source, target: numbers of the lattices that are read and written.
+    source, target: numbers of the lattices that are read and written; blockwise: each block of cells has storage of
+    its own with a ring of ghost cells, refreshed before the pass, and all its cells have read before any of them
+    writes.
     """
 
     accesses: tuple[Access, ...]
@@ -58,6 +60,7 @@ class Phase:
     collides: bool = True
     source: int = 0
     target: int = 0
+    blockwise: bool = False
 
     @property
     def in_place(self) -> bool:

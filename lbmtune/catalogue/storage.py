@@ -28,6 +28,7 @@ class StorageFrame:
     """Constants that place a domain in storage: storage x = origin_x + x, extents multiples of `align`.
 
     ghost: per axis, whether ghost cells exist on both sides; tail: cells after the last one, per axis.
+    blocks: extents of the blocks around each of which the ghost cells lie; None: they lie around the domain.
     """
 
     ghost: tuple[bool, bool, bool]
@@ -35,12 +36,27 @@ class StorageFrame:
     tail: tuple[int, int, int]
     align: Tile
     q: int
+    blocks: tuple[int, int, int] | None = None
 
     def extents(self, domain: Domain) -> Extents:
         """Storage extents of a domain; with traced values, their formulas."""
-        needed = (n + (low + high) for n, low, high in zip(domain, self.origin, self.tail, strict=True))
+        outer = tuple(low + high for low, high in zip(self.origin, self.tail, strict=True))
+        blocks = self.blocks or (0, 0, 0)
+        needed = (_with_ghosts(n, more, block) for n, more, block in zip(domain, outer, blocks, strict=True))
         x, y, z = (_multiple(n, unit) for n, unit in zip(needed, self.align, strict=True))
         return Extents(x, y, z, self.q)
+
+    def coordinate(self, axis: int, i: Int) -> Int:
+        """Storage coordinate of cell i of the domain along an axis; beyond the domain, of a ghost cell there."""
+        if not self.blocks:
+            return i + self.origin[axis]
+        block = self.blocks[axis]
+        return i // block * (block + self.origin[axis] + self.tail[axis]) + i % block + self.origin[axis]
+
+
+def _with_ghosts(extent: Int, more: int, block: int) -> Int:
+    """An extent with `more` cells added once, or for every block begun."""
+    return (extent + (block - 1)) // block * (block + more) if block else extent + more
 
 
 def _multiple(extent: Int, unit: int) -> Int:
@@ -59,6 +75,9 @@ def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
     x, y, z = config.memory.tile
     align = (max(config.cells_per_thread, x), y, z)
+    if config.propagation.phase(lattice, 0).blockwise:
+        ring = (1, 1, int(lattice.dimensions == 3))
+        return StorageFrame((True, True, bool(ring[2])), ring, ring, align, lattice.q, config.block)
     if config.wrap == "arithmetic":
         return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, lattice.q)
     # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy

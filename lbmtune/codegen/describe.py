@@ -69,6 +69,7 @@ def describe_storage(program: Program) -> Storage:
         weights=tuple(map(str, stencil.weights)),
         locations=tuple(tuple(map(_location, phase.accesses)) for phase in phases),
         wall_term=phases[0].wall_term,
+        blocks=frame.blocks,
     )
 
 

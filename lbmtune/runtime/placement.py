@@ -137,4 +137,4 @@ def _coordinates(
     moved = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) + offset[axis]
     if wrap or not storage.ghost[axis]:
         moved = moved % domain[axis]
-    return moved + storage.origin[axis]
+    return storage.coordinate(axis, moved)

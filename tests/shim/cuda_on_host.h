@@ -35,7 +35,7 @@ struct Fiber {
     ucontext_t start;
     jmp_buf at;
     dim3 thread;
-    unsigned number;
+    unsigned number, barriers;
     bool begun, done;
 };
 
@@ -88,6 +88,14 @@ static char (&exchange(const unsigned mask, const void* value, const size_t byte
 static dim3 threadIdx, blockIdx, gridDim;
 namespace host {
 static unsigned number;  // of the block, in the order of the grid
+}
+
+// Waits until every thread of the block that still runs has come as often.
+inline void __syncthreads() {
+    const unsigned mine = ++host::me().barriers;
+    for (const host::Fiber& other : host::fibers) {
+        while (!other.done && other.barriers < mine) host::yield();
+    }
 }
 
 inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
@@ -167,6 +175,7 @@ static void run_block_as_fibers(const dim3 block) {
         fiber.thread = {t % block.x, t / block.x % block.y, t / (block.x * block.y)};
         fiber.number = t;
         fiber.begun = fiber.done = false;
+        fiber.barriers = 0;
         warps[t / 32].alive |= 1u << t % 32;
         getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = stacks.data() + t * STACK_BYTES;

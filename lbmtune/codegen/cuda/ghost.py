@@ -16,9 +16,12 @@ Crossing = tuple[Place, Vector]
 
 
 def reads_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
-    """Places in other rows that a phase reads, with the links they arrive by, seen from the reader."""
-    velocities = case.stencil.velocities
-    return tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset[1:]))
+    """Places that a phase may read from ghost cells, with the links they arrive by, seen from the reader.
+
+    Ghost cells lie in other rows; those of blocks also at the ends of a row.
+    """
+    velocities, first = case.stencil.velocities, 0 if phase.blockwise else 1
+    return tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset[first:]))
 
 
 def writes_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
@@ -36,6 +39,20 @@ def refresh(case: Case, name: str, crossings: tuple[Crossing, ...], *, to_ghost:
             "signature": f'extern "C" __global__ void __launch_bounds__(SHELL_THREADS) {name}(\n'
             "    Stored* populations, const int nx, const int ny, const int nz)",
             "places": f"    const Index from = {origin};\n    const Index to = {target};",
+            "load": "\n".join(_load(case, *crossing) for crossing in crossings),
+            "store": "\n".join(_store(place) for place, _ in crossings),
+        },
+        inside="entry",
+    )
+
+
+def refresh_rings(case: Case, name: str, crossings: tuple[Crossing, ...]) -> str:
+    """The text of the kernel that refreshes the rings of all blocks."""
+    return fill(
+        "cuda/ring.cu",
+        {
+            "signature": f'extern "C" __global__ void __launch_bounds__(RING_THREADS) {name}(\n'
+            "    Stored* populations, const int nx, const int ny, const int nz)",
             "load": "\n".join(_load(case, *crossing) for crossing in crossings),
             "store": "\n".join(_store(place) for place, _ in crossings),
         },

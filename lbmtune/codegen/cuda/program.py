@@ -9,7 +9,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.hints import load_instruction, store_instruction
 from lbmtune.catalogue.scheme import Phase
-from lbmtune.catalogue.storage import frame
+from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.cuda import access, flags, ghost, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.passes import Pass, passes, passes_of
@@ -17,6 +17,17 @@ from lbmtune.codegen.program import Launch, Program
 
 SHELL_THREADS = 128
 """Threads per block of the ghost refresh, as in kernels/cuda/ghost.cu."""
+RING_THREADS = 128
+"""The same of the refresh of rings, as in kernels/cuda/ring.cu."""
+_BARRIER = "\n    __syncthreads();  // the whole block has read"
+_LANE = "    const Lane lane = make_lane(x, nx, n, active);"
+_RING_LANE = """\
+    // the rings of the blocks before lie between coordinates of the domain and of the storage
+    const int ORIGIN_X = 2 * blockIdx.x + 1, ORIGIN_Y = 2 * blockIdx.y + 1, ORIGIN_Z = RING_Z * (2 * blockIdx.z + 1);
+    Lane lane = make_lane(x, nx, n, active);
+    lane.at = along_x(x + ORIGIN_X, n);
+    lane.before = along_x(x + ORIGIN_X - 1, n);
+    lane.after = along_x(x + ORIGIN_X + 1, n);"""
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
 _ONE_STEP, _COLUMN, _AHEAD = "cuda/one_step.cu", "cuda/column.cu", "cuda/column_ahead.cu"
@@ -51,15 +62,14 @@ def _source(case: Case, config: CudaConfig) -> str:
     parts = [fill(_ONE_STEP, regions)]
     refreshes = [text for one in passes(config, case.stencil) for text in _refreshes(case, config, one)]
     if refreshes:
-        parts.append(fill("cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
+        rings = frame(case.stencil, config).blocks is not None
+        parts.append(fill("cuda/ring.cu" if rings else "cuda/ghost.cu", {"entry": "\n".join(refreshes)}))
     return "\n".join(parts) + "\n"
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
     storage = frame(case.stencil, config)
-    wraps = config.wrap == "arithmetic"
-    assert not storage.origin[0], "rows start at their first cell"
-    origin = ", ".join(f"ORIGIN_{a} = {n}" for a, n in zip("YZ", storage.origin[1:], strict=True))
+    wraps = config.wrap == "arithmetic" and not storage.blocks
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
     return "\n".join(
         (
@@ -68,12 +78,21 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int Q = {case.stencil.q};",
             f"constexpr int CELLS = {config.cells_per_thread};",
             f"constexpr int {block};",
-            f"constexpr int {origin};",
+            *_ghost_constants(storage),
             f"constexpr bool WRAPS = {_bool(wraps)};",
-            *(() if wraps else (f"constexpr bool GHOST_Z = {_bool(storage.ghost[2])};",)),
+            *(() if wraps or storage.blocks else (f"constexpr bool GHOST_Z = {_bool(storage.ghost[2])};",)),
             f"constexpr Real unit = {config.stored.scale:.0f};",
         )
     )
+
+
+def _ghost_constants(storage: StorageFrame) -> list[str]:
+    """Where rows lie; for blocks with rings the kernel works that out from the block."""
+    if storage.blocks:
+        return [f"constexpr int RING_Z = {storage.origin[2]};  // ghost cells of a block along z"]
+    assert not storage.origin[0], "rows start at their first cell"
+    origin = ", ".join(f"ORIGIN_{a} = {n}" for a, n in zip("YZ", storage.origin[1:], strict=True))
+    return [f"constexpr int {origin};"]
 
 
 def _bool(value: bool) -> str:
@@ -133,13 +152,15 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     rows = flags.rows if flagged else access.rows if file == _ONE_STEP else access.rows_of_columns
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    read = flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source)
     return fill(
         file,
         {
             "signature": signature(case, config, one),
             "columns": access.columns(case, phase),
+            "lane": _RING_LANE if phase.blockwise else _LANE,
             "rows": rows(case, phase),
-            "read": flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source),
+            "read": read + (_BARRIER if phase.blockwise else ""),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
             "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
@@ -175,6 +196,8 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
 
 def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
     """Texts of the refresh kernels of one pass; none where no ghost cell is touched."""
+    if one.phase.blockwise:
+        return [ghost.refresh_rings(case, one.refresh("read"), ghost.reads_over(case, one.phase))]
     if config.wrap != "ghost":
         return []
     reads, writes = ghost.reads_over(case, one.phase), ghost.writes_over(case, one.phase)
@@ -191,6 +214,9 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         block=config.block,
         covers=(x * config.cells_per_thread, y, z * config.march),
     )
+    if phase.blockwise:
+        rings = Launch(one.refresh("read"), (*one.buffers, *_EXTENTS), block=(RING_THREADS, 1, 1), covers=config.block)
+        return (rings, step)
     if config.wrap != "ghost":
         return (step,)
     before = (_shell(one.refresh("read"), one.buffers[0]),) if ghost.reads_over(case, phase) else ()

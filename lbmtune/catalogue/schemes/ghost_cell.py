@@ -1,0 +1,19 @@
+"""Ghost cells: one lattice in blocks with a ring of ghost cells around each; pull within a block, then a barrier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lbmtune.catalogue.scheme import Phase, Scheme
+from lbmtune.catalogue.schemes import pull
+from lbmtune.lattice import Lattice
+
+
+def phase(lattice: Lattice, parity: int) -> Phase:
+    """Pull, whose neighbours in another block are found in the ring of one's own."""
+    return replace(pull.phase(lattice, parity), target=0, blockwise=True)
+
+
+SCHEME = Scheme(
+    "ghost-cell", "one lattice in blocks with ghost cells", "Valero-Lara 2017", lattices=1, period=1, phase=phase
+)
