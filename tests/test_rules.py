@@ -25,6 +25,22 @@ CUDA = [
         "layout=bundle,group=19",
         "group 19: a bundle of d3q19 has 2 to 18 of its 19 directions",
     ),
+    (
+        "scheme=ghost-cell,block=32x4x4",
+        "scheme=ghost-cell,block=32x4x4,cells_per_thread=2",
+        "cells_per_thread 2 with scheme ghost-cell: rows of blocks are not aligned",
+    ),
+    (
+        "scheme=ghost-cell",
+        "scheme=ghost-cell,wrap=ghost",
+        "wrap ghost with scheme ghost-cell: the rings of the blocks are its ghost layer",
+    ),
+    (
+        "scheme=ghost-cell",
+        "scheme=ghost-cell,march=2",
+        "march 2 and block_order row with scheme ghost-cell: a thread block updates the block of cells that it owns, "
+        "at once",
+    ),
     ("layout=bundle,group=5", "layout=bundle", "group 1: a bundle of d3q19 has 2 to 18 of its 19 directions"),
     (
         "layout=bundle-aosoa,group=5,width=16",
