@@ -19,7 +19,7 @@ from lbmtune.catalogue.collisions.mrt import Rates, relaxing
 from lbmtune.codegen.program import omega_minus
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, lattice
-from lbmtune.measure import oracle
+from lbmtune.measure import oracle, verify
 
 PAIRS = [(stencil, operator) for stencil, operator in product(LATTICES, OPERATORS) if collides(operator, stencil)]
 COMBINATIONS = [(*pair, forced) for pair in PAIRS for forced in (False, True)]
@@ -118,14 +118,15 @@ def _maxwellian(case: Case, rho: Any = None, u: Any = None) -> np.ndarray:
 
 @each_operator
 def test_single_precision_rounds_deviations_only(stencil: str, operator: str, forced: bool) -> None:
-    """A state 1e-4 from rest comes out with an error that is small beside that, not beside one."""
-    case = _case(stencil, operator, forced)
-    case = replace(case, force=(1e-5, -2e-5, 0.0)) if forced else case
+    """A state 1e-4 from rest comes out with the error that verification allows: small beside 1e-4, not beside one."""
+    case = replace(_case(stencil, operator, forced), domain=(20, 10, 1 if stencil == "d2q9" else 10))
+    case = replace(case, force=(1e-6, -2e-6, 0.0)) if forced else case
     weights = np.array([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     h = np.float32(1e-4 * weights * np.random.default_rng(8).uniform(-1, 1, (case.stencil.q, *case.domain[::-1])))
     single, double = _relax_deviations(h, case), _relax_deviations(h.astype(np.float64), case)
     assert single.dtype == np.float32
-    assert abs(single - double).max() < 4 * 2.0**-24 * 1e-4
+    roundings = verify.STORED_ROUNDINGS + verify.COMPUTED_ROUNDINGS
+    assert abs(single - double).max() < roundings * 2.0**-24 * 1e-4 * weights.max()
 
 
 @pytest.mark.parametrize("stencil", LATTICES)

@@ -35,10 +35,18 @@ def _error(case: Case, scheme: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("collision", "magic", "scheme"), [("bgk", 3 / 16, "pull"), ("trt", 1 / 4, "aa"), ("trt", 1 / 12, "aa")]
+    ("collision", "magic", "scheme", "lattice"),
+    [
+        ("bgk", 3 / 16, "pull", "d2q9"),
+        ("trt", 1 / 4, "aa", "d2q9"),
+        ("trt", 1 / 12, "aa", "d2q9"),
+        ("regularised", 3 / 16, "pull", "d2q9"),
+        ("mrt", 3 / 16, "pull", "d2q9"),
+        ("cumulant", 3 / 16, "pull", "d3q27"),
+    ],
 )
-def test_error_is_of_second_order(collision: str, magic: float, scheme: str) -> None:
-    errors = [_error(_case(collision, cells, 1.25, magic), scheme) for cells in WIDTHS]
+def test_error_is_of_second_order(collision: str, magic: float, scheme: str, lattice: str) -> None:
+    errors = [_error(_case(collision, cells, 1.25, magic, lattice), scheme) for cells in WIDTHS]
     orders = np.log2(np.divide(errors[:-1], errors[1:]))
     np.testing.assert_allclose(orders, 2.0, atol=0.01)
 

@@ -78,7 +78,7 @@ def _gaussian(n: Order) -> float:
     return prod((1.0, 0.0, 1 / 3)[m] for m in n)
 
 
-def _central(f: Array, lattice: Lattice, n: Order, u: Array) -> Array:
+def _central(f: Array, lattice: Lattice, n: Order, u: Array | tuple[float, ...]) -> Array:
     return sum(f[i] * prod((c[a] - u[a]) ** n[a] for a in range(3)) for i, c in enumerate(lattice.velocities))
 
 
@@ -105,9 +105,8 @@ def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Arr
     Source: Geier et al. 2015, with rates one of the trace and of higher orders.
     """
     lattice, omega = case.stencil, case.relaxation_rate
-    still = xp.zeros_like(u)
     orders = sorted(_orders(lattice), key=sum)
-    moments = {n: _central(f, lattice, n, still) / rho for n in orders}
+    moments = {n: _central(f, lattice, n, (0.0, 0.0, 0.0)) / rho for n in orders}
     found: dict[Order, Array] = {}
     for n in orders[1:]:
         found[n] = moments[n] - _mixed(n, moments, found)
