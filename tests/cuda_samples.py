@@ -73,7 +73,13 @@ def one_of_each_kind(flow: str) -> Iterator[Sample]:
     stored = ("fp64", "fp32", "fp16s")
     several = ("two-step", "swap", "ghost-cell")
     plain = (
-        *product([name for name in SCHEME_NAMES if name not in several], ("soa", "aos", "aosoa"), LATTICE_NAMES, stored, (1, 2, 4, 8)),
+        *product(
+            [name for name in SCHEME_NAMES if name not in several],
+            ("soa", "aos", "aosoa"),
+            LATTICE_NAMES,
+            stored,
+            (1, 2, 4, 8),
+        ),
         *product(several, ("soa",), LATTICE_NAMES, ("fp32",), (1, 4)),
     )
     coded = product(("pull", "aa"), ("soa",), ("d3q19",), [name for name in PRECISIONS if name not in stored], (1, 8))

@@ -17,7 +17,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
-from lbmtune.measure.verify import awkward_domain, verify
+from lbmtune.measure.verify import awkward_domain, verify, verify_full_size
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -113,6 +113,41 @@ def test_a_z_curve_takes_the_corner_of_a_square_first() -> None:
 @pytest.mark.parametrize("sample", _changed(10, 5, block_order=("z-curve",), march=(1, 2)), ids=_name)
 def test_block_order_with_all_axes(sample: Sample) -> None:
     _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    "sample",
+    _changed(10, 6, macroscopics=("every-step",), load_hint=tuple(LOAD_HINTS), block_order=("row", "z-curve")),
+    ids=_name,
+)
+def test_macroscopics_with_all_axes(sample: Sample) -> None:
+    _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("m[2][v] = (Real(0) +", "m[2][v] = (Real(0) -"),
+        ("+ unit;", "+ unit + unit;"),
+        ("k * cells + row", "(k ^ 1) * cells + row"),
+        ("    leave(m, macroscopics, x, y, z, nx, ny, nz);", ""),
+        ("    m[0][v] = rho / unit;", "    m[0][v] = (rho - f[0][v]) / unit;"),
+    ],
+)
+def test_wrong_density_and_velocity_are_found_out(right: str, wrong: str, storage: str) -> None:
+    case = flows("d2q9", "bgk")["channel"]
+    program = render(case, config(cells_per_thread=2, storage=storage, macroscopics="every-step"))
+    assert right in program.source
+    wrong_program = replace(program, source=program.source.replace(right, wrong))
+    found = verify(wrong_program, compile_on_host(wrong_program), HostDevice())
+    assert not found.passed
+    assert found.worst_direction >= case.stencil.q
+    full = verify_full_size(wrong_program, compile_on_host(wrong_program), HostDevice())
+    assert full.worst_direction >= case.stencil.q
+    assert not full.passed
 
 
 @needs_a_compiler

@@ -23,6 +23,10 @@ def _case(lattice: str) -> Case:
         ("d3q19", CudaConfig(scheme="aa"), 152),
         ("d3q19", CudaConfig(storage="fp64", compute="fp64"), 304),
         ("d3q19", CudaConfig(storage="fp16s"), 76),
+        # density and velocity in the compute precision
+        ("d3q19", CudaConfig(macroscopics="every-step"), 152 + 16),
+        ("d3q19", CudaConfig(macroscopics="every-step", storage="fp64", compute="fp64"), 304 + 32),
+        ("d3q19", CudaConfig(macroscopics="every-step", storage="fp16s"), 76 + 16),
         ("d2q9", CudaConfig(), 72),
         ("d3q27", CudaConfig(scheme="esoteric-pull"), 216),
         # a second pass moves what the first one left: all directions, or all but the one at rest
@@ -62,6 +66,7 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         ("d2q9", CudaConfig(scheme="aa", layout="bundle", group=3), 9 * 4 * 256**2),
         # whole tiles: 256 -> 258, 260, 259
         ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(6, 5, 7)), 19 * 4 * 258 * 260 * 259),
+        ("d3q19", CudaConfig(macroscopics="every-step"), (2 * 19 + 4) * 4 * SITES),
         ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
         ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
         # a ring around every block of 8 x 8 x 8, or of 32 x 8 in two dimensions

@@ -134,6 +134,12 @@ CUDA = [
         "block_order=z-curve,block=16x20x1",
         "block_order z-curve: the grid 16x13x256 is not even along y and z, so it is the row order",
     ),
+    ("macroscopics=every-step", "macroscopics=often", "macroscopics 'often': never and every-step exist"),
+    (
+        "macroscopics=every-step",
+        "macroscopics=every-step,march=4",
+        "macroscopics every-step with march 4: threads that go up a column write none",
+    ),
     ("l2_prefetch=256", "l2_prefetch=512", "l2_prefetch 512: 0, 64, 128, 256 exist"),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]

@@ -117,6 +117,7 @@ class CudaConfig(KernelConfig):
     a load may fetch into the L2 cache around what it asks for (0: left to the device).
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
     order of the blocks over the grid, row by row or along a z-curve.
+    macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -134,6 +135,7 @@ class CudaConfig(KernelConfig):
     l2_prefetch: int = 0
     index_bits: int = 0
     block_order: str = "row"
+    macroscopics: str = "never"
 
     @property
     def hinted(self) -> bool:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.storage import Domain, frame
+
+MACROSCOPIC_FIELDS = 4
+"""Density and the components of velocity, whatever the dimensions."""
 
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
@@ -26,13 +29,13 @@ def largest_index(case: Case, config: KernelConfig) -> int:
 
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
-    """Bytes of all buffers: the copies of the lattice and the words of flags."""
+    """Bytes of all buffers: the copies of the lattice, the words of flags, density and velocity where written."""
     populations = config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
     phases = [
         one for parity in range(config.propagation.period) for one in config.propagation.passes(case.stencil, parity)
     ]
     words = {name for phase in phases for name in tables(case, config, phase)}
-    return populations + len(words) * WORD_BYTES * case.sites
+    return populations + len(words) * WORD_BYTES * case.sites + macroscopic_bytes(config) * case.sites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +45,12 @@ class Traffic:
     populations: float
     flags: float = 0
     index: float = 0
+    macroscopics: float = 0
 
     @property
     def total(self) -> float:
         """All of them together."""
-        return self.populations + self.flags + self.index
+        return self.populations + self.flags + self.index + self.macroscopics
 
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
@@ -58,8 +62,17 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    populations = shares * config.stored.bytes + _ring_bytes(case, config)
-    return Traffic(populations=populations, flags=_flag_bytes(case, config))
+    return Traffic(
+        populations=shares * config.stored.bytes + _ring_bytes(case, config),
+        flags=_flag_bytes(case, config),
+        macroscopics=macroscopic_bytes(config),
+    )
+
+
+def macroscopic_bytes(config: KernelConfig) -> int:
+    """Bytes per cell of density and three components of velocity where every step writes them."""
+    written = isinstance(config, CudaConfig) and config.macroscopics != "never"
+    return MACROSCOPIC_FIELDS * config.computed.bytes if written else 0
 
 
 def _flag_bytes(case: Case, config: KernelConfig) -> float:

@@ -282,6 +282,19 @@ def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _macroscopics(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.macroscopics == "never":
+        return None
+    if config.macroscopics != "every-step":
+        return f"macroscopics {config.macroscopics!r}: never and every-step exist"
+    if config.march > 1:
+        return f"macroscopics every-step with march {config.march}: threads that go up a column write none"
+    if config.flags == "memory":
+        return "macroscopics every-step with flags memory: kernels that read flags write none"
+    return None
+
+
+@_cuda
 def _block_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.block_order == "row":
         return None
@@ -418,6 +431,10 @@ def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str 
             f"march {config.march} and block_order {config.block_order} with scheme {config.scheme}: "
             "a thread block updates the block of cells that it owns, at once"
         )
+    if config.macroscopics != "never":
+        return (
+            f"macroscopics {config.macroscopics} with scheme {config.scheme}: kernels of blocks with rings write none"
+        )
     return None
 
 
@@ -443,6 +460,7 @@ RULES: tuple[Rule, ...] = (
     _cache_hints,
     _index_bits,
     _block_order,
+    _macroscopics,
     _grid,
     _cpu_names,
     _cpu_vectors,

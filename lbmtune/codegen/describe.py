@@ -6,11 +6,12 @@ from typing import Any
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout
-from lbmtune.codegen.program import Launch, Program, scalars
+from lbmtune.codegen.program import MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, Location, Storage
 
@@ -95,7 +96,16 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         Buffer(name=name, dtype="uint32", elements=cells, elements_formula="nx * ny * nz", bytes=cells * WORD_BYTES)
         for name in program.tables()
     )
-    return (*copies, *words)
+    return (*copies, *words, *_macroscopics(program))
+
+
+def _macroscopics(program: Program) -> tuple[Buffer, ...]:
+    """Density and the components of velocity, one array after another, where every step writes them."""
+    size = macroscopic_bytes(program.config) * program.case.sites
+    real, elements = program.config.computed, MACROSCOPIC_FIELDS * program.case.sites
+    formula = f"{MACROSCOPIC_FIELDS} * nx * ny * nz"
+    found = Buffer(name=MACROSCOPICS, dtype=real.dtype, elements=elements, elements_formula=formula, bytes=size)
+    return (found,) if size else ()
 
 
 def _arguments(program: Program) -> dict[str, Argument]:

@@ -19,6 +19,7 @@ import numpy as np
 from lbmtune.backend.protocol import Array, Binary, Device, Executable
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure.arena import Arena
 from lbmtune.records import Environment
@@ -27,13 +28,12 @@ from lbmtune.runtime import Simulation
 
 PARTS = 2
 """Into which a staged domain is cut, as by Valero-Lara."""
-_FIELDS = 4
-"""Density and three components of velocity."""
+_FIELDS = MACROSCOPIC_FIELDS
 
 
 def equipped(program: Program, duty: Duty | None) -> Program:
     """The program with the entries that a duty needs."""
-    if duty is None or duty.kind == "staged":
+    if duty is None or duty.kind == "staged" or program.storing:
         return program
     from lbmtune.codegen.cuda.macroscopics import with_macroscopics
 

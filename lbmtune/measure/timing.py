@@ -76,10 +76,12 @@ def measure_interleaved(
     """Times several simulations in rounds, one sample of each per round, so that drift meets all alike.
 
     samples_s of the results belong together by position: a round counts when none of its samples was flawed.
-    The simulations may share their memory: each finds small noise there, if only they store in one format.
+    The simulations may share their memory: each finds small noise there, if only they store in one format
+    and write nothing but populations.
     Raises WrongResultError, DeviceFaultError; they are due to the simulation whose turn it was.
     """
-    mixed = len({simulation.program.config.storage for simulation in simulations}) > 1
+    formats = {simulation.program.config.storage for simulation in simulations}
+    mixed = len(formats) > 1 or any(simulation.outputs for simulation in simulations)
     steps = [_prepared(simulation, protocol) for simulation in _in_turn(simulations, turn)]
     good: list[list[Sample]] = []
     flawed: list[list[Sample]] = []

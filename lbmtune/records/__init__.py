@@ -55,7 +55,8 @@ class Prediction:
 class Verification:
     """Comparison with the oracle. error: largest absolute deviation of a population; bound: what was allowed.
 
-    worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps.
+    worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps. Directions beyond the
+    last one are density and the components of velocity, where a kernel writes them.
     domains: extents that were checked; full_size: whether the measured domain itself was among them.
     """
 

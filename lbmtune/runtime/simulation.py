@@ -11,8 +11,9 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.flagging import words
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.links import Window
-from lbmtune.codegen.program import Launch, Program, scalars
+from lbmtune.codegen.program import MACROSCOPICS, Launch, Program, scalars
 from lbmtune.runtime.placement import blocks
 
 Array = Any
@@ -118,8 +119,12 @@ class Simulation:
         return len(self._plan)
 
     def _outputs(self) -> dict[str, Array]:
-        """Buffers that launches write besides the state, by name: none."""
-        return {}
+        """Buffers that launches write besides the state, by name: density and velocity, where every step does."""
+        if not any(MACROSCOPICS in launch.arguments for step in self.program.period for launch in step):
+            return {}
+        fields = self.device.empty(MACROSCOPIC_FIELDS * self.case.sites, self.program.config.computed.dtype)
+        fields.fill(np.nan)
+        return {MACROSCOPICS: fields}
 
     def _advance(self, plan: Plan) -> None:
         """Enqueues one time step of a plan."""

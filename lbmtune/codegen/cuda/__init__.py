@@ -1,5 +1,20 @@
 """CUDA text: the skeletons of kernels/cuda, with constants, population access and collision printed from the tables."""
 
-from lbmtune.codegen.cuda.program import render_cuda
+from dataclasses import replace
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.codegen.cuda import program
+from lbmtune.codegen.cuda.macroscopics import with_macroscopics
+from lbmtune.codegen.program import Program
 
 __all__ = ["render_cuda"]
+
+
+def render_cuda(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration; where every step writes macroscopics, those entries are its launches."""
+    plain = program.render_cuda(case, config)
+    if config.macroscopics == "never":
+        return plain
+    storing = with_macroscopics(plain)
+    return replace(storing, period=storing.storing)

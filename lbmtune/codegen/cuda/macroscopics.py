@@ -67,6 +67,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
             "signature": signature.replace(one.entry, _name(one.entry)).replace(
                 "const int nx", f"Real* __restrict__ {MACROSCOPICS}, const int nx", 1
             ),
+            "lane": plain.LANE,
             "rows": access.rows(case, one.phase),
             "read": f"{access.reads(case, one.phase, source)}\n    Real m[4][CELLS];",
             "call": f"        moments(f, v, m{forces});\n{collide}",

@@ -20,7 +20,8 @@ SHELL_THREADS = 128
 RING_THREADS = 128
 """The same of the refresh of rings, as in kernels/cuda/ring.cu."""
 _BARRIER = "\n    __syncthreads();  // the whole block has read"
-_LANE = "    const Lane lane = make_lane(x, nx, n, active);"
+LANE = "    const Lane lane = make_lane(x, nx, n, active);"
+"""Where a thread is in its row: the region of that name."""
 _RING_LANE = """\
     // the rings of the blocks before lie between coordinates of the domain and of the storage
     const int ORIGIN_X = 2 * blockIdx.x + 1, ORIGIN_Y = 2 * blockIdx.y + 1, ORIGIN_Z = RING_Z * (2 * blockIdx.z + 1);
@@ -158,7 +159,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
         {
             "signature": signature(case, config, one),
             "columns": access.columns(case, phase),
-            "lane": _RING_LANE if phase.blockwise else _LANE,
+            "lane": _RING_LANE if phase.blockwise else LANE,
             "rows": rows(case, phase),
             "read": read + (_BARRIER if phase.blockwise else ""),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
