@@ -94,8 +94,6 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         return (
             f"flags compiled with geometry {case.geometry}: solid cells are known by flags" if case.geometry else None
         )
-    if config.backend == "cpu":
-        return "flags memory: kernels for a CPU read none"
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
     return None

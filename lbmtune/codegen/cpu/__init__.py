@@ -13,9 +13,11 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
-from lbmtune.codegen.cpu.rows import GroupedRow, LinearRow, Row, SelectedRow
+from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
+from lbmtune.codegen.cpu.rows import GhostRow, GroupedRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.streams import Streams
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
@@ -43,7 +45,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         steps="\n\n\n".join(steps),
     )
     launches = tuple(
-        tuple(Launch(one.entry, _arguments(case, one)) for one in passes_of(config, case.stencil, parity))
+        tuple(Launch(one.entry, _arguments(case, config, one)) for one in passes_of(config, case.stencil, parity))
         for parity in range(config.propagation.period)
     )
     return Program("cpu", case, config, source, (), launches)
@@ -76,25 +78,37 @@ def _names(config: CpuConfig) -> str:
 
 def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """The row kernel and the loop over rows of one pass."""
-    row = _row(case, config, one.phase)
+    flagged = bool(tables(case, config, one.phase))
+    box = open_box(case) if config.flags == "memory" else case
+    row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
+    arguments = ", ".join(_parameter_names(case, config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
+    lines = {"row": _row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
+    if flagged and isinstance(row, GhostRow):
+        lines |= {
+            "before": _lines([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
+            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 3),
+            "after": _lines(guarded_after(row), 1),
+        }
+        cells = _cells(case, config, one.phase)
+        lines["cells_before"] = _lines([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
+        lines["cells_body"] = _lines([*cells.cell(), *cells.loads(), *body, *cells.stores()], 2)
+    else:
+        lines |= {
+            "before": _lines([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
+            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 2),
+            "after": _lines(row.after(), 1),
+        }
+    name = "row_flagged" if "cells_body" in lines else "row"
+    return _filled(name, **lines).rstrip() + "\n\n\n" + _loop(case, config, one, arguments)
+
+
+def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
+    """What moving walls add, worked out once per row."""
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in row.streams.gains]
     if gains:
         constants.name(sympy.Integer(0))
-    arguments = ", ".join(_parameter_names(case, one.phase))
-    return (
-        _filled(
-            "row",
-            row=_row_name(one),
-            arguments=arguments,
-            lanes=str(row.lanes),
-            before=_lines([*invariants, *gains, *row.before()], 1),
-            body=_lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 2),
-            after=_lines(row.after(), 1),
-        ).rstrip()
-        + "\n\n\n"
-        + _loop(case, config, one, arguments)
-    )
+    return gains
 
 
 def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
@@ -112,12 +126,20 @@ def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
 
 
 def _row(case: Case, config: CpuConfig, phase: Phase) -> Row:
-    buffers = ("field", "field") if phase.in_place else ("source", "target")
-    streams = Streams(case, config, phase, buffers)
+    streams = _streams(case, config, phase)
     if config.wrap == "select":
         return SelectedRow(streams, 1)
     kind = GroupedRow if config.memory.run > 1 else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
+
+
+def _cells(case: Case, config: CpuConfig, phase: Phase) -> FlaggedCells:
+    ghosts = config.wrap == "ghost"
+    return FlaggedCells(_streams(case, config, phase), 1, one="_one" if ghosts else "", wraps=not ghosts)
+
+
+def _streams(case: Case, config: CpuConfig, phase: Phase) -> Streams:
+    return Streams(case, config, phase, ("field", "field") if phase.in_place else ("source", "target"))
 
 
 def _loop(case: Case, config: CpuConfig, one: Pass, arguments: str) -> str:
@@ -153,21 +175,22 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     return (*collision(case.collision).parameters, *forces, *walls)
 
 
-def _arguments(case: Case, one: Pass) -> tuple[str, ...]:
+def _arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:
     """What a launch passes."""
-    return (*one.buffers, *_DOMAIN, *_scalars(case, one.phase))
+    return (*one.buffers, *tables(case, config, one.phase), *_DOMAIN, *_scalars(case, one.phase))
 
 
-def _parameter_names(case: Case, phase: Phase) -> tuple[str, ...]:
+def _parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, ...]:
     """The same arguments by the names that the kernel gives them."""
     buffers = ("field",) if phase.in_place else ("source", "target")
-    return (*buffers, *_DOMAIN, *_scalars(case, phase))
+    return (*buffers, *tables(case, config, phase), *_DOMAIN, *_scalars(case, phase))
 
 
 def _signature(case: Case, config: CpuConfig, phase: Phase) -> str:
     # halves travel as 16-bit integers: Numba has no half on the CPU
     element = "uint16" if config.stored.bytes == 2 else config.stored.dtype
-    kinds = [f"{element}[::1]"] * (1 if phase.in_place else 2) + ["int64"] * 3
+    arrays = [f"{element}[::1]"] * (1 if phase.in_place else 2) + ["uint32[::1]"] * len(tables(case, config, phase))
+    kinds = [*arrays, *["int64"] * 3]
     return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
 
 

@@ -87,19 +87,31 @@ class Row(ABC):
 class GhostRow(Row):
     """Rows with a ghost column at each end."""
 
+    def before_open(self) -> list[str]:
+        """Lines ahead of the loop where no wall is known, but for what end cells read."""
+        return [*self.streams.extent_lines(), *self.streams.neighbour_lines(), *self.bases()]
+
     def row_gains(self) -> list[str]:
         """Every cell of a row at a moving y or z face gains the same."""
         return _unique(f"m{s.name} = {s.gain} if {at} else c0" for s in self.streams.all if (at := self._moving(s)))
 
     def fill(self) -> list[str]:
         """Copies from the periodic image, or from the place of the cut link."""
-        ends = ((s, self.end(s), self._origin(s)) for s in self.streams.reads)
-        return [self._copy(s, end, origin) for s, end, origin in ends if origin]
+        return [text for s in self.streams.reads if (text := self.fill_one(s))]
 
     def after(self) -> list[str]:
         """Copies back."""
-        ends = ((s, self.end(s), self._origin(s)) for s in self.streams.writes)
-        return [self._copy(s, origin, end) for s, end, origin in ends if origin]
+        return [text for s in self.streams.writes if (text := self.after_one(s))]
+
+    def fill_one(self, s: Stream) -> str:
+        """The copy that a stream needs before the loop, or ''."""
+        end, origin = self.end(s), self._origin(s)
+        return self._copy(s, end, origin) if origin else ""
+
+    def after_one(self, s: Stream) -> str:
+        """The copy that it needs behind the loop, or ''."""
+        end, origin = self.end(s), self._origin(s)
+        return self._copy(s, origin, end) if origin else ""
 
     def gained(self, s: Stream) -> str:
         """What is added to the population in every cell of the row, as text."""
