@@ -28,7 +28,7 @@ def _series(edge: int, nu: float) -> np.ndarray:
 
 def _error(edge: int, axis: str, scheme: str) -> float:
     """Relative L2 error of the steady profile."""
-    sides = {name: edge + 2 for name in "xyz"} | {axis: 8}
+    sides = dict.fromkeys("xyz", edge + 2) | {axis: 8}
     domain = (max(8, -(-sides["x"] // 4) * 4), sides["y"], sides["z"])
     along = "xyz".index(axis)
     force = tuple(FORCE * (n == along) for n in range(3))
