@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, SCHEME_NAMES, Sample, config, flows, label, legal, sampled
+from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, VECTOR_SCHEMES, Sample, config, flows, label, legal, sampled
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, cavity, porous
 from lbmtune.catalogue.config import CudaConfig
@@ -75,11 +75,11 @@ def test_a_population_and_the_flag_of_its_link() -> None:
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice"),
     [
-        *product(SCHEME_NAMES, LAYOUT_NAMES, ("d2q9",)),
-        *product(SCHEME_NAMES, ("soa",), LATTICE_NAMES[1:]),
+        *product(VECTOR_SCHEMES, LAYOUT_NAMES, ("d2q9",)),
+        *product(VECTOR_SCHEMES, ("soa",), LATTICE_NAMES[1:]),
         *(
             pytest.param(*names, marks=pytest.mark.slow)
-            for names in product(SCHEME_NAMES, LAYOUT_NAMES[1:], LATTICE_NAMES[1:])
+            for names in product(VECTOR_SCHEMES, LAYOUT_NAMES[1:], LATTICE_NAMES[1:])
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_every_scheme_and_layout_with_solids_and_moving_walls(scheme: str, layou
 
 
 @needs_a_compiler
-@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 @pytest.mark.parametrize(("cells", "boundary"), [(1, "branch"), (1, "predicated"), (2, "branch"), (8, "branch")])
 def test_vectors_and_selected_places(scheme: str, cells: int, boundary: str) -> None:
     storage = "fp16s" if cells == 8 else "fp32"
@@ -125,7 +125,7 @@ def test_the_measured_domain_itself(scheme: str) -> None:
 
 
 @needs_a_compiler
-@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_the_mass_of_the_fluid_stays(scheme: str) -> None:
     case = porous("d3q19", "bgk", (32, 6, 4), 1.3, ROCK, force=(0.0, 0.0, 0.0))
     program = render(case, _flagged(scheme, storage="fp64", cells_per_thread=2))
@@ -220,6 +220,11 @@ def test_the_description_lists_the_tables() -> None:
         (LID, {"flags": "memory", "boundary": "predicated", "cells_per_thread": 4}, "boundary predicated with 4 cells"),
         (LID, {"boundary": "predicated"}, "boundary predicated with flags compiled: it acts on flags"),
         (LID, {"flags": "memory", "wrap": "ghost"}, "flags memory with wrap ghost: the refresh of ghost rows knows"),
+        (
+            LID,
+            {"flags": "memory", "scheme": "ghost-cell"},
+            "flags memory with scheme ghost-cell: the rings of its blocks",
+        ),
         (LID, {"flags": "memory", "march": 2}, "flags memory with march 2: columns of cells read no flags"),
     ],
 )
@@ -229,7 +234,7 @@ def test_what_is_illegal_has_a_reason(case: Case, axes: dict[str, object], reaso
     assert found.startswith(reason)
 
 
-@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_flagged_text_compiles_for_a_gpu(scheme: str) -> None:
     try:
         nvrtc.nvrtc()

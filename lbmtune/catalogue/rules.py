@@ -96,6 +96,8 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         )
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return f"flags memory with scheme {config.scheme}: the rings of its blocks know the faces alone"
     return None
 
 
