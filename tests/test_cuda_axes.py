@@ -17,7 +17,9 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
+from lbmtune.measure.oracle import random_state
 from lbmtune.measure.verify import awkward_domain, verify, verify_full_size
+from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -165,6 +167,26 @@ def test_planes_that_are_not_carried_along_are_found_out(right: str, wrong: str)
     assert program.source.count(right) == 1
     wrong_program = replace(program, source=program.source.replace(right, wrong))
     assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("scheme", ["pull", "aa"])
+def test_graphs_of_steps_are_the_steps(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many steps are asked for, beginning at whatever parity."""
+    case = replace(flows("d2q9", "bgk")["cavity"], domain=(16, 5, 1))
+    calls, graphs = (render(case, config(scheme=scheme, launch=launch)) for launch in ("call", "graph"))
+    assert calls.digest != graphs.digest, "the title names the configuration"
+    binary, device = compile_on_host(graphs), HostDevice()
+    one, other = Simulation(calls, compile_on_host(calls), device), Simulation(graphs, binary, device)
+    recorded: list[int] = []
+    honest = other._graph
+    monkeypatch.setattr(other, "_graph", lambda steps: recorded.append(steps) or honest(steps))
+    for simulation in (one, other):
+        simulation.initialise(random_state(case))
+        for steps in (1, 7, 2, 150):
+            simulation.step(steps)
+    assert (one.populations() == other.populations()).all()
+    assert recorded == [4, 2, 2, 128, 16, 4, 2], "one step alone, six of seven, two, all of 150"
 
 
 def test_a_column_is_one_launch_of_fewer_blocks() -> None:

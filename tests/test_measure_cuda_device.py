@@ -88,10 +88,31 @@ class FakeCupy:
             Device=lambda index: SimpleNamespace(use=lambda: None),
             Event=lambda: event,
             get_elapsed_time=lambda start, end: 2.5,
+            Stream=self._stream,
         )
         cupy.empty = self._does("empty", None, np.empty)
         cupy.asarray = np.asarray
         return cupy
+
+    def _stream(self) -> Any:
+        """A stream that takes launches away while it captures, and a graph that makes them."""
+        fake = self
+
+        class Stream:
+            def __enter__(self) -> Stream:
+                return self
+
+            def __exit__(self, *_: Any) -> None:
+                pass
+
+            def begin_capture(self) -> None:
+                self.before, fake.launched = fake.launched, []
+
+            def end_capture(self) -> Any:
+                captured, fake.launched = fake.launched, self.before
+                return SimpleNamespace(launch=fake._does("graph", None, lambda: fake.launched.extend(captured)))
+
+        return Stream()
 
     def _module(self) -> Any:
         function = self._does("launch", None, lambda *arguments: self.launched.append(arguments))
@@ -250,3 +271,20 @@ def test_nvml_is_read_in_base_units(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.sm_clock_hz, found.memory_clock_hz, found.power_w) == (1.98e9, 3.201e9, 650.0)
     assert found.temperature_c is None
     assert found.throttle == ("software power cap",)
+
+
+def test_recorded_launches_are_made_when_they_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, fake = device(monkeypatch)
+    executable = opened.load(PROGRAM, BINARY)
+    launch = PROGRAM.period[0][0]
+    replay = executable.recorded(lambda: [executable.launch(launch, (n, 1, 1), []) for n in (1, 2)] and None)
+    assert fake.launched == []
+    replay()
+    replay()
+    assert [arguments[0] for arguments in fake.launched] == [(1, 1, 1), (2, 1, 1)] * 2
+    fake.raises["graph"] = CUDARuntimeError(700, "illegal address")
+    with pytest.raises(DeviceFaultError, match="illegal address"):
+        replay()
+    fake.raises["launch"] = CUDADriverError(701, "too many resources requested")
+    with pytest.raises(TooManyResourcesError, match="too many resources"):
+        executable.recorded(lambda: executable.launch(launch, (1, 1, 1), []))

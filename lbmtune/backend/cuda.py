@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -109,6 +109,10 @@ class CudaExecutable:
         with self.device.launching(launch):
             self.functions[launch.entry](grid, launch.block, tuple(arguments), launch.shared_bytes)
 
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """A CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
+        return self.device.recorded(run)
+
 
 class CudaDevice:
     """One GPU of this process. Memory is plain device memory from CuPy's pool."""
@@ -203,6 +207,25 @@ class CudaDevice:
                 raise TooManyResourcesError(str(error)) from error
             raise DeviceFaultError(f"the driver refused the binary: {error}") from error
         return CudaExecutable(self, module, functions, binary.resources)
+
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """What launches, as one CUDA graph, all that `run` enqueues. Raises DeviceFaultError."""
+        stream = self._cupy.cuda.Stream()
+        with self._faults(), stream:  # the default stream cannot be captured
+            stream.begin_capture()
+            try:
+                run()
+            except Exception:
+                with suppress(self._runtime.CUDARuntimeError):  # the launch that failed is what is to be heard of
+                    stream.end_capture()
+                raise
+            graph = stream.end_capture()
+
+        def replay() -> None:
+            with self._faults():
+                graph.launch()
+
+        return replay
 
     def synchronize(self) -> None:
         """Waits for all that was enqueued. Raises DeviceFaultError."""

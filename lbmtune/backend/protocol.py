@@ -54,6 +54,10 @@ class Executable(Protocol):
         """Enqueues one launch; arguments in the order of `launch.arguments`."""
         ...
 
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """What enqueues all launches of `run` at once, where the device can; they are not enqueued now."""
+        ...
+
 
 class Device(Protocol):
     """An open device of this process."""

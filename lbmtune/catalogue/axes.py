@@ -84,6 +84,7 @@ _CUDA = (
     Axis("l2_prefetch", "bytes that a load may fetch into the L2 cache; 0: left to the device", (0,)),
     Axis("index_bits", "bits of a cell's index within one component; 0: 32 where that is enough", (0,)),
     Axis("block_order", "order of the blocks over the grid", ("row",), ("row", "z-curve")),
+    Axis("launch", "kernels by a call each, or those of many steps as one graph", ("call",), ("call", "graph")),
     Axis("macroscopics", "when density and velocity are written", ("never",), ("never", "every-step")),
 )
 _CPU = (

@@ -118,6 +118,7 @@ class CudaConfig(KernelConfig):
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
     order of the blocks over the grid, row by row or along a z-curve.
     macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
+    launch: each kernel by a call of its own, or those of many steps as one CUDA graph.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -136,6 +137,7 @@ class CudaConfig(KernelConfig):
     index_bits: int = 0
     block_order: str = "row"
     macroscopics: str = "never"
+    launch: str = "call"
 
     @property
     def hinted(self) -> bool:

@@ -282,6 +282,11 @@ def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _launch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    return None if config.launch in ("call", "graph") else f"launch {config.launch!r}: call and graph exist"
+
+
+@_cuda
 def _macroscopics(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.macroscopics == "never":
         return None
@@ -461,6 +466,7 @@ RULES: tuple[Rule, ...] = (
     _index_bits,
     _block_order,
     _macroscopics,
+    _launch,
     _grid,
     _cpu_names,
     _cpu_vectors,

@@ -65,6 +65,7 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
             hopeless = _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
             return replace(hopeless, dismissed=True)
         steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.sample_s)
+        simulation.prepare(steps)
         samples, disturbed = _samples(simulation, protocol, steps)
     check_state(simulation)
     return _finished(simulation, samples, steps, disturbed)
@@ -185,7 +186,9 @@ def _hopeless(looks: list[Sample], limit_s: float) -> bool:
 def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
     excite(simulation)
     looks = _warm_up(simulation, protocol)
-    return steps_per_sample(simulation, undisturbed_s(looks), protocol.final_sample_s)
+    steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.final_sample_s)
+    simulation.prepare(steps)
+    return steps
 
 
 def _warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:

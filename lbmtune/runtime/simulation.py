@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.links import Window
@@ -20,6 +21,9 @@ Array = Any
 Bound = tuple[Launch, tuple[int, int, int], list[Any]]
 """A launch with its grid and arguments."""
 Plan = list[list[Bound]]
+
+GRAPH_CYCLES = 64
+"""Cycles of parity and exchange in the longest graph."""
 
 
 class Simulation:
@@ -44,6 +48,7 @@ class Simulation:
         self.outputs = self._outputs()
         self.poison()
         self._plan = self._planned(program.period)
+        self._graphs: dict[int, Callable[[], None]] = {}
 
     @property
     def xp(self) -> ModuleType:
@@ -68,9 +73,22 @@ class Simulation:
             target[place.indices] = self._stored.stored(shifted, xp)
 
     def step(self, steps: int) -> None:
-        """Enqueues time steps."""
-        for _ in range(steps):
-            self._advance(self._plan)
+        """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins."""
+        last = self.steps_done + steps
+        while self.steps_done < last:
+            together = self._together(last - self.steps_done)
+            if together:
+                self._graph(together)()
+                self.steps_done += together
+            else:
+                self._advance(self._plan)
+
+    def prepare(self, steps: int) -> None:
+        """Records the graphs that so many steps from the beginning of a cycle need, so that none is when timed."""
+        while self._graphed and steps >= self.parity_steps:
+            together = _whole(steps, self.parity_steps)
+            self._graph(together)
+            steps -= together
 
     def populations(self) -> Array:
         """All f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
@@ -118,6 +136,28 @@ class Simulation:
         """Time steps after which parity and buffers are those of the start again."""
         return len(self._plan)
 
+    @property
+    def _graphed(self) -> bool:
+        config = self.program.config
+        return isinstance(config, CudaConfig) and config.launch == "graph"
+
+    def _together(self, steps: int) -> int:
+        """How many of the next steps one graph enqueues; 0: none, the next one goes by calls."""
+        if not self._graphed or self.steps_done % self.parity_steps:
+            return 0
+        return _whole(steps, self.parity_steps)
+
+    def _graph(self, steps: int) -> Callable[[], None]:
+        """So many steps from the beginning of a cycle, recorded when first asked for."""
+        if steps not in self._graphs:
+            bound = [one for t in range(steps) for one in self._plan[t % len(self._plan)]]
+            self._graphs[steps] = self.executable.recorded(lambda: self._launch_all(bound))
+        return self._graphs[steps]
+
+    def _launch_all(self, bound: Sequence[Bound]) -> None:
+        for launch, grid, arguments in bound:
+            self.executable.launch(launch, grid, arguments)
+
     def _outputs(self) -> dict[str, Array]:
         """Buffers that launches write besides the state, by name: density and velocity, where every step does."""
         if not any(MACROSCOPICS in launch.arguments for step in self.program.period for launch in step):
@@ -128,8 +168,7 @@ class Simulation:
 
     def _advance(self, plan: Plan) -> None:
         """Enqueues one time step of a plan."""
-        for launch, grid, arguments in plan[self.steps_done % len(plan)]:
-            self.executable.launch(launch, grid, arguments)
+        self._launch_all(plan[self.steps_done % len(plan)])
         self.steps_done += 1
 
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
@@ -150,6 +189,12 @@ class Simulation:
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, launch.grid(self.case.domain, self.program.frame), arguments
+
+
+def _whole(steps: int, cycle: int) -> int:
+    """The largest power of two of cycles within so many steps, so that a few graphs serve any number; 0: none."""
+    cycles = min(steps // cycle, GRAPH_CYCLES)
+    return cycle * (1 << cycles.bit_length() - 1) if cycles else 0
 
 
 def _typed(value: Any, real: Any) -> Any:

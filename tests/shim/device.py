@@ -89,6 +89,9 @@ class HostExecutable:
         library = ctypes.CDLL(binary.image.decode())
         self._entries = {name: library[f"run_{name}"] for name in program.entries}
 
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        return run
+
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         cells = [np.array([a.ctypes.data if isinstance(a, np.ndarray) and a.ndim else a]) for a in arguments]
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
