@@ -18,7 +18,17 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.rules import Limits
 from lbmtune.model.machine import Machine
-from lbmtune.records import Costs, Environment, Measurement, Outcome, Prediction, Trial, Verification
+from lbmtune.records import (
+    Accuracy,
+    AccuracyPoint,
+    Costs,
+    Environment,
+    Measurement,
+    Outcome,
+    Prediction,
+    Trial,
+    Verification,
+)
 from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol
 from lbmtune.search.space import Axes, Space, legal_set
 from lbmtune.search.study import Observer, Search
@@ -136,6 +146,9 @@ class FakeEvaluator:
             costs=Costs(compile_s=0.1, verify_s=0.2, measure_s=0.3),
         )
 
+    def accuracy(self, config: KernelConfig) -> Accuracy:
+        return ACCURACY
+
     def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
         self._at("finals", 0)
         self.finalists = [config.key for config in configs]
@@ -150,6 +163,28 @@ class FakeEvaluator:
             )
             for n, c in enumerate(configs)
         ]
+
+
+ACCURACY = Accuracy(
+    lattice="d3q19",
+    collision="bgk",
+    storage="fp32",
+    compute="fp32",
+    domain=(64, 64, 4),
+    points=(
+        AccuracyPoint(
+            velocity_scale=0.01,
+            relaxation_rate=1.88,
+            steps=1600,
+            density=1.25e-7,
+            velocity=3.75e-6,
+            density_to_exact=2e-7,
+            velocity_to_exact=6e-3,
+            reference_density_to_exact=5e-8,
+            reference_velocity_to_exact=6e-3,
+        ),
+    ),
+)
 
 
 def verification() -> Verification:

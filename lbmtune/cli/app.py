@@ -42,6 +42,7 @@ for verb in (
     facts.predict,
     checks.verify,
     checks.measure,
+    checks.accuracy,
     claims.claims,
     results.report,
     results.export,

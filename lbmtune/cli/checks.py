@@ -1,4 +1,4 @@
-"""Verbs that run one configuration: verify, measure."""
+"""Verbs that run one configuration: verify, measure, accuracy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 from lbmtune.errors import NothingValidError
 
 if TYPE_CHECKING:
-    from lbmtune.records import Measurement, Trial, Verification
+    from rich.table import Table
+
+    from lbmtune.records import Accuracy, Measurement, Trial, Verification
 
 
 def verify(
@@ -108,3 +110,61 @@ def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]
     if measurement.disturbed:
         rows.append(("disturbed", "the device was not left alone while samples were taken"))
     return rows
+
+
+def accuracy(
+    config: Config,
+    study: Study = "quick",
+    sets: Sets = None,
+    device: Device = None,
+    out: Out = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Measures what the precision of a configuration costs, on Taylor-Green vortices against float64."""
+    from lbmtune.cli import output
+    from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.measure.evaluate import Evaluator
+
+    subject = resolve(config, study, sets, device, out)
+    legal = subject.legal().config
+    with Evaluator(subject.case, subject.device, study_spec(study, sets).protocol) as evaluator:
+        found = evaluator.accuracy(legal)
+    if as_json:
+        output.emit_json({"key": legal.key, "accuracy": found})
+    else:
+        output.stdout().print(_accuracy_table(found))
+
+
+def _accuracy_table(found: Accuracy) -> Table:
+    from lbmtune.cli import output
+
+    domain = "x".join(map(str, found.domain))
+    title = (
+        f"L2 errors of {found.lattice} {found.collision} stored as {found.storage}, computed in {found.compute}, on "
+        f"{domain} cells"
+    )
+    columns = ("u0>", "steps>", "velocity>", "density>", "to exact>", "fp64>", "density to exact>", "fp64>")
+    rows = [
+        (
+            f"{p.velocity_scale:g}",
+            p.steps,
+            *map(
+                scientific,
+                (
+                    p.velocity,
+                    p.density,
+                    p.velocity_to_exact,
+                    p.reference_velocity_to_exact,
+                    p.density_to_exact,
+                    p.reference_density_to_exact,
+                ),
+            ),
+        )
+        for p in found.points
+    ]
+    return output.table(title, columns, rows)
+
+
+def scientific(value: float | None) -> str:
+    """An error as people read it."""
+    return "not finite" if value is None else f"{value:.2e}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,11 +24,13 @@ from lbmtune.units import format_bytes
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lbmtune.catalogue.config import KernelConfig
     from lbmtune.cli.results import Written
+    from lbmtune.measure.evaluate import Evaluator as Proving
     from lbmtune.model.machine import Machine
-    from lbmtune.records import Trial
+    from lbmtune.records import Accuracy, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
-    from lbmtune.search.study import Evaluator, Observer, Predict
+    from lbmtune.search.study import Accurate, Evaluator, Observer, Predict
 
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
@@ -116,7 +119,8 @@ def _searched(
         device_held(evaluator.environment),
         Progress(stderr()) as progress,
     ):
-        return search(spec, evaluator, expected, described, folder, progress, storage, resume=resume)
+        accuracy = partial(_accuracy, evaluator)
+        return search(spec, evaluator, expected, described, folder, progress, storage, accuracy, resume=resume)
 
 
 def search(
@@ -127,6 +131,7 @@ def search(
     folder: Path,
     observer: Observer,
     storage: str | None = None,
+    accuracy: Accurate | None = None,
     *,
     resume: bool = False,
 ) -> StudyRecord:
@@ -138,11 +143,29 @@ def search(
     space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits)
     header = _header(spec, described, evaluator)
     header = replace(header, legal_configurations=len(space.configs), illegal_configurations=space.illegal)
-    needs = Search(evaluator=evaluator, predict=expected, folder=folder, observer=observer, storage_url=storage)
+    needs = Search(
+        evaluator=evaluator,
+        predict=expected,
+        folder=folder,
+        observer=observer,
+        storage_url=storage,
+        accuracy=accuracy,
+    )
     try:
         return run_study(needs, header, space, resume=resume)
     except NothingValidError:
         return read_study(folder)
+
+
+def _accuracy(evaluator: Proving, config: KernelConfig) -> Accuracy | None:
+    """What the precision of the winner costs; a study is none the worse where that cannot be measured."""
+    from lbmtune.cli import output
+
+    try:
+        return evaluator.accuracy(config)
+    except NothingValidError as error:
+        output.note(str(error))
+        return None
 
 
 def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyHeader:

@@ -52,6 +52,7 @@ def best(study: StudyRecord) -> Best:
         alternates=tuple(_alternate(rank, t) for rank, t in enumerate(study.ranked[1 : ALTERNATES + 1], 2)),
         date=winner.date or header.date,
         lbmtune=header.version,
+        accuracy=winner.accuracy,
     )
 
 

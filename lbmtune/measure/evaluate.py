@@ -27,10 +27,12 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.measure.stages import (
+    ACCURACY,
     FINALS,
     FULL_SIZE,
+    Accurate,
     Compiled,
     Finals,
     Measured,
@@ -44,7 +46,7 @@ from lbmtune.measure.stages import (
 )
 from lbmtune.measure.trials import compiled, died, measured
 from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
-from lbmtune.records import Outcome, Prediction, Trial
+from lbmtune.records import Accuracy, Outcome, Prediction, Trial
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 
@@ -52,6 +54,7 @@ Predict = Callable[[KernelConfig], Prediction]
 _POLL_S = 0.5
 _IN_ADVANCE = 3
 """Requests that the measurer of a GPU has at hand."""
+_ACCURACY_LIMIT_S = 300.0
 _FULL_SIZE_PATIENCE = 10
 """How many times the limit of a verification one at full size may take."""
 
@@ -175,6 +178,21 @@ class Evaluator:
             path.unlink()
         return trial
 
+    def accuracy(self, config: KernelConfig) -> Accuracy:
+        """L2 errors of a Taylor-Green vortex in the precision of a configuration. Call it when idle.
+
+        Raises NothingValidError, with the reason, where it cannot be measured.
+        """
+        assert not self.under_way
+        self._measurer.ask(config, Accurate(case=self.case, config=config))
+        while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
+            pass
+        if isinstance(event, Death):
+            self._replace(self._measurer)
+            raise NothingValidError(f"the accuracy cannot be measured: {event.reason}.")
+        found: Accuracy = event.value
+        return found
+
     def close(self) -> None:
         """Ends all workers."""
         for worker in self.workers():
@@ -245,6 +263,7 @@ class Evaluator:
             "verify": protocol.verify_limit_s,
             FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
             "measure": protocol.measure_limit_s,
+            ACCURACY: _ACCURACY_LIMIT_S,
             FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
             **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists)},
         }

@@ -20,10 +20,12 @@ from lbmtune.backend.protocol import (
     OutOfMemoryError,
     TooManyResourcesError,
 )
+from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.measure.accuracy import measure_accuracy
 from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.duties import equipped, simulated
 from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
@@ -38,6 +40,7 @@ Renderer = Callable[[Case, KernelConfig], Program]
 FULL_SIZE = "verify at full size"
 _CALM_RATE = 1.8
 FINALS = "finals"
+ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,14 @@ class Finals:
     """A request to the measurer: time these against each other."""
 
     paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accurate:
+    """A request to the measurer: the accuracy of a configuration with the lattice and collision of a case."""
+
+    case: Case
+    config: KernelConfig
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
 
 
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
-    """A session that answers Work with Measured and Finals with one measurement each, or Spoiled."""
+    """A session that answers Work with Measured, Finals with a measurement each or Spoiled, Accurate with Accuracy."""
     arena = Arena(opener())
     rehearsed: set[str] = set()
 
@@ -137,6 +148,10 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
         if isinstance(request, Finals):
             report(FINALS)
             return interleaved(arena, request.paths, protocol, report)
+        if isinstance(request, Accurate):
+            report(ACCURACY)
+            compiler = compiler_for(arena.environment)
+            return measure_accuracy(request.case, request.config, arena, compiler, arena.reset)
         program, binary, duty = _picked_up(request.path)
         if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
             report("rehearse")

@@ -124,10 +124,41 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccuracyPoint:
+    """Relative L2 errors of a Taylor-Green vortex with one peak velocity; None where a value is not finite.
+
+    density, velocity: against a run in float64; ..._to_exact: against the analytical solution, of this run and of
+    the reference in float64. velocity_scale: in lattice units.
+    """
+
+    velocity_scale: float
+    relaxation_rate: float
+    steps: int
+    density: float | None
+    velocity: float | None
+    density_to_exact: float | None
+    velocity_to_exact: float | None
+    reference_density_to_exact: float | None
+    reference_velocity_to_exact: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """What a storage format and an arithmetic precision cost in accuracy. domain: of the vortex."""
+
+    lattice: str
+    collision: str
+    storage: str
+    compute: str
+    domain: tuple[int, int, int]
+    points: tuple[AccuracyPoint, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """One configuration tried. reason: for people, empty when all went well.
 
-    final: the interleaved measurement among the finalists, if it got there.
+    final: the interleaved measurement among the finalists, if it got there; accuracy: of the winner alone.
     """
 
     number: int
@@ -140,6 +171,7 @@ class Trial:
     verification: Verification | None = None
     measurement: Measurement | None = None
     final: Measurement | None = None
+    accuracy: Accuracy | None = None
     costs: Costs = field(default_factory=Costs)
     source_digest: str = ""
     binary_digest: str = ""

@@ -18,7 +18,7 @@ import msgspec
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.errors import InputError
-from lbmtune.records import Conditions, Environment, Prediction, Resources, Verification
+from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Verification
 from lbmtune.records.study import Ceiling
 
 FORMAT, BEST_VERSION = "lbmtune.best", 1
@@ -161,7 +161,10 @@ class Alternate:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best kernel of a study. format and version: checked before anything else."""
+    """The best kernel of a study. format and version: checked before anything else.
+
+    accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, where measured.
+    """
 
     study: str
     objective: str
@@ -179,6 +182,7 @@ class Best:
     alternates: tuple[Alternate, ...]
     date: str
     lbmtune: str
+    accuracy: Accuracy | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 

@@ -181,6 +181,8 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "axes": list(winner.config.items()),
         "measured": tables.winner_table(study),
         "verification": tables.verification_table(winner.verification),
+        "accuracy": tables.accuracy_table(winner.accuracy),
+        "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": tables.conditions_table(winner.best_measurement.conditions),
         "launches": tables.launch_table(program),
         "buffers": f"{len(program.buffers())} x {program.buffer_elements(study.header.spec.case.domain):,} elements of "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
-from lbmtune.records import Conditions, Environment, Trial, Verification
+from lbmtune.records import Accuracy, Conditions, Environment, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.report.info import FinalInfo, roofline_info, varied_axes
 from lbmtune.units import format_bytes, format_rate
@@ -136,6 +136,26 @@ def verification_table(found: Verification | None) -> Pairs:
         ("domains", "; ".join("x".join(map(str, domain)) for domain in found.domains)),
         ("full size", "verified at full size" if found.full_size else "not verified at full size"),
     ]
+
+
+def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
+    """L2 errors of the winner's precision, a row per peak velocity of the vortex; none where they are not known."""
+    return [
+        {
+            "u0": f"{p.velocity_scale:g}",
+            "velocity against fp64": _error(p.velocity),
+            "density against fp64": _error(p.density),
+            "velocity to exact": _error(p.velocity_to_exact),
+            "of fp64": _error(p.reference_velocity_to_exact),
+            "density to exact": _error(p.density_to_exact),
+            "of fp64 ": _error(p.reference_density_to_exact),
+        }
+        for p in (found.points if found else ())
+    ]
+
+
+def _error(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.2e}"
 
 
 def launch_table(program: Program) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Environment, Prediction, Trial
+from lbmtune.records import Accuracy, Environment, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lbmtune.search.ledger import Ledger
 
 Predict = Callable[[KernelConfig], Prediction]
+Accurate = Callable[[KernelConfig], Accuracy | None]
 _MOST_FINALS = 20
 """How many times finalists that failed are replaced by the next best ones."""
 _SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
@@ -76,13 +77,17 @@ class Observer:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a run needs besides the study itself. storage_url: of Optuna; None: a file in the folder."""
+    """What a run needs besides the study itself. storage_url: of Optuna; None: a file in the folder.
+
+    accuracy: of the winner, once it is known; None where it cannot be had.
+    """
 
     evaluator: Evaluator
     predict: Predict
     folder: Path
     observer: Observer
     storage_url: str | None = None
+    accuracy: Accurate | None = None
 
 
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
@@ -97,6 +102,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         search.observer.started(header, done)
         loop.run()
         _finals(search)
+        _note_accuracy(search)
         record = read_study(search.folder)
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
@@ -250,6 +256,15 @@ def _finals(search: Search) -> None:
             return
         search.observer.finals(finalists)
         _hold_finals(search, record, finalists)
+
+
+def _note_accuracy(search: Search) -> None:
+    """Records what the winner's precision costs, unless that is on disk already."""
+    winner = read_study(search.folder).winner
+    if winner is None or winner.accuracy or search.accuracy is None:
+        return
+    if found := search.accuracy(from_flat(winner.config)):
+        append_trial(search.folder, replace(winner, accuracy=found))
 
 
 def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
