@@ -68,6 +68,11 @@ class Case:
         return fluid_cells(self.geometry, self.domain)
 
     @property
+    def speed_unit(self) -> str:
+        """What the literature calls the unit of a speed that counts fluid cells: MFLUPS where others are solid."""
+        return "MFLUPS" if self.geometry else "MLUPS"
+
+    @property
     def walled(self) -> bool:
         """Whether any face is a wall."""
         return any(face != "periodic" for face in self.faces)

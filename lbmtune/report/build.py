@@ -158,7 +158,11 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     m = best.best_measurement
     half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
     cards = [
-        ("speed", f"{m.mlups:,.0f} MLUPS", f"+- {half:.2f} % (95 % interval of the median)"),
+        (
+            "speed",
+            f"{m.mlups:,.0f} {study.header.spec.case.speed_unit}",
+            f"+- {half:.2f} % (95 % interval of the median)",
+        ),
         ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).best_roof.name),
         ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{m.bytes_per_update:g} B per update"),
     ]

@@ -311,4 +311,5 @@ def headline(study: StudyRecord) -> str:
     against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
     title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
     share = study.share_of_ceiling(winner)
-    return f"{title}: {m.mlups:,.0f} MLUPS on {device}, {share:.1%} of the measured ceiling{against}."
+    unit = study.header.spec.case.speed_unit
+    return f"{title}: {m.mlups:,.0f} {unit} on {device}, {share:.1%} of the measured ceiling{against}."

@@ -89,8 +89,8 @@ def winner_table(study: StudyRecord) -> Pairs:
     winner = study.ranked[0]
     m, case = winner.best_measurement, study.header.spec.case
     rows = [
-        ("speed", f"{m.mlups:,.0f} MLUPS"),
-        ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} MLUPS"),
+        ("speed", f"{m.mlups:,.0f} {case.speed_unit}"),
+        ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} {case.speed_unit}"),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
         ("bytes per update", f"{m.bytes_per_update:g} B"),
@@ -102,11 +102,12 @@ def winner_table(study: StudyRecord) -> Pairs:
     ]
     if winner.prediction:
         p = winner.prediction
-        rows.append(("prediction", f"{p.mlups:,.0f} MLUPS, limited by {p.limit} ({p.ceiling_source})"))
+        rows.append(("prediction", f"{p.mlups:,.0f} {case.speed_unit}, limited by {p.limit} ({p.ceiling_source})"))
         rows.append(("footprint", format_bytes(p.footprint_bytes)))
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
-    return [*rows, *_resources(winner), ("sites", f"{case.sites:,}")]
+    fluid = [("fluid cells", f"{m.sites:,}")] if case.geometry else []
+    return [*rows, *_resources(winner), ("sites", f"{case.sites:,}"), *fluid]
 
 
 def _resources(trial: Trial) -> Pairs:
@@ -245,6 +246,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("lattice", case.lattice),
         ("collision", case.collision),
         ("domain", f"{_times(case.domain)} cells"),
+        ("geometry", case.geometry),
         ("relaxation rate", f"{case.relaxation_rate:g}"),
         ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
         ("wall velocity", str(case.wall_velocity) if case.moving else ""),
