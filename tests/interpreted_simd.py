@@ -98,6 +98,56 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
     return SimpleNamespace(**{f.__name__: f for f in functions})
 
 
+def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: str = "") -> SimpleNamespace:
+    """What `lbmtune.backend.cpu.lists` offers, each lane by itself."""
+    real, one = np.dtype(compute).type, memory(compute, 1, codes)
+    assert form in ("vector", "lanes")
+
+    def elements(links: np.ndarray, at: int) -> np.ndarray:
+        numbers = links[_slice(links, at, lanes)].astype(np.int64) & (1 << 30) - 1
+        return numbers // width * group + numbers % width
+
+    def bits(links: np.ndarray, at: int, bit: int) -> np.ndarray:
+        return links[_slice(links, at, lanes)] >> np.uint32(bit) & 1 != 0
+
+    def load_each(array: np.ndarray, indices: np.ndarray) -> Any:
+        return np.array([one.load(array, int(i))[0] for i in indices], real)
+
+    def store_each(array: np.ndarray, indices: np.ndarray, value: Any) -> None:
+        assert value.dtype == real
+        for i, lane in zip(indices, value, strict=True):
+            one.store(array, int(i), lane.reshape(1))
+
+    def chosen_starts(slot: int, cut: int, links: np.ndarray, flags: int, bit: int) -> np.ndarray:
+        return np.where(bits(links, flags, bit), cut, slot)
+
+    def gather(array: np.ndarray, slot: int, links: np.ndarray, at: int) -> Any:
+        return load_each(array, slot + elements(links, at))
+
+    def gather_cut(array: np.ndarray, slot: int, cut: int, links: np.ndarray, at: int, flags: int, bit: int) -> Any:
+        return load_each(array, chosen_starts(slot, cut, links, flags, bit) + elements(links, at))
+
+    def scatter(array: np.ndarray, slot: int, links: np.ndarray, at: int, value: Any) -> None:
+        store_each(array, slot + elements(links, at), value)
+
+    def scatter_cut(
+        array: np.ndarray, slot: int, cut: int, links: np.ndarray, at: int, flags: int, bit: int, value: Any
+    ) -> None:
+        store_each(array, chosen_starts(slot, cut, links, flags, bit) + elements(links, at), value)
+
+    def load_cut(array: np.ndarray, at: int, cut: int, links: np.ndarray, flags: int, bit: int) -> Any:
+        return load_each(array, chosen_starts(at, cut, links, flags, bit) + np.arange(lanes))
+
+    def store_cut(array: np.ndarray, at: int, cut: int, links: np.ndarray, flags: int, bit: int, value: Any) -> None:
+        store_each(array, chosen_starts(at, cut, links, flags, bit) + np.arange(lanes), value)
+
+    def chosen(links: np.ndarray, flags: int, bit: int, value: Any) -> Any:
+        return np.where(bits(links, flags, bit), value, real(0)).astype(real)
+
+    functions = (gather, gather_cut, scatter, scatter_cut, load_cut, store_cut, chosen)
+    return SimpleNamespace(**{f.__name__: f for f in functions})
+
+
 def row(function: Callable[..., None]) -> Callable[..., None]:
     def checked(*arguments: Any) -> None:
         *_, y, z = arguments

@@ -18,6 +18,27 @@ LIMITS = Limits(cores=16, memory_bytes=2**36)
 CUDA = [
     ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
     ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa and bundle-aosoa have groups"),
+    ("addressing=indirect,order=morton", "order=morton", "order morton with direct addressing: a box has its rows"),
+    (
+        "addressing=indirect",
+        "addressing=indirect,wrap=ghost",
+        "wrap ghost with indirect addressing: there are no rows, and so no ends of them",
+    ),
+    (
+        "addressing=indirect,layout=aosoa,width=32",
+        "addressing=indirect,layout=tiled,layout_tile=8x4x2",
+        "layout tiled with indirect addressing: there is no box to be cut into tiles",
+    ),
+    (
+        "addressing=indirect,scheme=pull",
+        "addressing=indirect,scheme=ghost-cell",
+        "scheme ghost-cell with indirect addressing: its blocks are cut out of a box",
+    ),
+    (
+        "addressing=indirect,block=64x1x1",
+        "addressing=indirect,block=64x2x1",
+        "block 64x2x1 with indirect addressing: sites are counted in one dimension",
+    ),
     ("padding=64", "padding=-64", "padding -64 is negative"),
     ("padding=64", "layout=aos,padding=64", "padding 64 with layout aos: only soa has separate direction arrays"),
     (
@@ -280,7 +301,9 @@ def test_every_rule_speaks_in_an_example_above() -> None:
     examples = [(CASE, parse_config(bad, "cuda")) for _, bad, _ in CUDA]
     examples += [(CASE, parse_config(bad, "cpu")) for _, bad, _ in CPU]
     examples += [(replace(CASE, domain=bad), parse_config(text)) for _, bad, text, _ in DOMAIN]
-    examples += [(replace(CASE, domain=(4096, 4096, 4096)), CudaConfig())]  # too large for the memory
+    large = replace(CASE, domain=(4096, 4096, 4096))
+    examples += [(large, CudaConfig()), (large, CudaConfig(addressing="indirect"))]  # too large for memory, for a word
+    examples += [(replace(CASE, geometry="sandstone"), CudaConfig())]
     first = {
         next(number for number, rule in enumerate(RULES) if rule(case, config, LIMITS)) for case, config in examples
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.config import ADDRESSINGS, CONFIGS, Scalar
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.rules import Limits
 from lbmtune.catalogue.schemes import SCHEMES
@@ -30,12 +31,12 @@ class Axis:
 class Dependence:
     """An axis acts only where another has one of some values; elsewhere it takes its neutral value.
 
-    unless: it acts where the other has any value but those.
+    unless: it acts where the other has any value but those; neutral: None for the default of the axis.
     """
 
     on: str
     values: tuple[Scalar, ...]
-    neutral: Scalar
+    neutral: Scalar | None = None
     unless: bool = False
 
 
@@ -53,6 +54,8 @@ _COMMON = (
     Axis("width", "cells per group of an AoSoA or a vectorised bundle", (16, 32, 64, 128)),
     Axis("group", "directions per bundle", (3, 5, 9)),
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
+    Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
+    Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
 )
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
@@ -103,6 +106,7 @@ _CPU = (
     Axis("tile_z", "rows along z of a tile", (4,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
+    Axis("gather", "access to listed nodes by one instruction or lane by lane", ("vector",), ("vector", "lanes")),
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
     Axis("prefetch_propagated", "cells ahead of which populations of neighbours are prefetched; 0: not", (0,)),
     Axis("prefetch_local", "cells ahead of which populations of the cell itself are prefetched; 0: not", (0,)),
@@ -110,29 +114,43 @@ _CPU = (
 AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
 """The axes of each backend, each after those that it depends on."""
 
-DEPENDENCES: Mapping[str, Dependence] = {
-    "width": Dependence("layout", ("aosoa", "bundle-aosoa"), 1),
-    "group": Dependence("layout", ("bundle", "bundle-aosoa"), 1),
-    "layout_tile": Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),
-    "padding": Dependence("layout", ("soa",), 0),
-    "tile_y": Dependence("loop", ("tile",), 0),
-    "tile_z": Dependence("loop", ("tile",), 0),
-    "row_offset": Dependence("wrap", ("ghost",), 0),
-    "streaming_stores": Dependence("scheme", ("pull",), 0),
-    "boundary": Dependence("flags", ("memory",), "branch"),
-    "prefetch": Dependence("march", (1,), 0, unless=True),
-    "prefetch_propagated": Dependence("vector_bits", (0,), 0, unless=True),
-    "prefetch_local": Dependence("vector_bits", (0,), 0, unless=True),
+_IN_A_BOX = Dependence("addressing", ("direct",))
+DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
+    "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
+    "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
+    "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),
+    "padding": (Dependence("layout", ("soa",), 0),),
+    "order": (Dependence("addressing", ("indirect",)),),
+    "gather": (Dependence("addressing", ("indirect",)),),
+    "flags": (_IN_A_BOX,),
+    "wrap": (_IN_A_BOX,),
+    "loop": (_IN_A_BOX,),
+    "tile_y": (Dependence("loop", ("tile",), 0),),
+    "tile_z": (Dependence("loop", ("tile",), 0),),
+    "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
+    "row_padding": (_IN_A_BOX,),
+    "march": (_IN_A_BOX,),
+    "boundary": (_IN_A_BOX, Dependence("flags", ("memory",), "branch")),
+    "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
+    "block_order": (_IN_A_BOX,),
+    "macroscopics": (_IN_A_BOX,),
+    "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
+    "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+    "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
 }
 
 
 def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
     """The value that an axis must take because the others keep it from acting, or None where it acts."""
-    dependence = DEPENDENCES.get(name)
-    if dependence is None or dependence.on not in others:
-        return None
-    acts = (others[dependence.on] in dependence.values) != dependence.unless
-    return None if acts else dependence.neutral
+    for dependence in DEPENDENCES.get(name, ()):
+        if dependence.on in others and (others[dependence.on] in dependence.values) == dependence.unless:
+            return default(name, others) if dependence.neutral is None else dependence.neutral
+    return None
+
+
+def default(name: str, others: Mapping[str, Scalar]) -> Scalar:
+    """The default of an axis of the backend that the others name."""
+    return CONFIGS[str(others.get("backend", "cuda"))]().flat()[name]
 
 
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:

@@ -17,6 +17,7 @@ from lbmtune.errors import InputError, unknown
 
 Scalar = int | str
 Block = tuple[int, int, int]
+ADDRESSINGS = ("direct", "indirect")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,9 @@ class KernelConfig:
     flags: where a kernel knows cut links from: the faces of the box, compiled in as comparisons, or one word per cell
     in memory, which knows solid cells as well.
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
-    group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts).
+    group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts);
+    addressing: 'direct' (a box of cells) or 'indirect' (fluid sites only, neighbours by a list); order: in which fluid
+    sites are numbered.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -40,6 +43,13 @@ class KernelConfig:
     storage: str = "fp32"
     compute: str = "fp32"
     flags: str = "compiled"
+    addressing: str = "direct"
+    order: str = "row"
+
+    @property
+    def indirect(self) -> bool:
+        """Whether neighbours are found by a list."""
+        return self.addressing != "direct"
 
     @property
     def propagation(self) -> Scheme:
@@ -153,9 +163,10 @@ class CpuConfig(KernelConfig):
     to the compiler); loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
     streaming_stores: non-temporal stores (1) or ordinary ones (0);
-    wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row.
+    wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row;
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
-    from the cell itself (0: left to the hardware).
+    from the cell itself (0: left to the hardware);
+    gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
@@ -171,6 +182,7 @@ class CpuConfig(KernelConfig):
     wrap: str = "ghost"
     prefetch_propagated: int = 0
     prefetch_local: int = 0
+    gather: str = "vector"
 
 
 CONFIGS: Mapping[str, type[KernelConfig]] = {"cuda": CudaConfig, "cpu": CpuConfig}

@@ -8,7 +8,9 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.indirect import node_list, phases, used
+from lbmtune.catalogue.nodes import counts
+from lbmtune.catalogue.storage import frame, stored_extents
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -16,26 +18,29 @@ MACROSCOPIC_FIELDS = 4
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
     """Elements of one copy of the lattice, ghost cells and padding included."""
-    extents = frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
-    return int(config.memory.length(extents))
+    return int(config.memory.length(stored_extents(case, config, domain)))
+
+
+def list_elements(case: Case, config: KernelConfig) -> int:
+    """32-bit words of the index list; 0 with direct addressing."""
+    return node_list(case, config.propagation).rows * counts(case, config).sites if config.indirect else 0
 
 
 def largest_index(case: Case, config: KernelConfig) -> int:
     """What the index of a cell within one component, or the length of a component, may come to."""
-    extents = frame(case.stencil, config).extents(Domain(*case.domain))
+    extents = stored_extents(case, config)
     memory = config.memory
     cell = memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents)
     return int(max(cell, memory.component(memory.together or 1, extents)))
 
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
-    """Bytes of all buffers: the copies of the lattice, the words of flags, density and velocity where written."""
+    """Bytes of all buffers: copies of the lattice, words of flags or of the index list, density and velocity."""
     populations = config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
-    phases = [
-        one for parity in range(config.propagation.period) for one in config.propagation.passes(case.stencil, parity)
-    ]
-    words = {name for phase in phases for name in tables(case, config, phase)}
-    return populations + len(words) * WORD_BYTES * case.sites + macroscopic_bytes(config) * case.sites
+    every = phases(case.stencil, config.propagation)
+    flags = {name for phase in every for name in tables(case, config, phase)}
+    words = len(flags) * case.sites + list_elements(case, config)
+    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +59,19 @@ class Traffic:
 
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
-    """What an update moves: in each pass, what it moves is read and written once.
+    """What an update moves, as the mean over the parities; words that only sites at moving walls read are left out."""
+    populations = _population_bytes(case, config)
+    if not config.indirect:
+        flags = _flag_bytes(case, config)
+        return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
+    period = config.propagation.period
+    read = [used(case, config.propagation, phase) for phase in phases(case.stencil, config.propagation)]
+    index, flags = sum(len(u.pointers) for u in read), sum(u.masks for u in read)
+    return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
+
+
+def _population_bytes(case: Case, config: KernelConfig) -> float:
+    """In each pass, what it moves is read and written once.
 
     On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
     a third share unless their stores stream (Wellein et al. 2006).
@@ -62,11 +79,7 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    return Traffic(
-        populations=shares * config.stored.bytes + _ring_bytes(case, config),
-        flags=_flag_bytes(case, config),
-        macroscopics=macroscopic_bytes(config),
-    )
+    return shares * config.stored.bytes + _ring_bytes(case, config)
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:
@@ -80,10 +93,8 @@ def _flag_bytes(case: Case, config: KernelConfig) -> float:
 
     Those of moving walls are read at the walls alone, and count nothing.
     """
-    period = config.propagation.period
-    phases = (one for parity in range(period) for one in config.propagation.passes(case.stencil, parity))
-    read = sum(bool(tables(case, config, phase)) for phase in phases)
-    return WORD_BYTES * read / period * (case.sites / case.fluid_sites) if read else 0
+    read = sum(bool(tables(case, config, phase)) for phase in phases(case.stencil, config.propagation))
+    return WORD_BYTES * read / config.propagation.period * (case.sites / case.fluid_sites) if read else 0
 
 
 def bytes_per_update(case: Case, config: KernelConfig) -> float:

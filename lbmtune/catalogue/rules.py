@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.indirect import MAX_NODES
+from lbmtune.catalogue.nodes import counts
+from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.scheme import shared_slot
+from lbmtune.errors import unknown
 from lbmtune.units import format_bytes
 
 
@@ -40,8 +44,57 @@ def broken(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     # the properties raise InputError with a suggestion: an unknown name is bad input, not an illegal point
-    _ = config.propagation, config.memory, config.stored, config.computed
+    _ = config.propagation, config.memory, config.stored, config.computed, order(config.order)
+    if config.addressing not in ADDRESSINGS:
+        raise unknown("addressing", config.addressing, ADDRESSINGS)
     return None
+
+
+def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not config.indirect:
+        return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
+    flat = config.flat()
+    usual = type(config)().flat()
+    for name, meaning in _BOX_AXES.items():
+        if name in flat and flat[name] != usual[name]:
+            return f"{name} {flat[name]} with {config.addressing} addressing: {meaning}"
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return f"scheme {config.scheme} with {config.addressing} addressing: its blocks are cut out of a box"
+    if config.layout.startswith("tiled"):
+        return f"layout {config.layout} with {config.addressing} addressing: there is no box to be cut into tiles"
+    if isinstance(config, CudaConfig) and prod(config.block[1:]) > 1:
+        return f"block {_cells(config.block)} with {config.addressing} addressing: sites are counted in one dimension"
+    return None
+
+
+def _nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not config.indirect or 2 * case.sites <= MAX_NODES:
+        return None
+    nodes = counts(case, config).nodes
+    if nodes > MAX_NODES:
+        return f"{nodes:,} nodes with {config.addressing} addressing: a word of the list reaches {MAX_NODES:,}"
+    return None
+
+
+_NO_ROWS = "there are no rows, and so no ends of them"
+_BOX_AXES = {
+    "wrap": _NO_ROWS,
+    "row_offset": _NO_ROWS,
+    "row_padding": _NO_ROWS,
+    "loop": "blocks of sites are what the loop runs over",
+    "tile_y": "blocks of sites are what the loop runs over",
+    "tile_z": "blocks of sites are what the loop runs over",
+    "march": "there are no columns",
+    "prefetch": "there are no columns",
+    "flags": "flags stand in the list",
+    "boundary": "flags stand in the list",
+    "prefetch_propagated": "only direct addressing is prepared for it",
+    "prefetch_local": "only direct addressing is prepared for it",
+    "macroscopics": "only direct addressing is prepared for them",
+    "block_order": "blocks follow the order of the sites",
+    "streaming_stores": "only direct addressing is prepared for them",
+}
+"""Axes that act on a box only, and why."""
 
 
 def _width_belongs_to_aosoa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
@@ -91,9 +144,8 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if config.flags not in ("compiled", "memory"):
         return f"flags {config.flags!r}: compiled and memory exist"
     if config.flags == "compiled":
-        return (
-            f"flags compiled with geometry {case.geometry}: solid cells are known by flags" if case.geometry else None
-        )
+        known = config.indirect or not case.geometry
+        return None if known else f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
     if config.propagation.phase(case.stencil, 0).blockwise:
@@ -105,11 +157,11 @@ def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | N
     needed = footprint_bytes(case, config)
     if needed <= limits.memory_bytes:
         return None
-    largest = _cells(largest_cube(case, config, limits.memory_bytes))
-    return (
-        f"domain {_cells(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}; "
-        f"the device has {format_bytes(limits.memory_bytes)} free, enough for {largest}"
-    )
+    need = f"domain {_cells(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}"
+    free = f"the device has {format_bytes(limits.memory_bytes)} free"
+    if config.indirect:
+        return f"{need} with {config.addressing} addressing; {free}"
+    return f"{need}; {free}, enough for {_cells(largest_cube(case, config, limits.memory_bytes))}"
 
 
 def _cells(domain: Sequence[int]) -> str:
@@ -154,6 +206,8 @@ def _block_shape(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 @_cuda
 def _block_covers_row(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.indirect:
+        return None
     covered = config.block[0] * config.cells_per_thread
     needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
     if covered >= 2 * needed and config.block[0] > 32:
@@ -172,7 +226,7 @@ def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     width = cells * config.stored.bytes
     if width > 16:
         return f"cells_per_thread {cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
-    if case.domain[0] % cells:
+    if not config.indirect and case.domain[0] % cells:
         return f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by cells_per_thread {cells}"
     run = config.memory.run
     if cells > 1 and run and run % cells:
@@ -206,6 +260,8 @@ def _register_mechanisms(case: Case, config: CudaConfig, limits: Limits) -> str 
 def _cuda_wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.wrap not in ("arithmetic", "ghost"):
         return f"wrap {config.wrap!r}: arithmetic and ghost exist on CUDA"
+    if config.indirect:
+        return None
     if config.layout == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % config.width:
         return f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by the AoSoA width {config.width}"
     return None
@@ -335,6 +391,10 @@ def _cpu_names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"wrap {config.wrap!r}: ghost and select exist on the CPU"
     if config.vector_bits not in (0, 256, 512):
         return f"vector_bits {config.vector_bits}: 0, 256 and 512 exist"
+    if config.gather not in ("vector", "lanes"):
+        return f"gather {config.gather!r}: vector and lanes exist"
+    if config.gather == "lanes" and not config.indirect:
+        return "gather lanes with direct addressing: nothing is gathered there"
     tile = config.tile_y, config.tile_z
     if (min(tile) < 1) if config.loop == "tile" else any(tile):
         return f"tile {config.tile_y}x{config.tile_z} with loop {config.loop}: exactly the tile loop has a tile"
@@ -348,7 +408,7 @@ def _cpu_vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not config.vector_bits:
         return None
     lanes = config.vector_bits // (8 * config.computed.bytes)
-    if case.domain[0] % lanes:
+    if not config.indirect and case.domain[0] % lanes:
         return (
             f"domain {_cells(case.domain)}: nx = {case.domain[0]} is not divisible by {lanes} lanes of {config.compute}"
         )
@@ -372,7 +432,7 @@ def _cpu_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if config.wrap == "select" and config.row_offset:
         return f"row_offset {config.row_offset} with wrap select: rows start at 0"
     run = config.memory.run
-    if run > 1 and config.row_offset % run:
+    if run > 1 and not config.indirect and config.row_offset % run:
         return f"row_offset {config.row_offset} is no multiple of the runs of {run} cells of layout {config.layout}"
     return None
 
@@ -446,6 +506,7 @@ def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str 
 # in this order: a rule may take for granted what those before it demand
 RULES: tuple[Rule, ...] = (
     _known_names,
+    _addressing,
     _blocks_with_rings,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
@@ -474,5 +535,6 @@ RULES: tuple[Rule, ...] = (
     _streaming_stores,
     _cpu_prefetch,
     _cpu_threads,
+    _nodes,
     _fits_in_memory,
 )

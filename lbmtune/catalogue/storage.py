@@ -7,11 +7,13 @@ coordinate is not mapped to an image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.layout import Extents, Int, Tile
+from lbmtune.catalogue.nodes import counts
 from lbmtune.lattice import Lattice
 
 
@@ -70,6 +72,14 @@ def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
         return _cuda_frame(lattice, config)
     assert isinstance(config, CpuConfig)
     return _cpu_frame(lattice, config)
+
+
+def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> Extents:
+    """Storage extents of the case's domain or of another one; with indirect addressing, one row of nodes."""
+    if config.indirect:
+        there = replace(case, domain=domain) if domain else case
+        return Extents(counts(there, config).nodes, 1, 1, case.stencil.q)
+    return frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
 
 
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:

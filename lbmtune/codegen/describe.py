@@ -7,13 +7,15 @@ from typing import Any
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
+from lbmtune.catalogue.indirect import node_list
 from lbmtune.catalogue.layout import Extents, index
+from lbmtune.catalogue.nodes import counts, granule
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout
-from lbmtune.codegen.program import MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
-from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, Location, Storage
+from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
@@ -48,7 +50,7 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
         covers=launch.covers,
         over=launch.over,
         grid_formula=_grid_formula(launch, program.frame),
-        grid=launch.grid(program.case.domain, program.frame),
+        grid=program.grid(launch, program.case.domain),
         shared_bytes=launch.shared_bytes,
     )
 
@@ -56,21 +58,36 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
 def describe_storage(program: Program) -> Storage:
     """Where f_i(x, t) lies, as formulas in C and tables."""
     config, stencil, frame = program.config, program.case.stencil, program.frame
-    x, y, z = frame.extents(_DOMAIN)[:3]
+    extents = ("nodes", "1", "1") if config.indirect else tuple(map(_plain, frame.extents(_DOMAIN)[:3]))
     symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), stencil.q)
     phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
     return Storage(
         dtype=config.stored.dtype,
         scale=config.stored.scale,
         index=_plain(index(config.memory, symbols, Traced("X"), Traced("Y"), Traced("Z"), Traced("Q"))),
-        extents=(f"NX = {_plain(x)}", f"NY = {_plain(y)}", f"NZ = {_plain(z)}"),
-        origin=frame.origin,
-        ghost=frame.ghost,
+        extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
+        origin=(0, 0, 0) if config.indirect else frame.origin,
+        ghost=(False, False, False) if config.indirect else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
         locations=tuple(tuple(map(_location, phase.accesses)) for phase in phases),
         wall_term=phases[0].wall_term,
         blocks=frame.blocks,
+        links=_links(program) if config.indirect else None,
+    )
+
+
+def _links(program: Program) -> Links:
+    rows = node_list(program.case, program.config.propagation)
+    _, sites, count = counts(program.case, program.config)
+    return Links(
+        order=program.config.order,
+        granule=granule(program.config),
+        sites=sites,
+        nodes=count,
+        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.pointers),
+        masked=rows.masked,
+        rows=rows.rows,
     )
 
 
@@ -96,7 +113,15 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         Buffer(name=name, dtype="uint32", elements=cells, elements_formula="nx * ny * nz", bytes=cells * WORD_BYTES)
         for name in program.tables()
     )
-    return (*copies, *words, *_macroscopics(program))
+    links = (_list_buffer(program),) if program.config.indirect else ()
+    return (*copies, *words, *links, *_macroscopics(program))
+
+
+def _list_buffer(program: Program) -> Buffer:
+    rows = node_list(program.case, program.config.propagation).rows
+    elements = program.list_elements(program.case.domain)
+    size = WORD_BYTES * elements
+    return Buffer(name=LIST, dtype="uint32", elements=elements, elements_formula=f"{rows} * sites", bytes=size)
 
 
 def _macroscopics(program: Program) -> tuple[Buffer, ...]:
@@ -120,6 +145,8 @@ def _arguments(program: Program) -> dict[str, Argument]:
 
 def _grid_formula(launch: Launch, frame: StorageFrame) -> tuple[str, str, str]:
     totals: tuple[str, str, str] = ("nx", "ny", "nz")
+    if launch.over == "sites":
+        totals = ("sites", "1", "1")
     if launch.over == "shell":
         outer = " * ".join(f"({n} + 2)" if ghost else n for n, ghost in zip(totals, frame.ghost, strict=True))
         totals = (f"({outer} - nx * ny * nz)", "1", "1")

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
-from lbmtune.catalogue.footprint import buffer_elements
+from lbmtune.catalogue.flagging import MOVING_WORDS, WORD_BYTES, WORDS
+from lbmtune.catalogue.footprint import buffer_elements, list_elements
+from lbmtune.catalogue.nodes import counts
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
 
 Target = Literal["cuda", "cpu"]
 MACROSCOPICS = "macroscopics"
 """Name of the buffer in which density and velocity are left."""
+Over = Literal["cells", "shell", "sites"]
+LIST = "links"
+"""Name of the index list among the arguments of a launch."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. arguments: names of buffers ('f0', 'f1') and scalars, in the order of the entry's parameters.
+    """One launch. arguments: names of buffers ('f0', 'f1', 'links') and scalars, in the order of the parameters.
 
     block: threads; over: what the grid covers; covers: how many of those one block takes per axis.
-    'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost).
+    'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost);
+    'sites': those of indirect addressing, in one dimension.
     """
 
     entry: str
     arguments: tuple[str, ...]
     block: tuple[int, int, int] = (1, 1, 1)
     covers: tuple[int, int, int] = (1, 1, 1)
-    over: Literal["cells", "shell"] = "cells"
+    over: Over = "cells"
     shared_bytes: int = 0
 
-    def grid(self, domain: tuple[int, int, int], storage: StorageFrame) -> tuple[int, int, int]:
-        """Blocks along each axis for a domain."""
-        total = domain if self.over == "cells" else (shell_cells(domain, storage), 1, 1)
-        x, y, z = (ceil(n / c) for n, c in zip(total, self.covers, strict=True))
+    def grid(self, domain: tuple[int, int, int], storage: StorageFrame, sites: int = 0) -> tuple[int, int, int]:
+        """Blocks along each axis for a domain; sites: how many indirect addressing has there."""
+        totals = {"cells": domain, "shell": (shell_cells(domain, storage), 1, 1), "sites": (sites, 1, 1)}
+        x, y, z = (ceil(n / c) for n, c in zip(totals[self.over], self.covers, strict=True))
         return (x, y, z)
 
 
@@ -89,6 +94,22 @@ class Program:
         used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
         return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
 
+    def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Blocks of a launch for a domain."""
+        return launch.grid(domain, self.frame, self._sites(domain))
+
+    def array_bytes(self, domain: tuple[int, int, int]) -> list[int]:
+        """Bytes of each array that a launch may take."""
+        lattice = self.buffer_elements(domain) * self.config.stored.bytes
+        return [lattice for _ in self.buffers()] + [WORD_BYTES * self.list_elements(domain)] * self.config.indirect
+
+    def list_elements(self, domain: tuple[int, int, int]) -> int:
+        """Words of the index list for a domain; 0 with direct addressing."""
+        return list_elements(replace(self.case, domain=domain), self.config)
+
+    def _sites(self, domain: tuple[int, int, int]) -> int:
+        return counts(replace(self.case, domain=domain), self.config).sites if self.config.indirect else 0
+
     def buffer_elements(self, domain: tuple[int, int, int]) -> int:
         """Length of each buffer for a domain."""
         return buffer_elements(self.case, self.config, domain)
@@ -97,10 +118,14 @@ class Program:
 def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> dict[str, int | float]:
     """Values of all scalar arguments a launch may name, in storage units.
 
-    nx, ny, nz are 32-bit integers; all others are of the compute precision.
+    nx, ny, nz, and with indirect addressing sites and nodes, are 32-bit integers; all others are of the compute
+    precision.
     """
     unit = config.stored.scale
     values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
+    if config.indirect:
+        _, sites, nodes = counts(replace(case, domain=domain), config)
+        values |= {"sites": sites, "nodes": nodes}
     values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
     values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
     values |= {f"wall_{a}": u * unit for a, u in zip("xyz", case.wall_velocity, strict=True)}

@@ -10,9 +10,9 @@ from lbmtune.codegen.program import Program
 def render(case: Case, config: KernelConfig) -> Program:
     """The program of a legal configuration. Deterministic: equal arguments give equal text in every process."""
     if isinstance(config, CudaConfig):
-        from lbmtune.codegen.cuda import render_cuda
+        from lbmtune.codegen.cuda import render_cuda, render_indirect
 
-        return render_cuda(case, config)
+        return render_indirect(case, config) if config.indirect else render_cuda(case, config)
     assert isinstance(config, CpuConfig)
     from lbmtune.codegen.cpu import render_cpu
 

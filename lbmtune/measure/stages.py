@@ -274,8 +274,7 @@ def _judge(result: Measured, protocol: TimingProtocol) -> None:
 
 def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary, Duty | None]]) -> list[Simulation]:
     """Simulations on the domain of the case, each in the same memory as the others."""
-    sizes = [[p.buffer_elements(p.case.domain) * p.config.stored.bytes for _ in p.buffers()] for p, _, _ in programs]
-    arena.reset(max(map(arena_bytes, sizes)))
+    arena.reset(max(arena_bytes(p.array_bytes(p.case.domain)) for p, _, _ in programs))
     simulations = []
     for program, binary, duty in programs:
         arena.reset()

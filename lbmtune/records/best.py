@@ -31,7 +31,8 @@ class LaunchGeometry:
     """One launch. arguments: names of buffers and scalars in the order of the entry's parameters.
 
     grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
-    over: 'cells' (the fluid domain) or 'shell' (the layer of ghost cells, counted along x); covers: how many of
+    over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (those of indirect
+    addressing, counted along x); covers: how many of
     those one block takes along each axis.
     """
 
@@ -51,6 +52,7 @@ class Buffer:
 
     'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
     bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves.
+    'links': the list of indirect addressing, see `Links`.
     """
 
     name: str
@@ -104,6 +106,38 @@ class Location:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkRow:
+    """A row of the list of indirect addressing: for each site, the node at offset `open` from it.
+
+    link: where a wall cuts this link, it is the node at offset `cut` instead, and bit 31 is set, as well as bit 30
+    where the wall moves; null: no wall changes it.
+    """
+
+    open: Int3
+    cut: Int3
+    link: Int3 | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """The buffer 'links': rows of `sites` 32-bit words, one for each pointer, then one for the mask if it has links.
+
+    Nodes are numbered: the fluid cells in `order`, spare sites up to `sites` (a multiple of `granule`, at least one;
+    their words lead to themselves), then the other cells that places of fluid cells lie in, in `order`; `nodes` is
+    their number, rounded up likewise. masked: bit n of the mask is set where link n is cut; bit 30 where one of them
+    is by a moving wall, and a further row then says so of each link, if any wall of the case moves.
+    """
+
+    order: str
+    granule: int
+    sites: int
+    nodes: int
+    pointers: tuple[LinkRow, ...]
+    masked: tuple[Int3, ...]
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Storage:
     """How populations lie in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
 
@@ -113,6 +147,7 @@ class Storage:
     X is x / bx * (bx + 2) + x % bx + 1 with the block's extent bx along x (along y and z likewise).
     locations[p]: one per direction, for a state of parity p.
     wall_term: whether a moving wall's 6 w_i c_i.u_wall is added by who reads a cut link or by who writes it.
+    links: with indirect addressing, where X is the node of a cell; null where cells lie in a box.
     """
 
     dtype: str
@@ -126,6 +161,7 @@ class Storage:
     locations: tuple[tuple[Location, ...], ...]
     wall_term: str
     blocks: Int3 | None = None
+    links: Links | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

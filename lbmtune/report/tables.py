@@ -166,7 +166,7 @@ def launch_table(program: Program) -> list[dict[str, Any]]:
             "parity": parity,
             "entry": launch.entry,
             "block": _times(launch.block),
-            "grid": _times(launch.grid(program.case.domain, program.frame)),
+            "grid": _times(program.grid(launch, program.case.domain)),
             "covers": _times(launch.covers),
             "arguments": ", ".join(launch.arguments),
         }

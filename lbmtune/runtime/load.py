@@ -17,7 +17,7 @@ from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.cpu import support_digest
 from lbmtune.codegen.describe import max_elements
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import Launch, Over, Program
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, Kernel, read_best
@@ -101,11 +101,12 @@ def _check_indices(best: Best, case: Case) -> None:
 
 def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
     """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
+    here = support_digest(indirect=best.config.indirect)
     said = re.search(r"support module it was made for: (\w+)", best.kernel.source)
-    if best.kernel.target == "cpu" and (said is None or said[1] != support_digest()):
+    if best.kernel.target == "cpu" and (said is None or said[1] != here):
         raise InputError(
             f"{path} holds a CPU kernel made for another SIMD support ({said[1] if said else 'not named'}) than that "
-            f"of this lbmtune ({support_digest()}): what would run was not verified; use lbmtune {best.lbmtune} or run "
+            f"of this lbmtune ({here}): what would run was not verified; use lbmtune {best.lbmtune} or run "
             "the study again."
         )
 
@@ -149,12 +150,13 @@ def _program(best: Best, config: KernelConfig) -> Program:
 
 def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:
     return tuple(
-        tuple(
-            Launch(g.entry, g.arguments, g.block, g.covers, "shell" if g.over == "shell" else "cells", g.shared_bytes)
-            for g in step
-        )
+        tuple(Launch(g.entry, g.arguments, g.block, g.covers, _over(g.over), g.shared_bytes) for g in step)
         for step in kernel.period
     )
+
+
+def _over(text: str) -> Over:
+    return "shell" if text == "shell" else "sites" if text == "sites" else "cells"
 
 
 def _simulation(program: Program, device: Device, case: Case, path: str | os.PathLike[str]) -> Simulation:

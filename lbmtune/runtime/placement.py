@@ -18,8 +18,9 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, whole
-from lbmtune.catalogue.scheme import Place
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.catalogue.nodes import Nodes, nodes
+from lbmtune.catalogue.scheme import HERE, Place
+from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
 from lbmtune.lattice import Vector, negate
 
 Array = Any
@@ -47,6 +48,9 @@ def placements(
 ) -> Iterator[Placement]:
     """One Placement per direction, in order; of the cells of a window only, where one is given."""
     window, here = window or whole(domain), replace(case, domain=domain)
+    if config.indirect:
+        yield from node_placements(here, config, parity, xp, window)
+        return
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
@@ -60,6 +64,38 @@ def placements(
             if phase.wall_term == "read":
                 gain = (kind == MOVING) * _gain(case, i)
         yield Placement(indices, gain)
+
+
+def node_placements(
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window
+) -> Iterator[Placement]:
+    """The same with indirect addressing. What is no fluid cell shares the elements of a spare node.
+
+    It follows from the table and the numbering alone, not from the list that a kernel reads.
+    """
+    numbering, layout = nodes(case, config), config.memory
+    extents = stored_extents(case, config)
+    own = _nodes_at(numbering, window, HERE)
+    fluid = (own >= 0) & (own < numbering.fluid)
+    phase = config.propagation.phase(case.stencil, parity)
+    for access in phase.accesses:
+        kinds = cut_kind(case, negate(case.stencil.velocities[access.direction]), window)
+        cell = np.where(
+            kinds > 0,
+            _nodes_at(numbering, window, access.cut_read.offset),
+            _nodes_at(numbering, window, access.read.offset),
+        )
+        slot = np.where(kinds > 0, *(layout.component(place.slot, extents) for place in (access.cut_read, access.read)))
+        indices = layout.along_x(np.where(fluid, cell, numbering.fluid).astype(np.int64), extents) + slot
+        gain = (kinds > 1) * _gain(case, access.direction) if phase.wall_term == "read" else 0.0
+        yield Placement(xp.asarray(indices), xp.asarray(gain))
+
+
+def _nodes_at(numbering: Nodes, window: Window, offset: Vector) -> Array:
+    """Nodes at an offset from each cell of a window, around the box."""
+    nz, ny, nx = numbering.at.shape
+    x, y, z = (np.arange(r.start + o, r.stop + o) % n for r, o, n in zip(window, offset, (nx, ny, nz), strict=True))
+    return numbering.at[np.ix_(z, y, x)]
 
 
 def blocks(

@@ -14,7 +14,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.links import Window
-from lbmtune.codegen.program import MACROSCOPICS, Launch, Program, scalars
+from lbmtune.catalogue.nodes import index_list
+from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.runtime.placement import blocks
 
 Array = Any
@@ -47,6 +48,7 @@ class Simulation:
         self.buffers = {name: device.empty(elements, self._stored.dtype) for name in program.buffers()}
         self.outputs = self._outputs()
         self.poison()
+        self._list = self._index_list()
         self._plan = self._planned(program.period)
         self._graphs: dict[int, Callable[[], None]] = {}
 
@@ -54,6 +56,14 @@ class Simulation:
     def xp(self) -> ModuleType:
         """The array module of the device."""
         return self.device.xp
+
+    def _index_list(self) -> Array | None:
+        """The list on the device; None with direct addressing."""
+        if not self.program.config.indirect:
+            return None
+        words = self.device.empty(self.program.list_elements(self.case.domain), "uint32")
+        words[...] = self.xp.asarray(index_list(self.case, self.program.config))
+        return words
 
     def poison(self) -> None:
         """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
@@ -186,9 +196,10 @@ class Simulation:
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]
+        values[LIST] = self._list
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
-        return launch, launch.grid(self.case.domain, self.program.frame), arguments
+        return launch, self.program.grid(launch, self.case.domain), arguments
 
 
 def _whole(steps: int, cycle: int) -> int:

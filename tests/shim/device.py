@@ -73,11 +73,10 @@ def _launcher(program: Program, launch: Launch) -> str:
 
 
 def _type(argument: str) -> str:
-    if argument in ("f0", "f1"):
-        return "Stored*"
+    kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
-    return "Real*" if argument == MACROSCOPICS else "int" if argument in ("nx", "ny", "nz") else "Real"
+    return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes") else "Real")
 
 
 class HostExecutable:

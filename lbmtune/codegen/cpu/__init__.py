@@ -14,16 +14,19 @@ from lbmtune.catalogue.collision import Parameters, assignments, population, rel
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
+from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
 from lbmtune.codegen.cpu.rows import GhostRow, GroupedRow, LinearRow, Row, SelectedRow
+from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
 from lbmtune.codegen.passes import Pass, passes, passes_of
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import LIST, Launch, Program
 from lbmtune.codegen.skeleton import skeleton
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu" / "simd.py"
+_LISTS = _SUPPORT.with_name("lists.py")
 _DOMAIN = ("nx", "ny", "nz")
 _INDENT = " " * 4
 
@@ -32,17 +35,16 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     """The Python module of a legal configuration: step_0, step_1 advance a state of that parity."""
     constants = Constants()
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
-    lanes = lanes_of(config)
     source = _filled(
-        "module",
+        "sites_module" if config.indirect else "module",
         title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.brief}",
-        support=support_digest(),
+        support=support_digest(indirect=config.indirect),
         compute=config.computed.dtype,
         codes=f', "{config.storage}"' if config.stored.codes else "",
-        lanes=str(lanes),
+        lanes=str(lanes_of(config)),
         constants="\n".join(constants.definitions()),
-        names=_names(config),
         steps="\n\n\n".join(steps),
+        **(_grouping(case, config) if config.indirect else {"names": _names(config)}),
     )
     launches = tuple(
         tuple(Launch(one.entry, _arguments(case, config, one)) for one in passes_of(config, case.stencil, parity))
@@ -57,9 +59,22 @@ def lanes_of(config: CpuConfig) -> int:
 
 
 @cache
-def support_digest() -> str:
-    """Names the text of the support module, so that what was compiled with another one is not reused."""
-    return hashlib.sha256(_SUPPORT.read_bytes()).hexdigest()[:16]
+def support_digest(*, indirect: bool = False) -> str:
+    """Names the text of the support modules, so that what was compiled with other ones is not reused."""
+    texts = _SUPPORT.read_bytes() + (_LISTS.read_bytes() if indirect else b"")
+    return hashlib.sha256(texts).hexdigest()[:16]
+
+
+def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
+    """How nodes lie in a slot, and names for the access functions."""
+    width, some = max(config.memory.run, 1), Extents(0, 1, 1, case.stencil.q)
+    names = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store_cut", "chosen")
+    return {
+        "width": str(width),
+        "group": str(config.memory.along_x(width, some) - config.memory.along_x(0, some)),
+        "form": config.gather,
+        "names": "\n".join(f"{name} = by_list.{name}" for name in names),
+    }
 
 
 def _filled(name: str, **values: str) -> str:
@@ -78,6 +93,8 @@ def _names(config: CpuConfig) -> str:
 
 def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """The row kernel and the loop over rows of one pass."""
+    if config.indirect:
+        return _sites_step(case, config, one, constants)
     flagged = bool(tables(case, config, one.phase))
     box = open_box(case) if config.flags == "memory" else case
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
@@ -109,6 +126,27 @@ def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
     if gains:
         constants.name(sympy.Integer(0))
     return gains
+
+
+def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
+    """The same over blocks of sites."""
+    sites = Sites(_streams(case, config, one.phase))
+    invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
+    gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
+    parallel = config.threads > 1
+    return _filled(
+        "sites",
+        entry=one.entry,
+        row=_row_name(one),
+        arguments=", ".join(_parameter_names(case, config, one.phase)),
+        signature=_signature(case, config, one.phase),
+        parallel=str(parallel),
+        range="simd.prange" if parallel else "range",
+        lanes=str(lanes_of(config)),
+        block=str(BLOCK),
+        before=_lines([*invariants, *gains, *sites.before()], 1),
+        body=_lines([*sites.cell(), *sites.loads(), *body, *sites.stores()], 2),
+    ).rstrip()
 
 
 def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
@@ -177,20 +215,24 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
 
 def _arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:
     """What a launch passes."""
-    return (*one.buffers, *tables(case, config, one.phase), *_DOMAIN, *_scalars(case, one.phase))
+    return (*one.buffers, *tables(case, config, one.phase), *_extents(config), *_scalars(case, one.phase))
+
+
+def _extents(config: CpuConfig) -> tuple[str, ...]:
+    return (LIST, "sites", "nodes") if config.indirect else _DOMAIN
 
 
 def _parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, ...]:
     """The same arguments by the names that the kernel gives them."""
     buffers = ("field",) if phase.in_place else ("source", "target")
-    return (*buffers, *tables(case, config, phase), *_DOMAIN, *_scalars(case, phase))
+    return (*buffers, *tables(case, config, phase), *_extents(config), *_scalars(case, phase))
 
 
 def _signature(case: Case, config: CpuConfig, phase: Phase) -> str:
     # halves travel as 16-bit integers: Numba has no half on the CPU
     element = "uint16" if config.stored.bytes == 2 else config.stored.dtype
     arrays = [f"{element}[::1]"] * (1 if phase.in_place else 2) + ["uint32[::1]"] * len(tables(case, config, phase))
-    kinds = [*arrays, *["int64"] * 3]
+    kinds = [*arrays, *(["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3)]
     return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
 
 

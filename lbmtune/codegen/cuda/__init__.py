@@ -6,9 +6,10 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.cuda import program
 from lbmtune.codegen.cuda.macroscopics import with_macroscopics
+from lbmtune.codegen.cuda.sparse import render_indirect
 from lbmtune.codegen.program import Program
 
-__all__ = ["render_cuda"]
+__all__ = ["render_cuda", "render_indirect"]
 
 
 def render_cuda(case: Case, config: CudaConfig) -> Program:

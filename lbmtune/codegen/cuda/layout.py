@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import largest_index
@@ -23,9 +25,15 @@ def functions(case: Case, config: CudaConfig) -> str:
         "Index along_z(const Index z": memory.along_z(Traced("z"), n),
         "Offset component(const Offset q": memory.component(Traced("q"), n),
     }
+    if config.indirect:
+        del parts["Index along_y(const Index y"], parts["Index along_z(const Index z"]
+        return "\n".join(_bodies(parts))
     head = f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{"
-    bodies = [f"{_HEAD} {name}, const Extents& n) {{ return {value}; }}" for name, value in parts.items()]
-    return "\n".join([head, f"    return {{{stored.x}, {stored.y}, {stored.z}}};", "}", *bodies])
+    return "\n".join([head, f"    return {{{stored.x}, {stored.y}, {stored.z}}};", "}", *_bodies(parts)])
+
+
+def _bodies(parts: Mapping[str, object]) -> list[str]:
+    return [f"{_HEAD} {name}, const Extents& n) {{ return {value}; }}" for name, value in parts.items()]
 
 
 def index_type(case: Case, config: CudaConfig) -> str:

@@ -41,11 +41,14 @@ def render_cuda(case: Case, config: CudaConfig) -> Program:
         tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
         for parity in range(config.propagation.period)
     )
-    return Program("cuda", case, config, _source(case, config), _options(config), period)
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), period)
 
 
-def _options(config: CudaConfig) -> tuple[str, ...]:
-    """Reciprocals are approximate to one unit in the last place and denormals flush, in single precision only."""
+def compiler_options(config: CudaConfig) -> tuple[str, ...]:
+    """Of the CUDA compiler, in order.
+
+    Reciprocals are approximate to one unit in the last place and denormals flush, in single precision only.
+    """
     cap = (f"--maxrregcount={config.max_registers}",) if config.max_registers else ()
     # the lambdas of the ghost refresh have no annotation of their own, which NVRTC 13.0 insists on
     return ("--std=c++17", "--device-as-default-execution-space", "--ftz=true", "--prec-div=false", *cap)
@@ -55,7 +58,7 @@ def _source(case: Case, config: CudaConfig) -> str:
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
-        "storage": _hinted(config) if config.hinted else _storage(config),
+        "storage": stored_format(config),
         "layout": layout.functions(case, config) + _block_order(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
         "entry": _entries(case, config),
@@ -105,6 +108,16 @@ def _block_order(case: Case, config: CudaConfig) -> str:
         return ""
     flat = _bool(case.stencil.dimensions == 2)
     return "\n" + fill("cuda/z_curve.cu", {"axes": f"constexpr bool FLAT = {flat};"})
+
+
+def real(precision: str) -> str:
+    """The C type of a precision."""
+    return _REAL[precision]
+
+
+def stored_format(config: CudaConfig) -> str:
+    """What stored populations are, how they are widened and narrowed, and with which cache hints."""
+    return _hinted(config) if config.hinted else _storage(config)
 
 
 def _hinted(config: CudaConfig) -> str:
@@ -177,11 +190,11 @@ def signature(case: Case, config: CudaConfig, one: Pass) -> str:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     words = flags.parameters(tables(case, config, one.phase))
     scalars = [*words, *(f"const int {n}" for n in _EXTENTS)] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    return f'extern "C" __global__ void {_bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
+    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
 
 
-def _bounds(config: CudaConfig) -> str:
-    """Launch bounds override a register cap given to the compiler, so a capped kernel has none."""
+def bounds(config: CudaConfig) -> str:
+    """Launch bounds of an entry; they override a register cap given to the compiler, so a capped kernel has none."""
     if config.max_registers:
         return ""
     blocks = f", {config.min_blocks}" if config.min_blocks else ""

@@ -1,0 +1,88 @@
+"""The CPU text of indirect addressing: what a load and a store of the populations of consecutive sites look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, node_list, pointer, selects
+from lbmtune.catalogue.layout import Extents
+from lbmtune.codegen.cpu.streams import Stream, Streams, plain
+from lbmtune.codegen.trace import Traced
+
+BLOCK = 256
+"""Sites that one thread takes at a time."""
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Lines before and inside the loop over sites; x is the first of the sites of a vector, and so its node."""
+
+    streams: Streams
+
+    @cached_property
+    def rows(self) -> NodeList:
+        """The rows of the list."""
+        return node_list(self.streams.case, self.streams.config.propagation)
+
+    @cached_property
+    def extents(self) -> Extents:
+        """Storage extents by their names in the text."""
+        return Extents(Traced("nodes", "//"), 1, 1, self.streams.case.stencil.q)
+
+    def before(self) -> list[str]:
+        """Where each slot starts."""
+        places = (place for s in self.streams.all for place in (s.open, s.cut))
+        starts = {p.slot: self.streams.config.memory.component(p.slot, self.extents) for p in places}
+        return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
+
+    def cell(self) -> list[str]:
+        """Where the site itself lies in its slot."""
+        return [f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"]
+
+    def loads(self) -> list[str]:
+        """Lines that set f0, f1, ..."""
+        streams = zip(self.streams.directions, self.streams.reads, strict=True)
+        return [f"f{i} = {self._load(s)}{self._gained(s)}" for i, s in streams]
+
+    def stores(self) -> list[str]:
+        """Lines that leave g0, g1, ..."""
+        streams = zip(self.streams.directions, self.streams.writes, strict=True)
+        return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
+
+    def _row(self, row: int) -> str:
+        """Position in the list of the words of these sites in a row."""
+        return f"{row} * sites + x" if row else "x"
+
+    def _flag(self, s: Stream) -> str:
+        row, bit = self.rows.flags(s.link)
+        return f"{self._row(row)}, {bit}"
+
+    def _load(self, s: Stream) -> str:
+        return f"{self._function(s, 'load', 'gather')}({', '.join([s.buffer, *self._where(s)])})"
+
+    def _store(self, s: Stream, value: str) -> str:
+        return f"{self._function(s, 'store', 'scatter')}({', '.join([s.buffer, *self._where(s), value])})"
+
+    def _function(self, s: Stream, local: str, by_list: str) -> str:
+        name = by_list if pointer(self.streams.case, s) else local
+        return f"{name}_cut" if selects(self.streams.case, s) else name
+
+    def _where(self, s: Stream) -> list[str]:
+        """Arguments that say where a population lies."""
+        case, found = self.streams.case, pointer(self.streams.case, s)
+        slots = [f"slot{place.slot}" for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
+        flags = [self._flag(s)] if selects(case, s) else []
+        if found:
+            return [*slots, "links", self._row(self.rows.pointers.index(found)), *flags]
+        places = [f"{slot} + here" for slot in slots]
+        return [*places, *(["links", *flags] if flags else [])]
+
+    def _gained(self, s: Stream) -> str:
+        """What a moving wall adds, as text."""
+        if not s.gain:
+            return ""
+        row, bit = self.rows.flags(s.link)
+        # a mask has a row of its own that says so of moving walls
+        flag = f"{self._row(row + 1)}, {bit}" if row == self.rows.mask_row else f"{self._row(row)}, {MOVING_BIT}"
+        return f" + chosen(links, {flag}, {s.gain})"

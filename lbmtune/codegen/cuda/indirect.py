@@ -1,0 +1,109 @@
+"""Where populations are read and written with indirect addressing: one line per direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.indirect import (
+    CUT_BIT,
+    MOVING_BIT,
+    NodeList,
+    Pointer,
+    Way,
+    gains,
+    node_list,
+    pointer,
+    selects,
+    used,
+    ways,
+)
+from lbmtune.catalogue.scheme import Phase, Place, Scheme
+from lbmtune.codegen.cuda import physics
+from lbmtune.lattice import Vector
+
+_SIGN = {-1: "m", 0: "o", 1: "p"}
+_BITS = {CUT_BIT: "CUT", MOVING_BIT: "MOVING"}
+
+
+def words(case: Case, scheme: Scheme, phase: Phase) -> str:
+    """Declarations of the words that a pass reads of the list."""
+    rows, needed = node_list(case, scheme), used(case, scheme, phase)
+    lines = [_load(_name(rows.pointers[row]), row) for row in needed.pointers]
+    return "\n".join([*lines, *([_load("mask", rows.mask_row)] if needed.masks else [])])
+
+
+def reads(case: Case, scheme: Scheme, phase: Phase, buffer: str) -> str:
+    """Loads of all populations, then what moving walls add."""
+    plain = [_access(case, scheme, way, buffer) for way in _of("read", case, phase)]
+    return "\n".join(plain + _gains(case, scheme, phase, "read"))
+
+
+def writes(case: Case, scheme: Scheme, phase: Phase, buffer: str) -> str:
+    """What moving walls add, then stores of all populations."""
+    plain = [_access(case, scheme, way, buffer) for way in _of("write", case, phase)]
+    return "\n".join(_gains(case, scheme, phase, "write") + plain)
+
+
+def gain_scalars(case: Case, phase: Phase) -> set[str]:
+    """Launch arguments that the wall terms of a pass use."""
+    moved = [way.link for way in ways(case.stencil, phase) if gains(case, phase, way)]
+    return {f"wall_{name}" for axis, name in enumerate("xyz") if any(link[axis] for link in moved)}
+
+
+def _of(verb: str, case: Case, phase: Phase) -> Iterator[Way]:
+    return (way for way in ways(case.stencil, phase) if way.verb == verb)
+
+
+def _load(name: str, row: int) -> str:
+    return f"    const Words {name} = words(links, {row}, sites, site);"
+
+
+def _name(found: Pointer) -> str:
+    """link_pom follows a link and stays where it is cut; node_pom leads to an offset."""
+    return f"link_{_signs(found.link)}" if found.link else f"node_{_signs(found.open)}"
+
+
+def _signs(offset: Vector) -> str:
+    return "".join(_SIGN[a] for a in offset)
+
+
+def _access(case: Case, scheme: Scheme, way: Way, buffer: str) -> str:
+    """One load or store; both slots and the flag where the slot depends on it."""
+    found = pointer(case, way)
+    slots = _slot(buffer, way.open)
+    where = f"{_name(found)}, n" if found else "at"
+    flag = ""
+    if selects(case, way):
+        slots += f", {_slot(buffer, way.cut)}"
+        flag = f", {_flag(node_list(case, scheme), way.link)}"
+    return f"    {way.verb}_{'node' if found else 'here'}(f[{way.direction}], {slots}, {where}{flag});"
+
+
+def _flag(rows: NodeList, link: Vector) -> str:
+    """Words and bit that say whether a link is cut."""
+    row, bit = rows.flags(link)
+    return f"mask, {bit}" if row == rows.mask_row else f"{_name(rows.pointers[row])}, {_BITS[bit]}"
+
+
+def _slot(buffer: str, place: Place) -> str:
+    return f"{buffer} + component({place.slot}, n)"
+
+
+def _gains(case: Case, scheme: Scheme, phase: Phase, verb: str) -> list[str]:
+    """Momentum of moving walls; flags in a row of their own are read only where there is such a wall."""
+    rows = node_list(case, scheme)
+    lines: list[str] = []
+    masked: list[str] = []
+    for way in _of(verb, case, phase):
+        if gains(case, phase, way):
+            i = way.direction if verb == "read" else case.stencil.opposite[way.direction]
+            row, bit = rows.flags(way.link)
+            own = row == rows.mask_row
+            flag = f"moving, {bit}" if own else f"{_name(rows.pointers[row])}, MOVING"
+            (masked if own else lines).append(f"add(f[{way.direction}], {physics.gain(case.lattice, i)}, {flag});")
+    text = [f"    {line}" for line in lines]
+    if masked:
+        head = ["    if (any(mask, MOVING)) {", f"    {_load('moving', rows.mask_row + 1)}"]
+        text += [*head, *(f"        {line}" for line in masked), "    }"]
+    return text

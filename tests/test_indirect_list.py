@@ -1,0 +1,208 @@
+"""Indirect addressing: the orders, the numbering of the nodes, the rows of the list, and the bytes that follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbmtune.catalogue.axes import completed, neutral
+from lbmtune.catalogue.case import Case, box, cavity
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
+from lbmtune.catalogue.geometry import solid
+from lbmtune.catalogue.indirect import CUT_BIT, MAX_NODES, MOVING_BIT, node_list
+from lbmtune.catalogue.nodes import counts, index_list, nodes
+from lbmtune.catalogue.orders import ORDERS
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
+from lbmtune.lattice import LATTICES, Vector
+
+SCHEMES = {name: one for name, one in ALL_SCHEMES.items() if not one.phase(LATTICES["d2q9"], 0).blockwise}
+POROUS = "sandstone:fraction=0.6"
+
+
+def sample(lattice: str = "d3q19", geometry: str = POROUS) -> Case:
+    """Periodic with solid cells; no extent like another."""
+    domain = (20, 13, 1 if lattice == "d2q9" else 7)
+    return replace(box(lattice, "bgk", domain), geometry=geometry)
+
+
+def indirect(scheme: str = "pull", precision: str = "fp64", **axes: object) -> CudaConfig:
+    return CudaConfig(scheme=scheme, addressing="indirect", storage=precision, compute=precision, **axes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@given(nx=st.integers(1, 9), ny=st.integers(1, 9), nz=st.integers(1, 9))
+def test_an_order_numbers_every_cell_once(name: str, nx: int, ny: int, nz: int) -> None:
+    z, y, x = (a.ravel() for a in np.indices((nz, ny, nx)))
+    assert len(set(ORDERS[name](x, y, z).tolist())) == nx * ny * nz
+
+
+@pytest.mark.parametrize("extents", [(16, 16, 1), (8, 8, 8)])
+def test_consecutive_cells_of_the_hilbert_curve_are_neighbours(extents: Vector) -> None:
+    z, y, x = (a.ravel() for a in np.indices(extents[::-1]))
+    way = np.argsort(ORDERS["hilbert"](x, y, z))
+    assert {sum(abs(int(a[m]) - int(a[n])) for a in (x, y, z)) for m, n in pairwise(way)} == {1}
+
+
+def test_morton_and_tile_are_what_they_are_called() -> None:
+    two = np.array([0, 1])
+    z, y, x = (a.ravel() for a in np.meshgrid(two, two, two, indexing="ij"))
+    assert np.argsort(ORDERS["morton"](x, y, z)).tolist() == list(range(8))
+    cells = np.array([0, 7, 8]), np.array([7, 0, 0]), np.array([7, 0, 0])
+    assert np.argsort(ORDERS["tile"](*cells)).tolist() == [1, 0, 2]
+
+
+BYTES = {
+    # two-lattice 2 Q s + 4 (Q - 1), two-step 4 Q s + 4 (Q - 1), AA 2 Q s + 4 (Q - 1) / 2: Robertsen 2018, table 3.1
+    ("d3q19", "fp64", "pull"): 376,
+    ("d3q19", "fp64", "push"): 376,
+    ("d3q19", "fp64", "two-step"): 680,
+    ("d3q19", "fp64", "aa"): 340,
+    # in two kernels: 2 Q s + 2 (Q - 1) s + 4 (Q - 1) / 2
+    ("d3q19", "fp64", "swap"): 628,
+    ("d3q19", "fp64", "esoteric-twist"): 2 * 19 * 8 + 6 * 4 + 4 / 2,
+    ("d3q27", "fp32", "esoteric-twist"): 2 * 27 * 4 + 7 * 4 + 4 / 2,
+    ("d3q27", "fp32", "pull"): 2 * 27 * 4 + 26 * 4,
+}
+
+
+@pytest.mark.parametrize(("lattice", "precision", "scheme"), BYTES)
+def test_bytes_per_fluid_update(lattice: str, precision: str, scheme: str) -> None:
+    assert bytes_per_update(sample(lattice), indirect(scheme, precision)) == BYTES[lattice, precision, scheme]
+
+
+def test_esoteric_twist_with_seven_pointers_and_a_type_in_every_step() -> None:
+    """Geier, Schoenherr 2017: 62 values of four bytes; here the type, a mask, is read in every second step only."""
+    moved = traffic(sample("d3q27"), indirect("esoteric-twist", "fp32"))
+    assert (moved.populations, moved.index, 2 * moved.flags) == (216, 28, 4)
+    assert moved.populations + moved.index + 2 * moved.flags == 248
+
+
+def test_a_box_without_walls_needs_no_flags() -> None:
+    for scheme in SCHEMES:
+        assert traffic(sample(geometry=""), indirect(scheme)).flags == 0
+
+
+def test_pull_on_a_cpu_fetches_the_lines_that_it_writes() -> None:
+    config = CpuConfig(scheme="pull", addressing="indirect", storage="fp64", compute="fp64")
+    assert bytes_per_update(sample(), config) == 3 * 19 * 8 + 72
+
+
+ROWS = {"pull": 18, "push": 18, "two-step": 18, "aa": 18, "swap": 9, "esoteric-pull": 10, "esoteric-twist": 7}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rows_of_the_list(scheme: str) -> None:
+    assert node_list(sample(), SCHEMES[scheme]).rows == ROWS[scheme]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_footprint_is_that_of_the_nodes_and_the_list(scheme: str) -> None:
+    case, config = sample(), indirect(scheme)
+    fluid, sites, count = counts(case, config)
+    assert fluid == int((~solid(case)).sum())
+    assert fluid < sites <= count
+    assert sites % 32 == count % 32 == 0
+    copies = SCHEMES[scheme].lattices
+    assert footprint_bytes(case, config) == copies * 19 * count * 8 + ROWS[scheme] * sites * 4
+
+
+def test_only_schemes_that_share_places_need_nodes_in_solid_cells() -> None:
+    for scheme in SCHEMES:
+        numbering = nodes(sample(), indirect(scheme))
+        others = int((numbering.at >= numbering.sites).sum())
+        assert bool(others) == scheme.startswith("esoteric")
+
+
+@pytest.mark.parametrize(("order", "scheme"), list(product(ORDERS, ("pull", "esoteric-twist"))))
+def test_nodes_are_numbered_in_order_without_gaps(order: str, scheme: str) -> None:
+    case = sample()
+    numbering = nodes(case, indirect(scheme, order=order))
+    found = np.sort(numbering.at[numbering.at >= 0])
+    others = np.arange(numbering.sites, numbering.sites + len(found) - numbering.fluid)
+    assert found.tolist() == [*range(numbering.fluid), *others]
+    z, y, x = np.unravel_index(numbering.cells, numbering.at.shape)
+    assert numbering.at[z, y, x].tolist() == list(range(numbering.fluid))
+    assert (np.diff(ORDERS[order](x, y, z)) > 0).all()
+
+
+def _by_hand(case: Case, config: KernelConfig, cell: Vector, offset: Vector) -> int:
+    x, y, z = ((c + o) % n for c, o, n in zip(cell, offset, case.domain, strict=True))
+    return int(nodes(case, config).at[z, y, x])
+
+
+@pytest.mark.parametrize(("lattice", "order"), list(product(LATTICES, ORDERS)))
+def test_pointers_of_pull_lead_to_neighbours_or_stay(lattice: str, order: str) -> None:
+    case, config = sample(lattice), indirect("pull", order=order)
+    numbering, rows = nodes(case, config), node_list(case, SCHEMES["pull"])
+    words = index_list(case, config).reshape(rows.rows, numbering.sites)
+    solids = solid(case)
+    for row, pointer in enumerate(rows.pointers):
+        assert pointer.link == pointer.open
+        for site, cell in enumerate(zip(*np.unravel_index(numbering.cells, solids.shape)[::-1], strict=True)):
+            x, y, z = ((int(c) + o) % n for c, o, n in zip(cell, pointer.open, case.domain, strict=True))
+            expected = site | 1 << CUT_BIT if solids[z, y, x] else numbering.at[z, y, x]
+            assert int(words[row, site]) == expected
+
+
+def test_spare_sites_lead_to_themselves() -> None:
+    for scheme in SCHEMES:
+        case, config = sample(), indirect(scheme)
+        rows, (fluid, sites, _) = node_list(case, SCHEMES[scheme]), counts(case, config)
+        words = index_list(case, config).reshape(rows.rows, sites)
+        assert (words[: len(rows.pointers), fluid:] == np.arange(fluid, sites)).all()
+        assert not words[len(rows.pointers) :, fluid:].any()
+
+
+def test_moving_walls_are_marked_in_pointers_and_in_the_row_after_the_mask() -> None:
+    case = replace(cavity("d2q9", "bgk", (6, 5, 1), 1.3), geometry="")
+    pull, twist = (node_list(case, SCHEMES[name]) for name in ("pull", "esoteric-twist"))
+    words = index_list(case, indirect("pull")).reshape(pull.rows, -1)
+    marked = words[[p.link for p in pull.pointers].index((0, 1, 0))] >> MOVING_BIT == 3
+    assert np.flatnonzero(marked).tolist() == [24, 25, 26, 27, 28, 29]
+    words = index_list(case, indirect("esoteric-twist")).reshape(twist.rows, -1)
+    assert twist.rows == twist.mask_row + 2
+    assert np.flatnonzero(words[twist.mask_row] >> MOVING_BIT).tolist() == [24, 25, 26, 27, 28, 29]
+    assert np.flatnonzero(words[-1] >> twist.masked.index((0, 1, 0)) & 1).tolist() == [24, 25, 26, 27, 28, 29]
+
+
+REASONS = {
+    "scheme=pull,order=morton": "order morton with direct addressing",
+    "scheme=pull,addressing=indirect,wrap=ghost": "wrap ghost with indirect addressing",
+    "scheme=pull,addressing=indirect,block=64x2x1": "sites are counted in one dimension",
+}
+
+
+@pytest.mark.parametrize("text", REASONS)
+def test_reasons(text: str) -> None:
+    assert REASONS[text] in str(broken(sample(), parse_config(text), Limits()))
+
+
+def test_too_many_nodes_for_a_word() -> None:
+    case = replace(sample(geometry=""), domain=(1 << 11, 1 << 10, 1 << 9))
+    assert case.sites == MAX_NODES
+    reason = broken(case, indirect("pull", layout="soa"), Limits())
+    assert reason is not None
+    assert f"a word of the list reaches {MAX_NODES:,}" in reason
+
+
+def test_axes_of_a_box_stand_still_with_a_list() -> None:
+    for backend, name, usual in (("cuda", "wrap", "arithmetic"), ("cpu", "loop", "z"), ("cpu", "row_offset", 16)):
+        chosen = {"backend": backend, "addressing": "indirect"}
+        assert neutral(name, chosen) == usual
+        assert neutral(name, {**chosen, "addressing": "direct"}) is None
+    assert neutral("order", {"backend": "cuda", "addressing": "direct"}) == "row"
+    full = completed({"backend": "cpu", "addressing": "indirect", "scheme": "aa"}, Limits(cores=2))
+    assert "row_offset" not in full
+
+
+def test_old_configurations_keep_their_keys() -> None:
+    assert "addressing" not in CudaConfig().identity
+    assert "order" not in CpuConfig().identity
+    assert parse_config("scheme=aa").brief == "backend=cuda,scheme=aa"
