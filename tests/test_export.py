@@ -16,9 +16,10 @@ import pytest
 
 import lbmtune
 import made_up_records as made
-from lbmtune.catalogue.case import Case, box, cavity, channel
+from lbmtune.catalogue.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
 from lbmtune.catalogue.flows import initial_flow
+from lbmtune.catalogue.geometry import solid
 from lbmtune.catalogue.storage import Domain
 from lbmtune.codegen.describe import describe_storage, launch_geometry, max_elements
 from lbmtune.codegen.render import render
@@ -166,6 +167,21 @@ def test_formulas_give_what_the_program_does(config: CudaConfig | CpuConfig) -> 
     kernel = best(cpu_record(case, config)).kernel if isinstance(config, CpuConfig) else None
     for buffer in kernel.buffers if kernel else ():
         assert value(buffer.elements_formula) == buffer.elements == program.buffer_elements(case.domain)
+
+
+def test_a_porous_sample_runs_on_the_cpu_from_its_file(tmp_path: Path) -> None:
+    """The flags are no part of the file: they follow from its geometry, on any domain."""
+    case = porous("d2q9", "bgk", (16, 12, 1), 1.2, "blocks:fraction=0.3", force=(1e-5, 0.0, 0.0))
+    config = replace(CPU, flags="memory")
+    write_best(cpu_record(case, config), tmp_path / "best.json")
+    for domain in (None, (32, 10, 1)):
+        with pytest.warns(UserWarning, match="tuned on EPYC and runs on"):
+            flow = lbmtune.load(tmp_path / "best.json", domain=domain)
+        fluid, expected = ~solid(flow.case), flow.populations()
+        flow.step(4)
+        for _ in range(4):
+            expected = oracle.step(expected, flow.case)
+        np.testing.assert_allclose(flow.populations()[:, fluid], expected[:, fluid], atol=1e-13)
 
 
 def test_a_cavity_runs_on_the_cpu_from_its_file(tmp_path: Path) -> None:
