@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import islice, product
+from typing import Any
 
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel
+from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.rules import Limits, broken
@@ -25,14 +26,27 @@ from lbmtune.lattice import LATTICES
 
 Job = tuple[Case, CudaConfig, str]
 
-PRECISIONS = (("fp64", "fp64"), ("fp32", "fp32"), ("fp32", "fp64"), ("fp16s", "fp32"), ("fp16s", "fp64"))
+PRECISIONS = (
+    *(("fp64", "fp64"), ("fp32", "fp32"), ("fp32", "fp64"), ("fp16s", "fp32"), ("fp16s", "fp64")),
+    *(("fp16c", "fp32"), ("bf16", "fp32")),
+)
+LAYOUT_AXES: dict[str, Any] = {
+    "aosoa": {"width": 16},
+    "bundle": {"group": 3},
+    "bundle-aosoa": {"group": 5, "width": 16},
+    "tiled": {"layout_tile": (16, 4, 1)},
+    "tiled-cells": {"layout_tile": (16, 4, 1)},
+}
+"""What a layout needs besides its name."""
 REGISTERS = ((0, 0), (64, 0), (0, 8))
 """max_registers and min_blocks: none, a cap, and launch bounds."""
 
 
 def cases() -> Iterator[Case]:
-    """The three flows with both collisions on each lattice."""
+    """The three flows with every collision on each lattice that it has."""
     for lattice, collision in product(LATTICES, COLLISIONS):
+        if not collides(collision, lattice):
+            continue
         domain = (256, 64, 1 if lattice == "d2q9" else 64)
         yield box(lattice, collision, domain)
         yield cavity(lattice, collision, domain, 1.6)
@@ -43,7 +57,7 @@ def jobs(architectures: list[str]) -> Iterator[Job]:
     """All legal combinations."""
     axes = product(SCHEMES, LAYOUTS, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
     for case, (scheme, layout, precision, cells, wrap, (cap, blocks)) in product(cases(), list(axes)):
-        one = CudaConfig(scheme=scheme, layout=layout, width=16 if layout == "aosoa" else 1, block=(32, 4, 1))
+        one = CudaConfig(scheme=scheme, layout=layout, **LAYOUT_AXES.get(layout, {}), block=(32, 4, 1))
         one = replace(one, storage=precision[0], compute=precision[1], cells_per_thread=cells, wrap=wrap)
         one = replace(one, max_registers=cap, min_blocks=blocks)
         if broken(case, one, Limits()) is None:
