@@ -42,6 +42,8 @@ class Dependence:
 
 _COMMON = (
     Axis("scheme", "propagation scheme", tuple(SCHEMES), tuple(SCHEMES)),
+    Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
+    Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
     Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
@@ -54,8 +56,6 @@ _COMMON = (
     Axis("width", "cells per group of an AoSoA or a vectorised bundle", (16, 32, 64, 128)),
     Axis("group", "directions per bundle", (3, 5, 9)),
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
-    Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
-    Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
 )
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
@@ -121,7 +121,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),
     "padding": (Dependence("layout", ("soa",), 0),),
     "order": (Dependence("addressing", ("indirect",)),),
-    "gather": (Dependence("addressing", ("indirect",)),),
+    "gather": (Dependence("addressing", ("indirect",)), Dependence("vector_bits", (0,), unless=True)),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
     "loop": (_IN_A_BOX,),
