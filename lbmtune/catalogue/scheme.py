@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from lbmtune.lattice import Lattice, Vector, negate
 
@@ -88,6 +88,22 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
     return None
 
 
+_Table = TypeVar("_Table")
+
+
+def _remembered(table: Callable[[Lattice, int], _Table]) -> Callable[[Lattice, int], _Table]:
+    """The same function, called once for each parity and lattice, which is known by its name."""
+    known: dict[tuple[str, int], _Table] = {}
+
+    def look_up(lattice: Lattice, parity: int) -> _Table:
+        key = lattice.name, parity
+        if key not in known:
+            known[key] = table(lattice, parity)
+        return known[key]
+
+    return look_up
+
+
 @dataclass(frozen=True)
 class Scheme:
     """A propagation scheme: the passes of one time step, with a barrier for the whole lattice after each.
@@ -104,6 +120,11 @@ class Scheme:
     period: int
     phase: Callable[[Lattice, int], Phase]
     moves: Callable[[Lattice, int], tuple[Phase, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        """Tables are worked out once: every rule asks for them at every point of a space."""
+        object.__setattr__(self, "phase", _remembered(self.phase))
+        object.__setattr__(self, "moves", self.moves and _remembered(self.moves))
 
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
         """All passes of a step, in order."""
