@@ -403,6 +403,5 @@ def test_shipped_documents_ask_for_nothing_that_is_merely_misspelt() -> None:
 
 
 EXPECTED_TO_COME = {
-    "axis 'addressing'",
     "layout 'two-container'",
 }
