@@ -18,7 +18,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, whole
-from lbmtune.catalogue.nodes import Nodes, nodes
+from lbmtune.catalogue.nodes import nodes
 from lbmtune.catalogue.scheme import HERE, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
 from lbmtune.lattice import Vector, negate
@@ -74,28 +74,28 @@ def node_placements(
     It follows from the table and the numbering alone, not from the list that a kernel reads.
     """
     numbering, layout = nodes(case, config), config.memory
-    extents = stored_extents(case, config)
-    own = _nodes_at(numbering, window, HERE)
+    extents, at = stored_extents(case, config), xp.asarray(numbering.at)
+    own = _nodes_at(at, window, HERE, xp)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
-        kinds = cut_kind(case, negate(case.stencil.velocities[access.direction]), window)
-        cell = np.where(
-            kinds > 0,
-            _nodes_at(numbering, window, access.cut_read.offset),
-            _nodes_at(numbering, window, access.read.offset),
-        )
-        slot = np.where(kinds > 0, *(layout.component(place.slot, extents) for place in (access.cut_read, access.read)))
-        indices = layout.along_x(np.where(fluid, cell, numbering.fluid).astype(np.int64), extents) + slot
-        gain = (kinds > 1) * _gain(case, access.direction) if phase.wall_term == "read" else 0.0
-        yield Placement(xp.asarray(indices), xp.asarray(gain))
+        kinds = cut_kind(case, negate(case.stencil.velocities[access.direction]), window, xp)
+        cut, places = kinds != OPEN, (access.read, access.cut_read)
+        opened, closed = (_nodes_at(at, window, place.offset, xp) for place in places)
+        node = xp.where(fluid, xp.where(cut, closed, opened), xp.full_like(opened, numbering.fluid))
+        start, other = (int(layout.component(place.slot, extents)) for place in places)
+        indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
+        gain = (kinds == MOVING) * _gain(case, access.direction) if phase.wall_term == "read" else 0.0
+        yield Placement(indices, gain)
 
 
-def _nodes_at(numbering: Nodes, window: Window, offset: Vector) -> Array:
-    """Nodes at an offset from each cell of a window, around the box."""
-    nz, ny, nx = numbering.at.shape
-    x, y, z = (np.arange(r.start + o, r.stop + o) % n for r, o, n in zip(window, offset, (nx, ny, nz), strict=True))
-    return numbering.at[np.ix_(z, y, x)]
+def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
+    """Nodes at an offset from each cell of a window, around the box; at: the node of each cell."""
+    for axis, (r, o) in enumerate(zip(window, offset, strict=True)):
+        n = at.shape[2 - axis]
+        if o or r != range(n):
+            at = xp.take(at, xp.arange(r.start + o, r.stop + o) % n, axis=2 - axis)
+    return at
 
 
 def blocks(
