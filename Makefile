@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-slow check nvrtc-all peer-cpu gpu wheel clean
+.PHONY: study test test-slow check nvrtc-all conformance peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
@@ -29,6 +29,10 @@ nvrtc-all: $(DEVELOP)
 # everything that needs a GPU: its tests, the machine description, the studies behind the recorded sets
 gpu: $(DEVELOP) $(INSTALLED)
 	$(BIN)/python scripts/gpu.py build/gpu $(ARGS)
+
+# every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
+conformance: $(DEVELOP)
+	$(BIN)/python scripts/conformance.py $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer

@@ -1,0 +1,117 @@
+"""Every pair of choices of the catalogue against the oracle: tests/covering.py says which kernels that takes.
+
+    python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
+    python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
+
+Prints what it checked, pairs that no legal configuration has with the reasons, and every kernel that is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from covering import Covering, Sample, everything  # noqa: E402
+from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
+from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
+from lbmtune.codegen.render import render  # noqa: E402
+from lbmtune.measure.verify import verify  # noqa: E402
+
+Verdict = str | None
+"""What is wrong with a kernel; None: nothing."""
+
+
+def on_shim(sample: Sample) -> Verdict:
+    """The CUDA text, compiled as C++ and run on the host."""
+    from shim.device import HostDevice, compile_on_host
+
+    return _checked(sample, lambda: compile_on_host(render(*sample)), HostDevice())
+
+
+def on_cpu(sample: Sample) -> Verdict:
+    """The CPU kernel."""
+    from lbmtune.backend.cpu import compile_cpu, open_cpu
+
+    return _checked(sample, lambda: compile_cpu(render(*sample)), open_cpu())
+
+
+def _checked(sample: Sample, compile_it: object, device: object) -> Verdict:
+    assert callable(compile_it)
+    try:
+        binary = compile_it()
+    except CompileError as error:
+        return f"does not compile: {str(error)[:500]}"
+    return _verified(sample, binary, device)  # type: ignore[arg-type]
+
+
+def _verified(sample: Sample, binary: Binary, device: Device) -> Verdict:
+    found = verify(render(*sample), binary, device)
+    return None if found.passed else f"wrong: {found}"
+
+
+def _compiled(architecture_of: partial[Binary], sample: Sample) -> Binary | str:
+    try:
+        return architecture_of(render(*sample))
+    except CompileError as error:
+        return f"does not compile: {str(error)[:500]}"
+
+
+def on_gpu(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:
+    """Compiled by many processes, verified by this one."""
+    device = open_device(name)
+    compiler = compiler_for(device.environment)
+    assert isinstance(compiler, partial)
+    with ProcessPoolExecutor(workers) as pool:
+        for sample, binary in zip(samples, pool.map(partial(_compiled, compiler), samples), strict=True):
+            yield binary if isinstance(binary, str) else _verified(sample, binary, device)
+
+
+def in_parallel(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:
+    """Each sample in one of several processes."""
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(on_shim if name == "shim" else on_cpu, samples)
+
+
+def check(name: str, covering: Covering, workers: int, every: int) -> int:
+    """Checks every n-th sample in one place and prints what came of it; returns how many are wrong."""
+    begin, samples = time.monotonic(), covering.samples[::every]
+    print(f"{name}: {len(samples)} kernels for {covering.pairs} pairs of choices", flush=True)
+    verdicts = in_parallel(samples, name, workers) if name in ("shim", "cpu") else on_gpu(samples, name, workers)
+    wrong = 0
+    for (case, config), verdict in zip(samples, verdicts, strict=True):
+        if verdict:
+            wrong += 1
+            print(f"  {case.lattice} {case.flow} {case.collision} {config.brief}: {verdict}", flush=True)
+    print(f"{name}: {len(samples)} kernels in {time.monotonic() - begin:.0f} s, {wrong} wrong", flush=True)
+    return wrong
+
+
+def main() -> int:
+    """1 where a kernel is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--on", default="shim,cpu", help="comma separated: shim, cpu, or the index of a GPU")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="only every n-th kernel")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    wrong = 0
+    for name in given.on.split(","):
+        covering = everything("cpu" if name == "cpu" else "cuda", given.seed)
+        wrong += check(name, covering, given.workers, given.every)
+        print(f"{name}: {sum(covering.illegal.values())} pairs that no legal configuration has:")
+        for reason, count in sorted(covering.illegal.items(), key=lambda item: -item[1]):
+            print(f"  {count:4} {reason}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
+
+Three parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
+two schemes; and a pairwise covering array of all axes, cases included. Deterministic: the same seed, the same list.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+from lbmtune.catalogue.axes import AXES, completed, neutral
+from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.errors import InputError
+from lbmtune.lattice import LATTICES
+
+Sample = tuple[Case, KernelConfig]
+Point = dict[str, Any]
+Pair = tuple[tuple[str, Any], tuple[str, Any]]
+
+FLOWS = ("box", "cavity", "channel", "grinder", "solids")
+_CASE_AXES: Mapping[str, tuple[Any, ...]] = {
+    "flow": FLOWS,
+    "lattice": tuple(LATTICES),
+    "collision": tuple(COLLISIONS),
+}
+VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "cuda": {
+        "width": (8, 16),
+        "group": (3, 5),
+        "layout_tile": ("8x2x1", "16x1x3", "8x4x2"),
+        "block": ("8x2x1", "16x2x1", "32x1x1", "64x1x1", "4x4x1", "8x2x2", "16x1x3"),
+        "padding": (0, 8),
+        "max_registers": (0, 64, 128),
+        "min_blocks": (0, 2),
+        "march": (1, 3),
+        "prefetch": (0, 1),
+        "l2_prefetch": (0, 64, 128, 256),
+        "index_bits": (0, 64),
+    },
+    "cpu": {
+        "width": (16, 32),
+        "group": (3, 5),
+        "layout_tile": ("16x2x1", "16x1x3", "32x4x2"),
+        "padding": (0, 16),
+        "threads": (1, 2),
+        "tile_y": (4, 8),
+        "tile_z": (1, 3),
+        "row_offset": (1, 16),
+        "row_padding": (0, 15),
+        "prefetch_propagated": (0, 32),
+        "prefetch_local": (0, 16),
+    },
+}
+"""Numbers to try where those that a study searches are too large for a small domain, or only one."""
+LIMITS = Limits(cores=2)
+_TRIES, _CANDIDATES = 200, 6
+
+
+@dataclass(frozen=True)
+class Covering:
+    """samples: what to check, each once; pairs: how many they cover; illegal: reason -> how many more it forbids."""
+
+    samples: tuple[Sample, ...]
+    illegal: dict[str, int]
+    pairs: int
+
+
+def values_of(backend: str) -> dict[str, tuple[Any, ...]]:
+    """Every axis of a backend and of the case with the values to try. Each must have two at least."""
+    found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
+    for axis in AXES[backend]:
+        found[axis.name] = VALUES[backend].get(axis.name) or axis.names or axis.values
+    lonely = [name for name, values in found.items() if len(values) < 2]
+    assert not lonely, f"give these axes of {backend} values to cover: {lonely}"
+    return found
+
+
+def sample_of(backend: str, point: Point) -> Sample:
+    """Case and configuration of a point. Raises InputError."""
+    axes = {name: value for name, value in point.items() if name not in _CASE_AXES}
+    return case_of(point["flow"], point["lattice"], point["collision"]), from_flat(
+        completed({"backend": backend, **axes}, LIMITS)
+    )
+
+
+def case_of(flow: str, lattice: str, collision: str) -> Case:
+    """A case of that flow on a domain that is large enough for every block; verification takes its own."""
+    size = (192, 64, 1 if lattice == "d2q9" else 64)
+    if flow == "box":
+        return box(lattice, collision, size, 1.3)
+    if flow == "channel":
+        return channel(lattice, collision, size, 1.3, force=1e-3)
+    case = cavity(lattice, collision, size, 1.3)
+    if flow == "cavity":
+        return case
+    z = ("periodic", "periodic") if lattice == "d2q9" else ("moving", "wall")
+    velocity = (0.05, -0.03, 0.0 if lattice == "d2q9" else 0.02)
+    mixed = replace(case, faces=("moving", "wall", "wall", "moving", *z), wall_velocity=velocity)
+    if flow == "grinder":
+        return replace(mixed, flow="grinder", force=(1e-3, -5e-4, 0.0))
+    return replace(mixed, flow="solids", geometry="blocks:fraction=0.3")
+
+
+def reason_against(backend: str, point: Point) -> str | None:
+    """Why a point is illegal, or None."""
+    try:
+        return broken(*sample_of(backend, point), LIMITS)
+    except InputError as error:
+        return str(error)
+
+
+def schemes_layouts_lattices(backend: str) -> Iterator[Sample]:
+    """Every legal scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force."""
+    names = ("scheme", "layout", "addressing", "lattice")
+    values = values_of(backend)
+    for chosen in product(*(values.get(name, ("direct",)) for name in names)):
+        point = {name: value for name, value in zip(names, chosen, strict=True) if name in values}
+        yield from _first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", "storage": "fp64"})
+
+
+def collisions_precisions(backend: str) -> Iterator[Sample]:
+    """Every legal collision operator x lattice x precision on pull and AA, SoA."""
+    values = values_of(backend)
+    names = ("scheme", "collision", "lattice", "storage", "compute")
+    for chosen in product(("pull", "aa"), *(values[name] for name in names[1:])):
+        point = dict(zip(names, chosen, strict=True))
+        yield from _first_legal(backend, {**point, "layout": "soa", "flow": "grinder"})
+
+
+def pairwise(backend: str, seed: int = 1) -> Covering:
+    """A covering array: every pair of values of two axes that some legal point has."""
+    values, draw = values_of(backend), random.Random(seed)
+    left = {(a, b) for x, y in combinations(sorted(values), 2) for a, b in product(_of(x, values), _of(y, values))}
+    total, samples, illegal = len(left), list[Sample](), Counter[str]()
+    for pair in sorted(left, key=repr):
+        if pair not in left:
+            continue
+        found, reasons = _candidates(backend, values, pair, draw)
+        if not found:
+            illegal[reasons.most_common(1)[0][0]] += 1
+            left.discard(pair)
+            continue
+        best = max(found, key=lambda point: len(_pairs(point) & left))
+        left -= _pairs(best)
+        samples.append(sample_of(backend, best))
+    return Covering(tuple(dict.fromkeys(samples)), dict(illegal), total - sum(illegal.values()))
+
+
+def everything(backend: str, seed: int = 1) -> Covering:
+    """All three parts, each sample once."""
+    covering = pairwise(backend, seed)
+    samples = (*schemes_layouts_lattices(backend), *collisions_precisions(backend), *covering.samples)
+    return replace(covering, samples=tuple(dict.fromkeys(samples)))
+
+
+def _of(name: str, values: Mapping[str, tuple[Any, ...]]) -> list[tuple[str, Any]]:
+    return [(name, value) for value in values[name]]
+
+
+def _pairs(point: Point) -> set[Pair]:
+    return set(combinations(sorted(point.items()), 2))
+
+
+def _candidates(
+    backend: str, values: Mapping[str, tuple[Any, ...]], pair: Pair, draw: random.Random
+) -> tuple[list[Point], Counter[str]]:
+    """A few legal points that have a pair, and why others are not legal."""
+    found: list[Point] = []
+    reasons: Counter[str] = Counter()
+    for _ in range(_TRIES):
+        point = _drawn(backend, values, dict(pair), draw)
+        if any(point[name] != value for name, value in pair):
+            reasons[f"{pair[0][0]} and {pair[1][0]}: one does not act beside the other"] += 1
+            continue
+        reason = reason_against(backend, point)
+        if reason:
+            reasons[reason] += 1
+        else:
+            found.append(point)
+        if len(found) == _CANDIDATES:
+            break
+    return found, reasons
+
+
+def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, draw: random.Random) -> Point:
+    """A point with some values given; axes that do not act beside the others are neutral, half of the rest usual."""
+    usual = type(from_flat({"backend": backend}))().flat()
+    point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
+    for axis in AXES[backend]:
+        name = axis.name
+        quiet = neutral(name, {"backend": backend, **point})
+        plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])
+        point[name] = quiet if quiet is not None else fixed.get(name, plain)
+    return point
+
+
+def _first_legal(backend: str, wanted: Point) -> Iterator[Sample]:
+    """A legal point with these values, the others as usual as may be; none where no choice of the others helps."""
+    values, draw = values_of(backend), random.Random(str(sorted(wanted.items())))
+    kept = {name: value for name, value in wanted.items() if name in values or name in _CASE_AXES}
+    for _ in range(_TRIES):
+        point = _drawn(backend, values, kept, draw)
+        if all(point[name] == value for name, value in kept.items()) and reason_against(backend, point) is None:
+            yield sample_of(backend, point)
+            return

@@ -1,0 +1,69 @@
+"""A fixed part of the conformance run, and what its list must hold."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from covering import LIMITS, Sample, everything, sample_of, values_of
+from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.render import render
+from shim.device import COMPILER, HostDevice, compile_on_host
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+import conformance
+
+
+@cache
+def kernels() -> tuple[Sample, ...]:
+    """All of the list; it takes a while to make."""
+    return everything("cuda").samples
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_a_part_on_the_host_shim() -> None:
+    wrong = {f"{case} {config.brief}": conformance.on_shim((case, config)) for case, config in kernels()[::30]}
+    assert not {sample: verdict for sample, verdict in wrong.items() if verdict}
+
+
+def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:
+    assert all(broken(case, config, LIMITS) is None for case, config in kernels())
+    assert len({(case, config) for case, config in kernels()}) == len(kernels())
+    assert {config.scheme for _, config in kernels()} == set(SCHEMES)
+    assert {config.layout for _, config in kernels()} == set(LAYOUTS)
+    assert {case.collision for case, _ in kernels()} == set(OPERATORS)
+
+
+def test_the_covering_array_covers() -> None:
+    """Of all pairs of values of three axes, each is in a sample or said to be impossible."""
+    values, found = values_of("cuda"), set()
+    for _, config in kernels():
+        flat = config.flat()
+        found |= set(combinations(sorted((n, flat[n]) for n in ("scheme", "layout", "cells_per_thread")), 2))
+    schemes = [(("layout", a), ("scheme", b)) for a in values["layout"] for b in values["scheme"]]
+    assert all(pair in found for pair in schemes)
+    impossible = {("cells_per_thread", n) for n in (2, 4, 8)}
+    missing = {(("cells_per_thread", n), ("layout", a)) for n in (1, 2, 4, 8) for a in values["layout"]} - found
+    assert all(cells in impossible for cells, _ in missing)
+    assert {layout for _, (_, layout) in missing} <= {"aos", "bundle", "tiled-cells"}
+
+
+def test_a_wrong_kernel_is_reported() -> None:
+    sample = sample_of(
+        "cuda", {"flow": "box", "lattice": "d2q9", "collision": "bgk", "scheme": "pull", "block": "8x2x1"}
+    )
+    assert conformance._checked(sample, lambda: _wrong(sample), HostDevice()).startswith("wrong: ")
+
+
+def _wrong(sample: Sample) -> Binary:
+    program = render(*sample)
+    return compile_on_host(replace(program, source=program.source.replace("lane.before)", "lane.after)")))
