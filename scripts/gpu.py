@@ -3,9 +3,10 @@
     python scripts/gpu.py OUT                     all parts
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
-Parts: tests, devices, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27. OUT gets log.txt, summary.json,
-machine.toml and one archive per study. A study that exists in --work is resumed. A part that failed, or was left out
-because --limit did not reach for it, shows in the exit code.
+Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, porous-fp64,
+porous-fp32. OUT gets log.txt, summary.json, machine.toml, claims.json and claims.html, and one archive per study.
+A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
+shows in the exit code.
 """
 
 from __future__ import annotations
@@ -23,17 +24,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-STUDIES = {
-    "fp32": ("d3q19-box", "storage=fp32"),
-    "fp64": ("d3q19-box", "storage=fp64"),
-    "fp16s": ("d3q19-box", "storage=fp16s"),
-    "cavity": ("d3q19-cavity", ""),
-    "d2q9": ("d2q9-box", ""),
-    "d3q27": ("d3q27-box", ""),
+POROUS = ("addressing=indirect", "case.geometry=sandstone:fraction=0.6")
+STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fp32": ("d3q19-box", ("storage=fp32",)),
+    "fp64": ("d3q19-box", ("storage=fp64",)),
+    "fp16s": ("d3q19-box", ("storage=fp16s",)),
+    "cavity": ("d3q19-cavity", ()),
+    "d2q9": ("d2q9-box", ()),
+    "d3q27": ("d3q27-box", ()),
+    "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
+    "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
 }
-PARTS = ("devices", *STUDIES, "tests")
+"""The study file of each part, and what is set in it."""
+PARTS = ("devices", *STUDIES, "claims", "conformance", "tests")
 FLAGSHIP = ("fp32", "fp64", "fp16s")
-SEARCH_S = {"flagship": 90, "other": 45}
+SEARCH_S = {"flagship": 180, "other": 60}
+TRIALS = {"flagship": 1150, "other": 340}
+SAMPLED = 2
+"""One trial in so many belongs to the sample that fills the space; the rest looks for the best."""
 """Search time of a study unless --time says otherwise."""
 OVERHEAD_S = 45
 """What a study needs besides its search: start, ceiling, finals, report."""
@@ -97,14 +105,32 @@ def tests(run: Run) -> dict[str, object]:
     return run.call("tests", command, run.left_s)
 
 
+def conformance(run: Run) -> dict[str, object]:
+    """Every pair of choices of the catalogue against the oracle."""
+    return run.call("conformance", [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", "0"], run.left_s)
+
+
+def claims(run: Run) -> dict[str, object]:
+    """The published claims; begun or resumed."""
+    folder = run.work / "claims"
+    command = [sys.executable, "-m", "lbmtune", "claims", "--device", run.device, "--out", str(folder)]
+    done = run.call("claims", [*command, *(["--resume"] if folder.exists() else [])], run.left_s)
+    for name in ("claims.json", "claims.html"):
+        if (folder / name).exists():
+            shutil.copy(folder / name, run.out / name)
+    return done
+
+
 def study(run: Run, part: str) -> dict[str, object]:
     """One study, begun or resumed, packed without the search's own database."""
-    name, override = STUDIES[part]
+    name, overrides = STUDIES[part]
+    kind = "flagship" if part in FLAGSHIP else "other"
+    trials = run.trials or TRIALS[kind]
     folder = run.work / f"{name}-{part}"
-    search_s = SEARCH_S["flagship" if part in FLAGSHIP else "other"]
     command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
-    command += ["--time", run.time or f"{search_s}s", *(["--set", override] if override else [])]
-    command += ["--trials", str(run.trials)] if run.trials else []
+    command += ["--time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
+    for override in (*overrides, f"budget.sample={trials // SAMPLED}"):
+        command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
     done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
@@ -112,6 +138,9 @@ def study(run: Run, part: str) -> dict[str, object]:
         pack(folder, run.out / f"{folder.name}.tar.gz")
         done |= facts(folder)
     return done
+
+
+OTHERS = {"devices": devices, "claims": claims, "conformance": conformance, "tests": tests}
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -157,7 +186,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=None, help="study folders [default: OUT/../gpu-work]")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds for the whole call [none]")
     parser.add_argument("--time", default=None, help="search time of each study, such as 4m")
-    parser.add_argument("--trials", type=int, default=0, help="trials of each study at most; 0: as the time allows")
+    parser.add_argument("--trials", type=int, default=0, help="trials of each study at most; 0: as many as it is given")
     parser.add_argument("--device", default="0")
     parser.add_argument("--refresh", action="store_true", help="measure the ceilings anew with each study")
     given = parser.parse_args()
@@ -182,7 +211,7 @@ def main() -> int:
         elif part in STUDIES:
             results.append(study(run, part))
         else:
-            results.append(devices(run) if part == "devices" else tests(run))
+            results.append(OTHERS[part](run))
         (run.out / "summary.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
     print(json.dumps(results, indent=1, default=str))
     return max(abs(int(str(result["exit_code"]))) for result in results)
