@@ -41,7 +41,8 @@ class Dependence:
 
 
 _COMMON = (
-    Axis("scheme", "propagation scheme", tuple(SCHEMES), tuple(SCHEMES)),
+    # those with several passes move more: baselines, for a study that asks for them
+    Axis("scheme", "propagation scheme", ("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), tuple(SCHEMES)),
     Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
     Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
     Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),

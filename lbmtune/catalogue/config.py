@@ -99,7 +99,7 @@ class KernelConfig:
 
     def __str__(self) -> str:
         """The text form that the command line reads back."""
-        return ",".join(f"{k}={v}" for k, v in self.flat().items())
+        return self.brief
 
     @classmethod
     def _parse(cls, values: Mapping[str, Scalar]) -> Self:

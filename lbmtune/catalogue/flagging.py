@@ -11,8 +11,6 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import MOVING, OPEN, cut_kind, solid_in, whole
@@ -51,7 +49,7 @@ def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
     return (WORDS, MOVING_WORDS) if adds_momentum(case, phase) else (WORDS,)
 
 
-def words(case: Case, table: str, xp: ModuleType = np) -> Array:
+def words(case: Case, table: str, xp: ModuleType) -> Array:
     """A table of a case in an array module: uint32, one word per cell, x fastest, nx * ny * nz of them."""
     return _words(case.lattice, case.faces, case.wall_velocity, case.geometry, case.domain, table, xp)
 
@@ -75,6 +73,8 @@ def _words(
 
 def _aligned(elements: int, xp: ModuleType) -> Array:
     """On the host aligned as a device aligns."""
+    import numpy as np  # here: what a kernel reads is known without it
+
     if xp is not np:
         return xp.empty(elements, xp.uint32)
     raw = np.empty(elements * WORD_BYTES + _ALIGNMENT_BYTES, np.uint8)

@@ -9,7 +9,6 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import node_list, phases, used
-from lbmtune.catalogue.nodes import counts
 from lbmtune.catalogue.storage import frame, stored_extents
 
 MACROSCOPIC_FIELDS = 4
@@ -23,6 +22,8 @@ def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, in
 
 def list_elements(case: Case, config: KernelConfig) -> int:
     """32-bit words of the index list; 0 with direct addressing."""
+    from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
+
     return node_list(case, config.propagation).rows * counts(case, config).sites if config.indirect else 0
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.geometry import voxels
 from lbmtune.lattice import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Array = Any
 """A numpy or cupy array."""
@@ -35,6 +35,8 @@ def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
 
     0: another cell; 1: a wall, be it a face or a solid cell; 2: a moving face, which wins at an edge.
     """
+    import numpy as np  # here, as below: the command line, which knows rules, starts without it
+
     kinds = np.stack([cut_kind(case, c) for c in case.stencil.velocities])
     kinds.flags.writeable = False
     return kinds
@@ -45,8 +47,9 @@ def may_cut(case: Case, velocity: Vector) -> bool:
     return bool(case.geometry and any(velocity)) or bool(case.crossed(velocity))
 
 
-def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: ModuleType = np) -> Array:
-    """The same for one velocity, in a window: uint8, (nz, ny, nx) of it, in an array module."""
+def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: ModuleType | None = None) -> Array:
+    """The same for one velocity, in a window: uint8, (nz, ny, nx) of it, in an array module (None: numpy)."""
+    xp = xp or _numpy()
     window = window or whole(case.domain)
     kind = xp.zeros(tuple(map(len, reversed(window))), xp.uint8)
     if case.geometry and any(velocity):
@@ -61,9 +64,15 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
     return kind
 
 
-def solid_in(case: Case, window: Window, xp: ModuleType = np) -> Array:
+def solid_in(case: Case, window: Window, xp: ModuleType | None = None) -> Array:
     """Which cells of a window are solid: bool, (nz, ny, nx) of it."""
-    return _solid_at(case, window, (0, 0, 0), xp)
+    return _solid_at(case, window, (0, 0, 0), xp or _numpy())
+
+
+def _numpy() -> ModuleType:
+    import numpy
+
+    return numpy
 
 
 def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
@@ -77,6 +86,8 @@ def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Arr
 
 @lru_cache(maxsize=2)
 def _solid_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Array:
+    from lbmtune.catalogue.geometry import voxels
+
     return xp.asarray(voxels(geometry, domain))
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from lbmtune.errors import unknown
 
 Array = Any
@@ -42,6 +40,8 @@ def hilbert(x: Array, y: Array, z: Array) -> Array:
 
 def _transposed(axes: list[Array]) -> list[Array]:
     """Skilling's AxestoTranspose: in place, from the highest bit down, then Gray code."""
+    import numpy as np  # here: the names of the orders are known without it
+
     bits = max(1, max(int(axis.max(initial=0)) for axis in axes).bit_length())
     for bit in (1 << n for n in range(bits - 1, 0, -1)):
         for n, axis in enumerate(axes):
@@ -59,6 +59,8 @@ def _transposed(axes: list[Array]) -> list[Array]:
 
 def _interleaved(axes: list[Array]) -> Array:
     """One number from the bits of all, those of the first axis highest."""
+    import numpy as np
+
     key = np.zeros_like(axes[0])
     for bit in range(21):
         for place, axis in enumerate(reversed(axes)):

@@ -14,7 +14,6 @@ from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelC
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES
-from lbmtune.catalogue.nodes import counts
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.errors import unknown
@@ -68,6 +67,8 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 
 def _nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
+
     if not config.indirect or 2 * case.sites <= MAX_NODES:
         return None
     nodes = counts(case, config).nodes

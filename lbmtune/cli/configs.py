@@ -43,12 +43,20 @@ class Subject:
 
 def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
     """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
-    if text.endswith(".json") or Path(text).is_file():
+    if text.endswith(".json") or _is_file(text):
         best = read_best(Path(text))
         return _subject(best.case, from_flat(best.configuration), device)
     if re.fullmatch(r"[0-9a-f]{12}", text):
         return _subject(*find_trial(text, study, out), device)
     return _from_values(text, study_spec(study, sets), device)
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text names a file; a configuration may be too long for a name."""
+    try:
+        return Path(text).is_file()
+    except OSError:
+        return False
 
 
 def study_spec(reference: str, sets: Sequence[str] | None) -> StudySpec:

@@ -9,7 +9,6 @@ from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import node_list
 from lbmtune.catalogue.layout import Extents, index
-from lbmtune.catalogue.nodes import counts, granule
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout
@@ -78,6 +77,11 @@ def describe_storage(program: Program) -> Storage:
 
 
 def _links(program: Program) -> Links:
+    from lbmtune.catalogue.nodes import (
+        counts,  # here: arrays are not needed to start
+        granule,  # here: arrays are not needed to start
+    )
+
     rows = node_list(program.case, program.config.propagation)
     _, sites, count = counts(program.case, program.config)
     return Links(

@@ -11,7 +11,6 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORD_BYTES, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, list_elements
-from lbmtune.catalogue.nodes import counts
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
 
@@ -108,6 +107,8 @@ class Program:
         return list_elements(replace(self.case, domain=domain), self.config)
 
     def _sites(self, domain: tuple[int, int, int]) -> int:
+        from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
+
         return counts(replace(self.case, domain=domain), self.config).sites if self.config.indirect else 0
 
     def buffer_elements(self, domain: tuple[int, int, int]) -> int:
@@ -121,6 +122,8 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
     nx, ny, nz, and with indirect addressing sites and nodes, are 32-bit integers; all others are of the compute
     precision.
     """
+    from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
+
     unit = config.stored.scale
     values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
     if config.indirect:

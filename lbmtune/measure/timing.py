@@ -138,9 +138,9 @@ def excite(simulation: Simulation) -> None:
     """
     simulation.steps_done = 0
     stencil, stored = simulation.case.stencil, simulation.program.config.stored
-    amplitude = 0.01 * float(min(stencil.weights)) * stored.scale
+    amplitude = 0.01 * float(min(stencil.weights))
     for buffer in simulation.buffers.values():
-        fill_with_noise(buffer, amplitude, simulation.xp)
+        fill_with_noise(buffer, amplitude, simulation.xp, stored)
 
 
 def take(simulation: Simulation, steps: int, protocol: TimingProtocol, *, look_around: bool = True) -> Sample:
@@ -269,7 +269,7 @@ def check_state(simulation: Simulation) -> None:
     xp, state = simulation.xp, simulation.state
     nonzero = False
     for start in range(0, state.size, _CHUNK_ELEMENTS):
-        chunk = state[start : start + _CHUNK_ELEMENTS]
+        chunk = simulation.program.config.stored.deviations(state[start : start + _CHUNK_ELEMENTS], xp)
         if not bool(xp.isfinite(chunk).all()):
             raise WrongResultError("the timed run left values that are not finite numbers")
         nonzero = nonzero or bool(chunk.any())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Trial, Verification
@@ -81,7 +81,7 @@ def _remark(trial: Trial) -> str:
 
 def config_text(config: dict[str, Scalar]) -> str:
     """The form that the command line reads back."""
-    return ",".join(f"{name}={value}" for name, value in config.items())
+    return from_flat(config).brief
 
 
 def winner_table(study: StudyRecord) -> Pairs:
