@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +25,27 @@ settings.register_profile("lbmtune", deadline=None, derandomize=True, database=N
 settings.load_profile("lbmtune")
 
 
+ONE_IN = {
+    "test_indirect_kernels.py": 4,
+    "test_cpu_flags.py": 4,
+    "test_flags.py": 4,
+    "test_cuda_axes.py": 3,
+    "test_cuda_shim.py": 3,
+    "test_collision_kernels.py": 3,
+    "test_cpu_text.py": 2,
+}
+"""Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seen: Counter[tuple[Path, str]] = Counter()
+    for item in items:
+        one_in = ONE_IN.get(item.path.name, 1)
+        test = item.path, getattr(item, "originalname", item.name)
+        if seen[test] % one_in:
+            item.add_marker(pytest.mark.slow)
+        seen[test] += 1
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:
         if missing and item.get_closest_marker("gpu"):
