@@ -52,7 +52,7 @@ def _check(case: Case, one: CudaConfig) -> None:
 @pytest.mark.parametrize("case", [STONE, replace(LID, geometry=ROCK)], ids=lambda case: case.flow)
 def test_words_say_of_every_link_what_it_meets(case: Case) -> None:
     kinds, rock = cut_kinds(case), solid(case).reshape(-1)
-    flags, moving = words(case, WORDS), words(case, MOVING_WORDS)
+    flags, moving = words(case, WORDS, np), words(case, MOVING_WORDS, np)
     for i, opposite in enumerate(case.stencil.opposite):
         cut = kinds[opposite].reshape(-1)
         assert ((flags >> i & 1) == (cut > 0)).all()
@@ -65,7 +65,7 @@ def test_words_say_of_every_link_what_it_meets(case: Case) -> None:
 def test_a_population_and_the_flag_of_its_link() -> None:
     """Bit 1 of the first cell of a row says that what comes along +x is sent back by the wall at x-."""
     assert LID.stencil.velocities[1] == (1, 0, 0)
-    flags = words(LID, WORDS).reshape(4, 6, 8)
+    flags = words(LID, WORDS, np).reshape(4, 6, 8)
     assert flags[2, 3].tolist() == [flags[2, 3, 0], 0, 0, 0, 0, 0, 0, flags[2, 3, 7]]
     assert flags[2, 3, 0] & 0b110 == 0b010
     assert flags[2, 3, 7] & 0b110 == 0b100

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 from lbmtune.catalogue.layout import Layout, LayoutParameters
@@ -103,11 +104,14 @@ class KernelConfig:
 
     @classmethod
     def _parse(cls, values: Mapping[str, Scalar]) -> Self:
-        known = {f.name: f for f in fields(cls)}
+        known = _defaults(cls.backend)
         for name in values:
             if name not in known:
                 raise unknown(f"axis of a {cls.backend} configuration", name, known)
-        converted: dict[str, Any] = {name: _convert(name, getattr(cls, name), value) for name, value in values.items()}
+        converted: dict[str, Any] = {
+            name: value if type(value) is type(known[name]) else _convert(name, known[name], value)
+            for name, value in values.items()
+        }
         return cls(**converted)
 
 
@@ -215,6 +219,13 @@ def _scalar(value: object) -> Scalar:
     return value
 
 
+@cache
+def _defaults(backend: str) -> dict[str, Any]:
+    """The axes of a backend's configurations and their defaults; spaces of many points ask for them."""
+    return {f.name: f.default for f in fields(CONFIGS[backend])}
+
+
+@lru_cache(maxsize=4096, typed=True)
 def _convert(name: str, default: object, value: Scalar) -> object:
     """The value in the type of the axis' default."""
     try:

@@ -72,13 +72,16 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
 
 
 def _product(names: Sequence[str], axes: Axes, chosen: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
-    if not names:
-        yield chosen
-        return
-    name, rest = names[0], names[1:]
-    fixed = neutral(name, chosen)
-    for value in axes[name] if fixed is None else (fixed,):
-        yield from _product(rest, axes, {**chosen, name: value})
+    chosen = dict(chosen)
+    for place, name in enumerate(names):
+        fixed = neutral(name, chosen)
+        values = axes[name] if fixed is None else (fixed,)
+        if len(values) != 1:
+            for value in values:
+                yield from _product(names[place + 1 :], axes, {**chosen, name: value})
+            return
+        chosen[name] = values[0]
+    yield chosen
 
 
 def _first_broken(case: Case, config: KernelConfig, limits: Limits) -> tuple[Rule, str] | None:
