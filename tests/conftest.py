@@ -33,6 +33,8 @@ ONE_IN = {
     "test_cuda_shim.py": 3,
     "test_collision_kernels.py": 3,
     "test_cpu_text.py": 2,
+    "test_cpu_kernels.py": 2,
+    "test_cuda_nvrtc.py": 3,
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig, defaults, from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -191,7 +191,7 @@ def _candidates(
 
 def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, draw: random.Random) -> Point:
     """A point with some values given; axes that do not act beside the others are neutral, half of the rest usual."""
-    usual = type(from_flat({"backend": backend}))().flat()
+    usual = defaults(backend)
     point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
     for axis in AXES[backend]:
         name = axis.name

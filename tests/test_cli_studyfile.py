@@ -52,7 +52,9 @@ def test_a_backend_without_a_table_searches_the_usual_values():
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
 def test_shipped_studies_have_legal_configurations_of_every_scheme_and_storage(name, backend, storage):
     spec = load_study(name, [f"storage={storage}"])
-    space = legal_set(spec.case, backend, spec.axes[backend], Limits(cores=2))
+    # what a part of the values allows, all of them allow
+    part = {axis: values if axis == "scheme" else values[:2] for axis, values in spec.axes[backend].items()}
+    space = legal_set(spec.case, backend, part, Limits(cores=2))
     assert spec.name == name
     assert {config.scheme for config in space.configs} == set(spec.axes[backend]["scheme"])
     assert len(spec.axes[backend]["scheme"]) >= 5

@@ -136,7 +136,7 @@ def _mutated(operator: str, old: str, new: str, precision: str) -> Verification:
 
 _DIGESTS = (
     "import test_collision_kernels as t; "
-    "print([made(o, n, 'aa', 'fp32').digest for o, n in t.PAIRS for made in (t._cuda, t._cpu)])"
+    "print([made(o, n, 'aa', 'fp32').digest for o, n in t.PAIRS[::3] for made in (t._cuda, t._cpu)])"
 )
 
 

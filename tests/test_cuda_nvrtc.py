@@ -5,10 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from itertools import groupby
-from multiprocessing import get_context
 
 import pytest
 
@@ -55,23 +53,11 @@ def _resources(sample: Sample, architecture: str) -> Resources:
     return nvrtc.compile_cuda(render(*sample), architecture).resources
 
 
-def _compiled(job: Job) -> Resources:
-    case, one, architecture = job
-    return _resources((case, one), architecture)
-
-
-@pytest.fixture(scope="module")
-def compiled() -> Iterator[dict[Job, Future[Resources]]]:
-    """They run two at a time, in the order of the tests."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        yield {job: pool.submit(_compiled, job) for jobs in GROUPS.values() for job in jobs}
-        pool.shutdown(cancel_futures=True)
-
-
 @pytest.mark.parametrize("kind", GROUPS)
-def test_compiles_without_spilling(kind: str, compiled: dict[Job, Future[Resources]]) -> None:
+def test_compiles_without_spilling(kind: str) -> None:
     for job in GROUPS[kind]:
-        found = compiled[job].result()
+        case, one, architecture = job
+        found = _resources((case, one), architecture)
         assert 0 < found.registers <= 255
         assert found.code_bytes > 1000
         # the assembler may park a few values that are needed late, rather than lose a block per multiprocessor

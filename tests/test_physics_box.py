@@ -27,7 +27,7 @@ RUNS = [
     ("d3q27", "bgk", "push", (2, 0)),
     ("d2q9", "regularised", "pull", (0, 1)),
     ("d3q19", "mrt", "aa", (1, 2)),
-    ("d3q27", "cumulant", "aa", (2, 0)),
+    ("d3q27", "cumulant", "pull", (2, 0)),
 ]
 
 

@@ -1,7 +1,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_study import CASE, LIMITS, usual_axes
@@ -39,6 +39,7 @@ def test_axes_that_do_not_act_make_no_duplicates():
     assert [(c.march, c.prefetch) for c in legal_set(CASE, "cuda", axes, LIMITS).configs] == [(1, 0), (4, 0), (4, 1)]
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_any_axes_give_only_legal_configurations(data):
     backend = data.draw(st.sampled_from(sorted(AXES)))
@@ -76,10 +77,10 @@ def test_a_hundred_thousand_points_take_seconds():
         "max_registers": (0, *range(32, 256, 32)),
         "width": (2, 4, 8, 16, 32, 64),
     }
-    begin = time.perf_counter()
+    begin = time.process_time()
     space = legal_set(CASE, "cuda", axes, LIMITS)
     assert space.products > 100_000
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
 
 
 def test_a_configuration_survives_its_flat_form():

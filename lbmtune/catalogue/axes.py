@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, CONFIGS, Scalar
+from lbmtune.catalogue.config import ADDRESSINGS, Scalar, defaults
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -151,7 +151,7 @@ def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
 
 def default(name: str, others: Mapping[str, Scalar]) -> Scalar:
     """The default of an axis of the backend that the others name."""
-    return CONFIGS[str(others.get("backend", "cuda"))]().flat()[name]
+    return defaults(str(others.get("backend", "cuda")))[name]
 
 
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:

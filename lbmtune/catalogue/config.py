@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 from lbmtune.catalogue.layout import Layout, LayoutParameters
@@ -84,8 +85,8 @@ class KernelConfig:
 
         A default is for good, therefore.
         """
-        usual = {f.name: _scalar(f.default) for f in fields(self)}
-        return {name: value for name, value in self.flat().items() if usual.get(name) != value}
+        usual = defaults(self.backend)
+        return {name: value for name, value in self.flat().items() if name == "backend" or usual[name] != value}
 
     @property
     def key(self) -> str:
@@ -210,6 +211,12 @@ def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
             raise InputError(f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa.")
         values[name.strip()] = value.strip()
     return from_flat(values)
+
+
+@cache
+def defaults(backend: str) -> Mapping[str, Scalar]:
+    """What the axes of a backend's configurations are where nothing is said, in flat form."""
+    return MappingProxyType(CONFIGS[backend]().flat())
 
 
 def _scalar(value: object) -> Scalar:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig, defaults
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES
@@ -52,8 +52,7 @@ def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None
 def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.indirect:
         return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
-    flat = config.flat()
-    usual = type(config)().flat()
+    flat, usual = config.flat(), defaults(config.backend)
     for name, meaning in _BOX_AXES.items():
         if name in flat and flat[name] != usual[name]:
             return f"{name} {flat[name]} with {config.addressing} addressing: {meaning}"

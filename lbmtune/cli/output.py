@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from lbmtune.catalogue.config import CONFIGS, Scalar
+from lbmtune.catalogue.config import Scalar, defaults
 
 
 def stdout() -> Console:
@@ -64,7 +64,7 @@ def print_pairs(rows: Sequence[tuple[str, object]]) -> None:
 
 def short(config: Mapping[str, Scalar]) -> str:
     """A configuration in one line: scheme, layout and storage, then the axes that differ from their default."""
-    usual = CONFIGS[str(config["backend"])]().flat()
+    usual = defaults(str(config["backend"]))
     first = ("scheme", "layout", "storage")
     rest = (f"{name}={value}" for name, value in config.items() if name not in first and usual.get(name) != value)
     return " ".join([*(str(config[name]) for name in first), *rest])
