@@ -66,7 +66,7 @@ class SharedMemory(CpuDevice):
         self._memory = raw[-raw.ctypes.data % PAGE_BYTES :]
         self.used_bytes = 0
 
-    def empty(self, elements: int, dtype: str) -> Any:
+    def empty(self, elements: int, dtype: str, _placing: Any = None) -> Any:
         """The next part of the memory."""
         size = elements * np.dtype(dtype).itemsize
         part = self._memory[self.used_bytes : self.used_bytes + size]

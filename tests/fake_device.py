@@ -155,7 +155,7 @@ class FakeDevice:
             max_sm_clock_hz=2e9 if self.backend == "cuda" else None,
         )
 
-    def empty(self, elements: int, dtype: str) -> Any:
+    def empty(self, elements: int, dtype: str, placing: Any = None) -> Any:
         return np.empty(elements, dtype)
 
     def load(self, program: Program, binary: Binary) -> FakeExecutable:

@@ -222,6 +222,14 @@ CPU = [
     ),
     ("threads=16", "threads=17", "threads 17; this device has 16 cores"),
     ("threads=1", "threads=0", "threads 0; this device has 16 cores"),
+    ("pinning=cores", "pinning=tight", "pinning 'tight': none, cores exist"),
+    ("pages=huge", "pages=large", "pages 'large': default, normal, huge exist"),
+    ("threads=2,first_touch=parallel", "first_touch=late", "first_touch 'late': serial, parallel exist"),
+    (
+        "threads=2,first_touch=parallel",
+        "first_touch=parallel",
+        "first_touch parallel with threads 1: one thread works on all rows",
+    ),
 ]
 # (legal case and limits, illegal ones, configuration, the sentence): rules between the case, the device and the knobs
 DOMAIN = [
@@ -278,6 +286,14 @@ def test_vector_width_of_the_device() -> None:
         "vector_bits 512; this CPU has 128, and two registers make a vector"
     )
     assert broken(CASE, config, replace(LIMITS, vector_bits=256)) is None
+
+
+def test_huge_pages_of_the_device() -> None:
+    config = CpuConfig(pages="huge")
+    assert broken(CASE, config, LIMITS) is None
+    assert broken(CASE, config, replace(LIMITS, huge_pages=False)) == (
+        "pages huge: this system gives no transparent huge pages of 2 MiB"
+    )
 
 
 def test_a_domain_too_large_is_told_the_largest_that_fits() -> None:

@@ -22,6 +22,7 @@ from lbmtune.backend.protocol import (
     Binary,
     DeviceFaultError,
     OutOfMemoryError,
+    Placing,
     TooManyResourcesError,
 )
 from lbmtune.catalogue.rules import Limits
@@ -176,7 +177,7 @@ class CudaDevice:
         """Level -> bytes."""
         return {"L2": self._attribute("L2CacheSize")}
 
-    def empty(self, elements: int, dtype: str) -> Array:
+    def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:
         """Starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
         try:
             return self._cupy.empty(elements, dtype)

@@ -28,6 +28,16 @@ class Binary:
     log: str = ""
 
 
+@dataclass(frozen=True)
+class Placing:
+    """How the memory of a CPU is laid under an array (see `CpuConfig`). arrays: equal parts that threads share each."""
+
+    pages: str
+    first_touch: str
+    threads: int
+    arrays: int
+
+
 class CompileError(Exception):
     """The compiler refused the text; the message is its log."""
 
@@ -72,8 +82,11 @@ class Device(Protocol):
     @property
     def environment(self) -> Environment: ...
 
-    def empty(self, elements: int, dtype: str) -> Array:
-        """An uninitialised aligned one-dimensional array. Raises OutOfMemoryError."""
+    def empty(self, elements: int, dtype: str, placing: Placing | None = None, /) -> Array:
+        """An uninitialised aligned one-dimensional array. Raises OutOfMemoryError.
+
+        placing: said for a CPU alone, and where a configuration asks for other than the usual pages.
+        """
         ...
 
     def host_empty(self, elements: int, dtype: str) -> Array:

@@ -10,7 +10,7 @@ from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, Limits
 from lbmtune.catalogue.schemes import SCHEMES
 
 ALL_CORES = "all"
@@ -111,6 +111,9 @@ _CPU = (
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
     Axis("prefetch_propagated", "cells ahead of which populations of neighbours are prefetched; 0: not", (0,)),
     Axis("prefetch_local", "cells ahead of which populations of the cell itself are prefetched; 0: not", (0,)),
+    Axis("pinning", "threads left to the system, or each bound to a processor", ("none",), PINNINGS),
+    Axis("pages", "pages of memory: as NumPy asks for them, normal or huge", ("default",), PAGES),
+    Axis("first_touch", "pages touched first by one thread, or by those that use them", ("serial",), FIRST_TOUCHES),
 )
 AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
 """The axes of each backend, each after those that it depends on."""
@@ -138,6 +141,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
     "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
     "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+    "first_touch": (Dependence("threads", (1,), unless=True),),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -172,6 +172,11 @@ class CpuConfig(KernelConfig):
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
     from the cell itself (0: left to the hardware);
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
+    pinning: threads left to the system ('none'), or each bound to a processor of its own ('cores');
+    pages: as NumPy asks for them ('default': huge ones for large arrays, and nobody looks whether they came),
+    or normal or huge ones, which is checked;
+    first_touch: who writes to a page first, which decides where it lies: one thread ('serial'), or those that work on
+    its rows later ('parallel').
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
@@ -188,6 +193,19 @@ class CpuConfig(KernelConfig):
     prefetch_propagated: int = 0
     prefetch_local: int = 0
     gather: str = "vector"
+    pinning: str = "none"
+    pages: str = "default"
+    first_touch: str = "serial"
+
+    @property
+    def placed(self) -> bool:
+        """Whether anything is said about the memory below the arrays."""
+        return (self.pages, self.first_touch) != ("default", "serial")
+
+    @property
+    def printed(self) -> CpuConfig:
+        """What the text of a kernel follows from: where it runs and in which memory changes none."""
+        return replace(self, pinning="none", pages="default", first_touch="serial")
 
 
 CONFIGS: Mapping[str, type[KernelConfig]] = {"cuda": CudaConfig, "cpu": CpuConfig}

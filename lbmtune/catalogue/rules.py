@@ -31,6 +31,7 @@ class Limits:
     cores: int = 1
     vector_bits: int = 512
     memory_bytes: int = 2**63
+    huge_pages: bool = True
 
 
 Rule = Callable[[Case, KernelConfig, Limits], str | None]
@@ -482,6 +483,23 @@ def _cpu_threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+PINNINGS = ("none", "cores")
+PAGES = ("default", "normal", "huge")
+FIRST_TOUCHES = ("serial", "parallel")
+
+
+@_cpu
+def _cpu_memory(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    for name, known in (("pinning", PINNINGS), ("pages", PAGES), ("first_touch", FIRST_TOUCHES)):
+        if getattr(config, name) not in known:
+            return f"{name} {getattr(config, name)!r}: {', '.join(known)} exist"
+    if config.pages == "huge" and not limits.huge_pages:
+        return "pages huge: this system gives no transparent huge pages of 2 MiB"
+    if config.first_touch == "parallel" and config.threads == 1:
+        return "first_touch parallel with threads 1: one thread works on all rows"
+    return None
+
+
 def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.propagation.phase(case.stencil, 0).blockwise:
         return None
@@ -535,6 +553,7 @@ RULES: tuple[Rule, ...] = (
     _streaming_stores,
     _cpu_prefetch,
     _cpu_threads,
+    _cpu_memory,
     _nodes,
     _fits_in_memory,
 )

@@ -11,6 +11,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORD_BYTES, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, list_elements
+from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
 
@@ -83,6 +84,11 @@ class Program:
     def frame(self) -> StorageFrame:
         """Where cells lie in storage."""
         return frame(self.case.stencil, self.config)
+
+    @property
+    def arrays(self) -> int:
+        """Arrays of all cells that a lattice copy consists of."""
+        return arrays(self.config.memory, self.case.stencil.q)
 
     def buffers(self) -> tuple[str, ...]:
         """Names of the lattice copies."""

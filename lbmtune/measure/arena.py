@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Binary, Device, Executable
+from lbmtune.backend.protocol import Array, Binary, Device, Executable, Placing
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Program
 from lbmtune.records import Conditions, Environment
@@ -31,8 +31,14 @@ class Arena:
             self._block = None  # the old block goes before the new one is asked for
             self._block = self.device.empty(bytes_needed, "uint8")
 
-    def empty(self, elements: int, dtype: str) -> Array:
-        """A part of the block where there is room, else memory of its own. Raises OutOfMemoryError."""
+    def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
+        """A part of the block where there is room, else memory of its own. Raises OutOfMemoryError.
+
+        Where a configuration says how memory is placed, it has fresh pages, and the block is given back for them.
+        """
+        if placing:
+            self._block = None
+            return self.device.empty(elements, dtype, placing)
         size = elements * np.dtype(dtype).itemsize
         start = -(-self._used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         if self._block is None or start + size > self._block.size:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Binary, Device, Executable
+from lbmtune.backend.protocol import Array, Binary, Device, Executable, Placing
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
@@ -151,7 +151,7 @@ class _HostSide:
     def environment(self) -> Environment:
         return self.device.environment
 
-    def empty(self, elements: int, dtype: str) -> Array:
+    def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:
         return self.device.host_empty(elements, dtype)
 
     def host_empty(self, elements: int, dtype: str) -> Array:

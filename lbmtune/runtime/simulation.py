@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.protocol import Binary, Device, Placing
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
+from lbmtune.catalogue.indirect import node_list
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
@@ -44,8 +45,8 @@ class Simulation:
         self._exchanges = program.config.propagation.exchanges(self.case.stencil)
         weights = [float(w) for w in self.case.stencil.weights]
         self._weights = self.xp.asarray(weights).reshape(-1, 1, 1, 1)
-        elements = program.buffer_elements(self.case.domain)
-        self.buffers = {name: device.empty(elements, self._stored.dtype) for name in program.buffers()}
+        elements, arrays = program.buffer_elements(self.case.domain), program.arrays
+        self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
         self.poison()
         self._list = self._index_list()
@@ -57,11 +58,20 @@ class Simulation:
         """The array module of the device."""
         return self.device.xp
 
+    def _empty(self, elements: int, dtype: str, arrays: int) -> Array:
+        """Memory that launches work on, of so many arrays of all cells, as the configuration wants it placed."""
+        config = self.program.config
+        if not isinstance(config, CpuConfig) or not config.placed:
+            return self.device.empty(elements, dtype)
+        placing = Placing(config.pages, config.first_touch, config.threads, arrays)
+        return self.device.empty(elements, dtype, placing)
+
     def _index_list(self) -> Array | None:
         """The list on the device; None with direct addressing."""
         if not self.program.config.indirect:
             return None
-        words = self.device.empty(self.program.list_elements(self.case.domain), "uint32")
+        rows = node_list(self.case, self.program.config.propagation).rows
+        words = self._empty(self.program.list_elements(self.case.domain), "uint32", rows)
         words[...] = self.xp.asarray(index_list(self.case, self.program.config))
         return words
 

@@ -108,7 +108,7 @@ class HostDevice:
     def xp(self) -> ModuleType:
         return np
 
-    def empty(self, elements: int, dtype: str) -> Any:
+    def empty(self, elements: int, dtype: str, placing: Any = None) -> Any:
         """Aligned to 256 bytes, as a device allocates."""
         size = np.dtype(dtype).itemsize
         raw = np.empty(elements * size + 512, np.uint8)

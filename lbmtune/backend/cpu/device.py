@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -20,25 +19,27 @@ import numpy as np
 import psutil
 
 from lbmtune.backend.cpu.modules import import_text
-from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
+from lbmtune.backend.cpu.threads import ALLOWED, bind
+from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
+from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
-_PAGE_BYTES = 2 << 20
-"""Alignment of buffers: a huge page, so that equal configurations meet equal cache sets."""
-
 
 @dataclass(frozen=True)
 class CpuExecutable:
-    """The entries of a generated module. threads: of the parallel loop."""
+    """The entries of a generated module. threads: of the parallel loop; pinning: how they are bound."""
 
     entries: dict[str, Callable[..., None]]
     resources: Resources
     threads: int
+    pinning: str = "none"
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
         """Runs to the end; the grid is the kernel's own business. Halves are passed as 16-bit integers."""
+        bind(self.threads, self.pinning)
         numba.set_num_threads(self.threads)
         self.entries[launch.entry](*map(_passed, arguments))
 
@@ -72,6 +73,7 @@ class CpuDevice:
             cores=min(cores(), numba.config.NUMBA_NUM_THREADS),
             vector_bits=vector_bits(),
             memory_bytes=psutil.virtual_memory().available,
+            huge_pages=huge_pages(),
         )
 
     @cached_property
@@ -95,13 +97,18 @@ class CpuDevice:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    def empty(self, elements: int, dtype: str) -> Array:
-        """Starts at a huge page where it is larger than one, else at a cache line. Raises OutOfMemoryError."""
+    def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
+        """Starts at a huge page where it is larger than one, else at a cache line. Raises OutOfMemoryError.
+
+        So that equal configurations meet equal cache sets. placing: mapped for itself, and touched as that says.
+        """
         size = elements * np.dtype(dtype).itemsize
         # memory is only promised when it is allocated: a page that nothing backs would end the process later
         if size > psutil.virtual_memory().available:
             raise OutOfMemoryError(f"{size} bytes asked for, {psutil.virtual_memory().available} available")
-        alignment = _PAGE_BYTES if size > _PAGE_BYTES else 64
+        if placing:
+            return mapped(size, placing).view(dtype)
+        alignment = HUGE_BYTES if size > HUGE_BYTES else 64
         raw = np.empty(size + alignment, np.uint8)
         start = -raw.ctypes.data % alignment
         return raw[start : start + size].view(dtype)
@@ -112,13 +119,15 @@ class CpuDevice:
 
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
         """Imports the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
-        threads = int(program.config.flat()["threads"])
+        config = program.config
+        assert isinstance(config, CpuConfig)
+        threads = config.threads
         if threads > numba.config.NUMBA_NUM_THREADS:
             raise TooManyResourcesError(f"{threads} threads; Numba was started with {numba.config.NUMBA_NUM_THREADS}")
         module = import_text(Path(binary.image.decode()), program.source)
         self._threads = threads
         entries = {name: getattr(module, name) for name in program.entries}
-        return CpuExecutable(entries, binary.resources, threads)
+        return CpuExecutable(entries, binary.resources, threads, config.pinning)
 
     def synchronize(self) -> None:
         """Launches end before they return."""
@@ -138,7 +147,7 @@ class CpuDevice:
 
 def cores() -> int:
     """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
+    return len(ALLOWED)
 
 
 def vector_bits() -> int:

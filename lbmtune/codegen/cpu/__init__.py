@@ -37,7 +37,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
     source = _filled(
         "sites_module" if config.indirect else "module",
-        title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.brief}",
+        title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.printed.brief}",
         support=support_digest(indirect=config.indirect),
         compute=config.computed.dtype,
         codes=f', "{config.storage}"' if config.stored.codes else "",

@@ -1,0 +1,94 @@
+"""Memory of one's own, mapped as a configuration asks for: which pages, and who touches them first.
+
+What the system really gave is read back from /proc/self/smaps; what it refused has no speed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from pathlib import Path
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from lbmtune.backend.cpu.threads import team
+from lbmtune.backend.protocol import OutOfMemoryError, Placing
+
+Bytes = npt.NDArray[np.uint8]
+
+HUGE_BYTES = 2 << 20
+_SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+_MAPS = Path("/proc/self/smaps")
+_NUMPY_ASKS_FROM_BYTES = 1 << 22
+"""From this size on NumPy itself asks for huge pages (numpy/_core/src/multiarray/alloc.c)."""
+
+
+def huge_pages() -> bool:
+    """Whether the system gives transparent huge pages of 2 MiB to those who ask."""
+    try:
+        size, switch = int(_SIZE.read_text()), _SWITCH.read_text()
+    except (OSError, ValueError):
+        return False
+    return size == HUGE_BYTES and "[never]" not in switch
+
+
+def mapped(size: int, placing: Placing) -> Bytes:
+    """So many bytes from the start of a huge page on, touched. Raises OutOfMemoryError where pages are others."""
+    whole = -(-size // HUGE_BYTES) * HUGE_BYTES
+    try:
+        block = mmap.mmap(-1, whole + 2 * HUGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise OutOfMemoryError(f"{size} bytes cannot be mapped: {error}") from error
+    raw = np.frombuffer(block, np.uint8)
+    # a margin on both sides is left as it is: a mapping of its own has figures of its own
+    start = HUGE_BYTES - raw.ctypes.data % HUGE_BYTES
+    if advice := _advice(placing.pages, size):
+        block.madvise(advice, start, whole)
+    array = raw[start : start + whole]
+    array[size:] = 0
+    touch(array[:size], placing)
+    _check(array, placing.pages)
+    return array[:size]
+
+
+def _advice(pages: str, size: int) -> int:
+    if pages == "default":
+        return mmap.MADV_HUGEPAGE if size >= _NUMPY_ASKS_FROM_BYTES else 0
+    return {"huge": mmap.MADV_HUGEPAGE, "normal": mmap.MADV_NOHUGEPAGE}[pages]
+
+
+def touch(array: Bytes, placing: Placing) -> None:
+    """Writes to every page: one thread to all, or each of the team to its share of every lattice array."""
+    if placing.first_touch == "serial":
+        array[:: mmap.PAGESIZE] = 0
+        return
+    shares = len(team(placing.threads))
+    _touch_shares(array, placing.arrays, shares, mmap.PAGESIZE)
+
+
+@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+def _touch_shares(array: Bytes, arrays: int, shares: int, step: int) -> None:
+    for share in prange(shares):
+        for number in range(arrays):
+            first, last = array.size * number // arrays, array.size * (number + 1) // arrays
+            begin, end = first + (last - first) * share // shares, first + (last - first) * (share + 1) // shares
+            for at in range(begin, end, step):
+                array[at] = 0
+
+
+def _check(array: Bytes, pages: str) -> None:
+    if pages == "default":
+        return
+    got = huge_bytes(array)
+    if got != (array.size if pages == "huge" else 0):
+        raise OutOfMemoryError(f"{pages} pages were asked for; {got} of {array.size} bytes lie in huge pages")
+
+
+def huge_bytes(array: Bytes) -> int:
+    """Bytes in huge pages of the mapping that an array begins. Source: proc(5), AnonHugePages of smaps."""
+    found = re.search(rf"^{array.ctypes.data:x}-.*?^AnonHugePages: *(\d+) kB", _MAPS.read_text(), re.DOTALL | re.M)
+    return int(found[1]) << 10 if found else 0

@@ -1,0 +1,87 @@
+"""The threads that run parallel loops: which they are, and the processors that they are bound to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from threading import get_native_id
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import prange, types
+
+from lbmtune.backend.protocol import TooManyResourcesError
+
+ALLOWED = frozenset(os.sched_getaffinity(0))
+"""Processors of this process as it started: a thread that is bound later may see fewer."""
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+_gettid = types.ExternalFunction("gettid", types.int32())
+_bound: list[int] = []
+"""Numbers of the threads that are bound now."""
+
+
+@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+def _ask_each(numbers: npt.NDArray[np.int32]) -> None:
+    for share in prange(numbers.size):
+        numbers[share] = _gettid()
+
+
+def team(threads: int) -> tuple[int, ...]:
+    """The system's number of the thread that runs each share of a parallel loop.
+
+    Raises TooManyResourcesError where they are fewer than the shares.
+    """
+    if threads == 1:
+        return (get_native_id(),)
+    numba.set_num_threads(threads)
+    numbers = np.zeros(threads, np.int32)
+    _ask_each(numbers)
+    found = tuple(map(int, numbers))
+    if len(set(found)) < threads:
+        layer = numba.threading_layer()
+        raise TooManyResourcesError(f"{threads} shares of a loop ran on {len(set(found))} threads of the layer {layer}")
+    return found
+
+
+def bind(threads: int, pinning: str) -> None:
+    """Sees to it that the threads of a parallel loop are bound, each to a processor, or none is.
+
+    Raises TooManyResourcesError where the system does not bind them.
+    """
+    wanted = threads if pinning == "cores" else 0
+    if wanted == len(_bound):
+        return
+    for thread in {get_native_id(), *_bound}:
+        _set(thread, ALLOWED)
+    # threads inherit what their parent may use, so all are started before the first is bound
+    _bound[:] = team(wanted) if wanted else ()
+    for thread, processor in zip(_bound, processors(), strict=False):
+        _set(thread, {processor})
+
+
+def _set(thread: int, processors_: Iterable[int]) -> None:
+    try:
+        os.sched_setaffinity(thread, processors_)
+    except ProcessLookupError:
+        return  # it has ended
+    except OSError as error:
+        raise TooManyResourcesError(f"thread {thread} cannot be bound to {sorted(processors_)}: {error}") from error
+
+
+@cache
+def processors() -> tuple[int, ...]:
+    """Those of this process, in the order in which threads are bound to them: one of each core before a second."""
+    groups: dict[str, list[int]] = {}
+    for processor in sorted(ALLOWED):
+        groups.setdefault(_siblings(processor), []).append(processor)
+    return tuple(sorted(ALLOWED, key=lambda p: (groups[_siblings(p)].index(p), p)))
+
+
+def _siblings(processor: int) -> str:
+    try:
+        return Path(_TOPOLOGY.format(processor)).read_text(encoding="ascii")
+    except OSError:
+        return str(processor)
