@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbmtune.catalogue import geometry
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
@@ -20,6 +22,7 @@ from lbmtune.catalogue.nodes import counts, index_list, nodes
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
+from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES, Vector
 
 SCHEMES = {name: one for name, one in ALL_SCHEMES.items() if not one.phase(LATTICES["d2q9"], 0).blockwise}
@@ -170,6 +173,42 @@ def test_moving_walls_are_marked_in_pointers_and_in_the_row_after_the_mask() -> 
     assert twist.rows == twist.mask_row + 2
     assert np.flatnonzero(words[twist.mask_row] >> MOVING_BIT).tolist() == [24, 25, 26, 27, 28, 29]
     assert np.flatnonzero(words[-1] >> twist.masked.index((0, 1, 0)) & 1).tolist() == [24, 25, 26, 27, 28, 29]
+
+
+def test_configurations_with_the_same_links_share_a_list() -> None:
+    case = sample()
+    lists = [
+        index_list(case, indirect("pull")),
+        index_list(replace(case, relaxation_rate=1.1, force=(1e-3, 0.0, 0.0)), indirect("pull", block=(64, 1, 1))),
+        index_list(case, indirect("pull", layout="aosoa", width=128)),
+        index_list(case, indirect("aa", cells_per_thread=4)),
+        index_list(case, CpuConfig(scheme="two-step", addressing="indirect")),
+    ]
+    assert {id(words) for words in lists} == {id(lists[0])}
+    others = index_list(case, indirect("pull", order="tile")), index_list(case, indirect("esoteric-twist"))
+    assert all(words is not lists[0] for words in others)
+
+
+def test_the_text_of_a_kernel_needs_no_geometry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(geometry, "voxels", None)
+    case = sample(geometry="blocks:seed=77")
+    assert "links" in render(case, indirect("pull")).source
+    with pytest.raises(TypeError):
+        counts(case, indirect("pull"))
+
+
+BOTH_MODULES = ("arange", "asarray", "flatnonzero", "full", "int32", "ones", "roll", "take", "uint32", "uint8", "where",
+                "zeros")  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lists_are_made_by_functions_that_numpy_and_cupy_have(order: str) -> None:
+    xp = ModuleType("arrays")
+    vars(xp).update({name: getattr(np, name) for name in BOTH_MODULES})
+    case = replace(cavity("d3q19", "bgk", (9, 7, 5), 1.3), geometry=POROUS)
+    for scheme in ("pull", "esoteric-twist"):
+        found = index_list(case, indirect(scheme, order=order), xp)
+        assert found.tolist() == index_list(case, indirect(scheme, order=order)).tolist()
 
 
 REASONS = {

@@ -7,13 +7,13 @@ of moving walls have the same bits for the links that a moving face cuts.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import MOVING, OPEN, cut_kind, solid_in, whole
+from lbmtune.catalogue.remember import remembered
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.lattice import negate
 
@@ -22,6 +22,7 @@ WORDS, MOVING_WORDS = "flags", "moving"
 """Names of the tables, as launches take them."""
 WORD_BYTES = 4
 _ALIGNMENT_BYTES = 256
+_REMEMBERED_BYTES = 1 << 29
 
 
 def moving_links(case: Case) -> tuple[int, ...]:
@@ -54,7 +55,7 @@ def words(case: Case, table: str, xp: ModuleType) -> Array:
     return _words(case.lattice, case.faces, case.wall_velocity, case.geometry, case.domain, table, xp)
 
 
-@lru_cache(maxsize=8)
+@remembered(_REMEMBERED_BYTES)
 def _words(
     lattice: str, faces: Any, wall_velocity: Any, geometry: str, domain: Any, table: str, xp: ModuleType
 ) -> Array:

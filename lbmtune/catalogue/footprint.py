@@ -9,6 +9,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import node_list, phases, used
+from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.storage import frame, stored_extents
 
 MACROSCOPIC_FIELDS = 4
@@ -29,7 +30,20 @@ def list_elements(case: Case, config: KernelConfig) -> int:
 
 def largest_index(case: Case, config: KernelConfig) -> int:
     """What the index of a cell within one component, or the length of a component, may come to."""
-    extents = stored_extents(case, config)
+    return _largest(stored_extents(case, config), config)
+
+
+def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
+    """Whether that index has no more than so many bits. Solid cells are counted only where they decide it."""
+    if config.indirect:
+        from lbmtune.catalogue.nodes import most_nodes  # here: it needs arrays, which the command line starts without
+
+        if _largest(Extents(most_nodes(case, config), 1, 1, case.stencil.q), config) < (1 << bits):
+            return True
+    return largest_index(case, config) < (1 << bits)
+
+
+def _largest(extents: Extents, config: KernelConfig) -> int:
     memory = config.memory
     cell = memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents)
     return int(max(cell, memory.component(memory.together or 1, extents)))

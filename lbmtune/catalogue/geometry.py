@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from lbmtune.catalogue.geometries import GENERATORS
 from lbmtune.catalogue.geometries.shape import Shape
+from lbmtune.catalogue.remember import remembered
 from lbmtune.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
 
 Voxels = npt.NDArray[np.bool_]
+_VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
 
 
@@ -38,7 +40,7 @@ def solid(case: Case) -> Voxels:
     return voxels(case.geometry, case.domain)
 
 
-@lru_cache(maxsize=32)
+@remembered(_VOXELS_BYTES)
 def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
     """The same for a text and a domain. Raises InputError: unknown geometry, a file that cannot be read."""
     shape = domain[::-1]
@@ -47,7 +49,7 @@ def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
     return made
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
     """Number of cells that are not solid."""
     nx, ny, nz = domain

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.remember import remembered
 from lbmtune.lattice import Vector
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ Array = Any
 Window = tuple[range, range, range]
 """Cells along x, y and z: a part of a domain, which may reach beyond a periodic face."""
 OPEN, WALL, MOVING = 0, 1, 2
+_SOLID_BYTES = 1 << 28
 
 
 def whole(domain: tuple[int, int, int]) -> Window:
@@ -53,14 +55,14 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
     window = window or whole(case.domain)
     kind = xp.zeros(tuple(map(len, reversed(window))), xp.uint8)
     if case.geometry and any(velocity):
-        kind[_solid_at(case, window, velocity, xp)] = WALL
+        kind |= _solid_at(case, window, velocity, xp)
     for value, name in ((WALL, "wall"), (MOVING, "moving")):
         for face, found in case.crossed(velocity):
             layer = _layer(face, case.domain, window)
             if found == name and layer is not None:
                 kind[layer] = value
     if case.geometry:
-        kind[_solid_at(case, window, (0, 0, 0), xp)] = WALL
+        kind = xp.where(_solid_at(case, window, (0, 0, 0), xp), xp.uint8(WALL), kind)
     return kind
 
 
@@ -78,13 +80,15 @@ def _numpy() -> ModuleType:
 def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
     """Whether the cell at an offset from each cell of a window is solid; coordinates wrap."""
     cells = _solid_on(case.geometry, case.domain, xp)
+    if window == whole(case.domain):
+        return xp.roll(cells, tuple(-o for o in reversed(offset)), axis=(0, 1, 2)) if any(offset) else cells
     for axis, (part, shift, n) in enumerate(zip(window, offset, case.domain, strict=True)):
         if shift or part != range(n):
             cells = xp.take(cells, (xp.arange(part.start, part.stop) + shift) % n, axis=2 - axis)
     return cells
 
 
-@lru_cache(maxsize=2)
+@remembered(_SOLID_BYTES)
 def _solid_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Array:
     from lbmtune.catalogue.geometry import voxels
 

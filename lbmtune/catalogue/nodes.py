@@ -1,8 +1,11 @@
-"""The nodes of indirect addressing and the list that connects them, as NumPy arrays.
+"""The nodes of indirect addressing and the list that connects them, as arrays of numpy or of a device's module.
 
 Nodes are numbered: first the fluid sites in the order asked for; then spare ones, at least one, that fill up vectors
 and blocks and lead to themselves; then those other cells that some place of a fluid site lies in. Neighbours wrap
 around the box, walls or not: a place belongs to one link, so what a wall cuts off keeps it for itself.
+
+All of it is made of operations on whole fields and remembered: numberings and lists depend on the links of a case,
+on the rows of the list and on the order alone, which many configurations share.
 """
 
 from __future__ import annotations
@@ -10,22 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.geometry import solid
-from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, node_list, phases, pointer, ways
-from lbmtune.catalogue.links import cut_kind
+from lbmtune.catalogue.geometry import fluid_cells
+from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, node_list
+from lbmtune.catalogue.links import cut_kind, solid_in, whole
 from lbmtune.catalogue.orders import order
-from lbmtune.catalogue.schemes import scheme as by_name
+from lbmtune.catalogue.remember import remembered
+from lbmtune.catalogue.scheme import HERE
 from lbmtune.lattice import Vector
 
 Array = Any
-_GRANULE = 32
-"""Rows of the list and runs of nodes are a multiple of it, so that each starts at a line of 128 bytes."""
+Pointers = tuple[Pointer, ...]
+_GRANULE = 128
+"""Rows of the list and runs of nodes are a multiple of it, so that each starts at a line of 128 bytes.
+
+So are the groups of nearly every layout, so that configurations that differ in theirs share a list.
+"""
+_CELLS_BYTES, _LIST_BYTES = 1 << 30, 3 << 30
+"""What is remembered: orders of cells and numberings each, and lists. Some of each for 256^3 cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +57,11 @@ class Nodes:
         """Fluid sites."""
         return len(self.cells)
 
+    @property
+    def nbytes(self) -> int:
+        """Of both arrays."""
+        return int(self.cells.nbytes + self.at.nbytes)
+
 
 class Counts(NamedTuple):
     """fluid: fluid sites; sites: updated ones, spare ones among them; nodes: all."""
@@ -59,18 +75,26 @@ def counts(case: Case, config: KernelConfig) -> Counts:
     """How many sites and nodes a configuration has."""
     if not case.geometry:
         return _counts(case.sites, 0, granule(config))
-    return _counted(_shape(case), config.scheme, granule(config))
+    return _counted(_shape(case), node_list(case, config.propagation).pointers, granule(config))
 
 
-@lru_cache(maxsize=64)
-def _counted(case: Case, scheme: str, unit: int) -> Counts:
-    fluid, others = _members(case, scheme)
-    return _counts(len(fluid), len(others), unit)
+def most_nodes(case: Case, config: KernelConfig) -> int:
+    """What the number of nodes cannot exceed, found without the geometry."""
+    return case.sites + 2 * granule(config)
 
 
-def nodes(case: Case, config: KernelConfig) -> Nodes:
-    """The numbering of a configuration."""
-    return _numbered(_shape(case), config.scheme, config.order, granule(config))
+def nodes(case: Case, config: KernelConfig, xp: ModuleType = np) -> Nodes:
+    """The numbering of a configuration, in an array module."""
+    rows = node_list(case, config.propagation)
+    return _numbered(_shape(case), rows.pointers, config.order, granule(config), xp)
+
+
+def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
+    """The list that a kernel reads: uint32, one row of `sites` words for each row of `node_list`, in one dimension.
+
+    Not to be written to: it is remembered.
+    """
+    return _listed(_shape(case), node_list(case, config.propagation), config.order, granule(config), xp)
 
 
 def _shape(case: Case) -> Case:
@@ -94,44 +118,31 @@ def _counts(fluid: int, others: int, unit: int) -> Counts:
     return Counts(fluid, sites, -(-(sites + others) // unit) * unit)
 
 
-@lru_cache(maxsize=4)
-def _numbered(case: Case, scheme: str, name: str, unit: int) -> Nodes:
-    fluid, others = _members(case, scheme)
-    _, sites, count = _counts(len(fluid), len(others), unit)
-    cells = _sorted(fluid, name, case.domain)
-    at = np.full(case.sites, -1, np.int32)
-    at[cells] = np.arange(len(cells), dtype=np.int32)
-    at[_sorted(others, name, case.domain)] = np.arange(sites, sites + len(others), dtype=np.int32)
+@lru_cache(maxsize=256)
+def _counted(case: Case, pointers: Pointers, unit: int) -> Counts:
+    fluid = fluid_cells(case.geometry, case.domain)
+    return _counts(fluid, len(_others(case, pointers, np)), unit)
+
+
+@remembered(_CELLS_BYTES)
+def _numbered(case: Case, pointers: Pointers, name: str, unit: int, xp: ModuleType) -> Nodes:
+    cells = _fluid(case, name, xp)
+    others = _sorted(_others(case, pointers, xp), name, case.domain)
+    _, sites, count = _counts(len(cells), len(others), unit)
+    at = xp.full(case.sites, -1, xp.int32)
+    at[cells] = xp.arange(len(cells), dtype=xp.int32)
+    at[others] = xp.arange(sites, sites + len(others), dtype=xp.int32)
     return Nodes(cells, sites, count, at.reshape(case.domain[::-1]))
 
 
+@remembered(_CELLS_BYTES)
+def _fluid(case: Case, name: str, xp: ModuleType) -> Array:
+    """Numbers of the fluid cells in an order."""
+    return _sorted(xp.flatnonzero(~solid_in(case, whole(case.domain), xp)), name, case.domain)
+
+
 def _sorted(cells: Array, name: str, domain: tuple[int, int, int]) -> Array:
-    return cells if name == "row" else cells[np.argsort(order(name)(*_coordinates(cells, domain)), kind="stable")]
-
-
-@lru_cache(maxsize=4)
-def _members(case: Case, scheme: str) -> tuple[Array, Array]:
-    """Fluid cells, and other cells that a place of a fluid site lies in; each by rows."""
-    solids = solid(case)
-    fluid = np.flatnonzero(~solids)
-    touched = np.zeros(case.sites, bool)
-    table = phases(case.stencil, by_name(scheme))
-    for found in dict.fromkeys(p for phase in table for way in ways(case.stencil, phase) if (p := pointer(case, way))):
-        touched[_led_to(case, fluid, found)] = True
-    return fluid, np.flatnonzero(touched & solids.reshape(-1))
-
-
-def _led_to(case: Case, cells: Array, found: Pointer) -> Array:
-    """Cells that a pointer leads to from each of some cells."""
-    opened = _moved(cells, found.open, case.domain)
-    if found.link is None:
-        return opened
-    return np.where(_kinds(case, cells, found.link) > 0, _moved(cells, found.cut, case.domain), opened)
-
-
-def _kinds(case: Case, cells: Array, link: Vector) -> Array:
-    """What the link of each cell meets: 0 open, 1 a wall, 2 a moving wall."""
-    return cut_kind(case, link).reshape(-1)[cells]
+    return cells if name == "row" else cells[order(name)(*_coordinates(cells, domain)).argsort()]
 
 
 def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Array, Array]:
@@ -139,55 +150,80 @@ def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Arr
     return cells % nx, cells // nx % ny, cells // (nx * ny)
 
 
-def _moved(cells: Array, offset: Vector, domain: tuple[int, int, int]) -> Array:
-    """Numbers of the cells at an offset, around the box."""
-    x, y, z = ((a + o) % n for a, o, n in zip(_coordinates(cells, domain), offset, domain, strict=True))
-    return (z * domain[1] + y) * domain[0] + x
+@remembered(_CELLS_BYTES)
+def _others(case: Case, pointers: Pointers, xp: ModuleType) -> Array:
+    """Numbers of the cells that are not fluid and that a place of a fluid site lies in, by rows."""
+    solids = solid_in(case, whole(case.domain), xp)
+    touched = xp.zeros(solids.shape, bool)
+    for found in pointers:
+        for leads, offset in _ends(case, found, xp):
+            touched |= _seen_from(leads & ~solids, (-offset[0], -offset[1], -offset[2]), xp)
+    return xp.flatnonzero(touched & solids)
 
 
-def index_list(case: Case, config: KernelConfig) -> Array:
-    """The list that a kernel reads: uint32, one row of `sites` words for each row of `node_list`, in one dimension."""
-    return _listed(_shape(case), config.scheme, config.order, granule(config))
+def _ends(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array, Vector]]:
+    """Where a pointer may lead out of the fluid: from which cells, and how far."""
+    if found.link is None:
+        return [(xp.ones(case.domain[::-1], bool), found.open)]
+    if found == Pointer(found.link, HERE, found.link):
+        return []  # along a link that is open, or nowhere
+    cut = cut_kind(case, found.link, None, xp) > 0
+    return [(~cut, found.open), (cut, found.cut)]
 
 
-@lru_cache(maxsize=2)
-def _listed(case: Case, scheme: str, name: str, unit: int) -> Array:
-    numbering, rows = _numbered(case, scheme, name, unit), node_list(case, by_name(scheme))
-    words = np.zeros((rows.rows, numbering.sites), np.uint32)
-    words[: len(rows.pointers)] = np.arange(numbering.sites, dtype=np.uint32)
+def _seen_from(field: Array, offset: Vector, xp: ModuleType) -> Array:
+    """A field of cells, (nz, ny, nx), at an offset from each cell, around the box."""
+    x, y, z = offset
+    return xp.roll(field, (-z, -y, -x), axis=(0, 1, 2)) if any(offset) else field
+
+
+@remembered(_LIST_BYTES)
+def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) -> Array:
+    numbering = _numbered(case, rows.pointers, name, unit, xp)
+    words = xp.zeros((rows.rows, numbering.sites), xp.uint32)
+    words[: len(rows.pointers)] = xp.arange(numbering.sites, dtype=xp.uint32)
     for row, found in enumerate(rows.pointers):
-        words[row, : numbering.fluid] = _pointers(case, numbering, found)
+        words[row, : numbering.fluid] = _pointers(case, numbering, found, xp)
     if rows.masked:
-        _fill_masks(case, numbering, rows, words)
-    words.flags.writeable = False
+        _fill_masks(case, numbering, rows, words, xp)
     return words.reshape(-1)
 
 
-def _pointers(case: Case, numbering: Nodes, found: Pointer) -> Array:
-    opened = _neighbours(numbering, found.open)
+def _pointers(case: Case, numbering: Nodes, found: Pointer, xp: ModuleType) -> Array:
+    opened = _neighbours(numbering, found.open, xp)
     if found.link is None:
         return opened
-    kinds = _kinds(case, numbering.cells, found.link)
-    target = np.where(kinds > 0, _neighbours(numbering, found.cut), opened)
-    return target | _bit(kinds > 0, CUT_BIT) | _bit(kinds > 1, MOVING_BIT)
+    kinds = _kinds(case, numbering, found.link, xp)
+    target = xp.where(kinds > 0, _neighbours(numbering, found.cut, xp), opened)
+    return target | _bit(kinds > 0, CUT_BIT, xp) | _bit(kinds > 1, MOVING_BIT, xp)
 
 
-def _neighbours(numbering: Nodes, offset: Vector) -> Array:
+def _neighbours(numbering: Nodes, offset: Vector, xp: ModuleType) -> Array:
     """Nodes of the cells at an offset from each fluid site."""
-    x, y, z = offset
-    moved = np.roll(numbering.at, (-z, -y, -x), axis=(0, 1, 2))
-    return moved.reshape(-1)[numbering.cells].astype(np.uint32)
+    if offset == HERE:
+        return xp.arange(numbering.fluid, dtype=xp.uint32)
+    return _at_sites(_seen_from(numbering.at, offset, xp), numbering, xp).astype(xp.uint32)
 
 
-def _fill_masks(case: Case, numbering: Nodes, rows: NodeList, words: Array) -> None:
+def _kinds(case: Case, numbering: Nodes, link: Vector, xp: ModuleType) -> Array:
+    """What the link of each fluid site meets: 0 open, 1 a wall, 2 a moving wall."""
+    return _at_sites(cut_kind(case, link, None, xp), numbering, xp)
+
+
+def _at_sites(field: Array, numbering: Nodes, xp: ModuleType) -> Array:
+    """A field of cells at the fluid sites, in their order."""
+    return xp.take(field.reshape(-1), numbering.cells)
+
+
+def _fill_masks(case: Case, numbering: Nodes, rows: NodeList, words: Array, xp: ModuleType) -> None:
     mask = words[rows.mask_row, : numbering.fluid]
     for bit, link in enumerate(rows.masked):
-        kinds = _kinds(case, numbering.cells, link)
-        mask |= _bit(kinds > 0, bit)
+        kinds = _kinds(case, numbering, link, xp)
+        mask |= _bit(kinds > 0, bit, xp)
         if rows.moves:
-            mask |= _bit(kinds > 1, MOVING_BIT)
-            words[rows.mask_row + 1, : numbering.fluid] |= _bit(kinds > 1, bit)
+            mask |= _bit(kinds > 1, MOVING_BIT, xp)
+            words[rows.mask_row + 1, : numbering.fluid] |= _bit(kinds > 1, bit, xp)
 
 
-def _bit(where: Array, bit: int) -> Array:
-    return where.astype(np.uint32) << np.uint32(bit)
+def _bit(where: Array, bit: int, xp: ModuleType) -> Array:
+    return where.astype(xp.uint32) << xp.uint32(bit)

@@ -1,7 +1,8 @@
 """The orders in which the fluid sites of a domain can be numbered: each gives a key by which its cells are sorted.
 
 Cells that are near each other in space should be near each other in memory. Sources: Morton 1966; Hilbert 1891 by
-the transposed form of Skilling 2004, 'Programming the Hilbert curve'.
+the transposed form of Skilling 2004, 'Programming the Hilbert curve'. Written with operators alone, so that arrays
+of any module will do.
 """
 
 from __future__ import annotations
@@ -40,29 +41,32 @@ def hilbert(x: Array, y: Array, z: Array) -> Array:
 
 def _transposed(axes: list[Array]) -> list[Array]:
     """Skilling's AxestoTranspose: in place, from the highest bit down, then Gray code."""
-    import numpy as np  # here: the names of the orders are known without it
-
-    bits = max(1, max(int(axis.max(initial=0)) for axis in axes).bit_length())
-    for bit in (1 << n for n in range(bits - 1, 0, -1)):
+    bits = _bits(axes)
+    for place in range(bits - 1, 0, -1):
+        low = (1 << place) - 1
         for n, axis in enumerate(axes):
-            inverts = (axis & bit) != 0
-            exchanged = np.where(inverts, 0, (axes[0] ^ axis) & (bit - 1))
-            axes[0] ^= np.where(inverts, bit - 1, exchanged)
-            axes[n] ^= exchanged if n else 0
+            inverts = (axis >> place) & 1
+            exchanged = (axes[0] ^ axis) & (low * (1 - inverts))
+            axes[0] ^= low * inverts | exchanged
+            if n:
+                axes[n] ^= exchanged
     for n in range(1, len(axes)):
         axes[n] ^= axes[n - 1]
-    flips = np.zeros_like(axes[0])
-    for bit in (1 << n for n in range(bits - 1, 0, -1)):
-        flips ^= np.where((axes[-1] & bit) != 0, bit - 1, 0)
+    flips = axes[0] * 0
+    for place in range(bits - 1, 0, -1):
+        flips ^= ((axes[-1] >> place) & 1) * ((1 << place) - 1)
     return [axis ^ flips for axis in axes]
+
+
+def _bits(axes: list[Array]) -> int:
+    """Bits of the largest coordinate, at least one."""
+    return max(1, max(int(axis.max()) if axis.size else 0 for axis in axes).bit_length())
 
 
 def _interleaved(axes: list[Array]) -> Array:
     """One number from the bits of all, those of the first axis highest."""
-    import numpy as np
-
-    key = np.zeros_like(axes[0])
-    for bit in range(21):
+    key = axes[0] * 0
+    for bit in range(_bits(axes)):
         for place, axis in enumerate(reversed(axes)):
             key |= ((axis >> bit) & 1) << (bit * len(axes) + place)
     return key

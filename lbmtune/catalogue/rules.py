@@ -11,7 +11,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig, defaults
-from lbmtune.catalogue.footprint import footprint_bytes, largest_cube, largest_index
+from lbmtune.catalogue.footprint import footprint_bytes, index_fits, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES
 from lbmtune.catalogue.orders import order
@@ -333,7 +333,7 @@ def _cuda_flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.index_bits not in (0, 64):
         return f"index_bits {config.index_bits}: 0 (32 where that is enough) and 64 exist"
-    if config.index_bits and largest_index(case, config) >= 2**32:
+    if config.index_bits and not index_fits(case, config, 32):
         return f"index_bits 64: {largest_index(case, config):,} elements of one component need as many anyway"
     return None
 

@@ -7,7 +7,8 @@ from types import ModuleType
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Binary, Device, Executable, Placing
+from lbmtune.backend.protocol import Array, Binary, Device, Executable, OutOfMemoryError, Placing
+from lbmtune.catalogue.remember import forget_all
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Program
 from lbmtune.records import Conditions, Environment
@@ -29,7 +30,7 @@ class Arena:
         self._used_bytes = 0
         if self._block is None or self._block.size < bytes_needed:
             self._block = None  # the old block goes before the new one is asked for
-            self._block = self.device.empty(bytes_needed, "uint8")
+            self._block = self._asked_for(bytes_needed, "uint8")
 
     def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
         """A part of the block where there is room, else memory of its own. Raises OutOfMemoryError.
@@ -38,13 +39,21 @@ class Arena:
         """
         if placing:
             self._block = None
-            return self.device.empty(elements, dtype, placing)
+            return self._asked_for(elements, dtype, placing)
         size = elements * np.dtype(dtype).itemsize
         start = -(-self._used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         if self._block is None or start + size > self._block.size:
-            return self.device.empty(elements, dtype)
+            return self._asked_for(elements, dtype)
         self._used_bytes = start + size
         return self._block[start : start + size].view(dtype)
+
+    def _asked_for(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
+        """Memory of the device; where there is none left, what is remembered between trials makes room."""
+        try:
+            return self.device.empty(elements, dtype, placing)
+        except (OutOfMemoryError, MemoryError):
+            forget_all()
+            return self.device.empty(elements, dtype, placing)
 
     def host_empty(self, elements: int, dtype: str) -> Array:
         """As the device does."""

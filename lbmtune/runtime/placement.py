@@ -73,8 +73,8 @@ def node_placements(
 
     It follows from the table and the numbering alone, not from the list that a kernel reads.
     """
-    numbering, layout = nodes(case, config), config.memory
-    extents, at = stored_extents(case, config), xp.asarray(numbering.at)
+    numbering, layout = nodes(case, config, xp), config.memory
+    extents, at = stored_extents(case, config), numbering.at
     own = _nodes_at(at, window, HERE, xp)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)

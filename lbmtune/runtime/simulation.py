@@ -72,7 +72,7 @@ class Simulation:
             return None
         rows = node_list(self.case, self.program.config.propagation).rows
         words = self._empty(self.program.list_elements(self.case.domain), "uint32", rows)
-        words[...] = self.xp.asarray(index_list(self.case, self.program.config))
+        words[...] = index_list(self.case, self.program.config, self.xp)
         return words
 
     def poison(self) -> None:

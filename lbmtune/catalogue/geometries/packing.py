@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import pi
+from math import pi, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -60,36 +60,52 @@ def _centres(shape: Shape, fraction: float, radius: float, seed: int) -> Positio
     size = np.array(shape) / counts
     free = np.isin(np.arange(3), axes)
     drawn = random(seed, shape).random((*counts, 3))
-    centres = (np.moveaxis(np.indices(counts), 0, -1) + drawn) * size * free
+    centres = ((np.moveaxis(np.indices(counts), 0, -1) + drawn) * size * free).reshape(-1, 3)
+    neighbours, period = _neighbours(counts), np.array(shape, float)
     for _ in range(_ROUNDS):
-        centres = centres + _push(centres, np.array(shape, float), 2 * radius)
-    inside: Positions = (centres % np.array(shape)).reshape(-1, 3)
+        centres = centres + _push(centres, neighbours, period, 2 * radius)
+    inside: Positions = centres % np.array(shape)
     return inside
 
 
-def _push(centres: Positions, period: npt.NDArray[np.float64], diameter: float) -> Positions:
+def _neighbours(counts: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Numbers of the 26 cells around each cell of a periodic grid, (26, n)."""
+    own = np.arange(prod(counts)).reshape(counts)
+    shifts = (shift for shift in product((-1, 0, 1), repeat=3) if any(shift))
+    return np.stack([np.roll(own, shift, (0, 1, 2)).reshape(-1) for shift in shifts])
+
+
+def _push(
+    centres: Positions, neighbours: npt.NDArray[np.intp], period: npt.NDArray[np.float64], diameter: float
+) -> Positions:
     """Half of every overlap with a neighbour, away from it."""
-    pushed = np.zeros_like(centres)
-    for shift in product((-1, 0, 1), repeat=3):
-        if not any(shift):
-            continue
-        apart = centres - np.roll(centres, shift, (0, 1, 2))
-        apart -= period * np.round(apart / period)
-        distance = np.sqrt((apart**2).sum(axis=-1, keepdims=True))
-        overlap = np.where(distance > 0, np.maximum(diameter - distance, 0), 0)
-        pushed += apart * overlap / np.maximum(distance, 1e-9) / 4
+    apart = centres - centres[neighbours]
+    apart -= period * np.round(apart / period)
+    distance = np.sqrt((apart**2).sum(axis=-1, keepdims=True))
+    overlap = np.where(distance > 0, np.maximum(diameter - distance, 0), 0)
+    pushed: Positions = (apart * overlap / np.maximum(distance, 1e-9) / 4).sum(axis=0)
     return pushed
 
 
 def _distance(centres: Positions, shape: Shape, reach: float) -> npt.NDArray[np.float32]:
     """Squared distance of every cell to the nearest centre, as far as it is within reach of one."""
-    nearest = np.full(shape, np.inf, np.float32)
     half = [min(int(reach) + 1, n // 2) if n > 1 else 0 for n in shape]
+    around = np.full([n + 2 * h for n, h in zip(shape, half, strict=True)], np.inf, np.float32)
     for centre in centres:
-        cells = [
-            np.arange(int(c) - h, int(c) - h + min(2 * h + 1, n)) for c, h, n in zip(centre, half, shape, strict=True)
-        ]
+        first = [int(c) - h for c, h in zip(centre, half, strict=True)]
+        cells = [np.arange(low, low + min(2 * h + 1, n)) for low, h, n in zip(first, half, shape, strict=True)]
         z, y, x = np.ix_(*((a - c).astype(np.float32) ** 2 for a, c in zip(cells, centre, strict=True)))
-        window = np.ix_(*(a % n for a, n in zip(cells, shape, strict=True)))
-        nearest[window] = np.minimum(nearest[window], z + y + x)
-    return nearest
+        window = around[tuple(slice(a[0] + h, a[-1] + h + 1) for a, h in zip(cells, half, strict=True))]
+        np.minimum(window, z + y + x, out=window)
+    return _folded(around, shape, half)
+
+
+def _folded(around: npt.NDArray[np.float32], shape: Shape, half: list[int]) -> npt.NDArray[np.float32]:
+    """The smallest of the values that a cell and its images in the margins have."""
+    for axis, (n, h) in enumerate(zip(shape, half, strict=True)):
+        moved = np.moveaxis(around, axis, 0)
+        if h:
+            np.minimum(moved[n : n + h], moved[:h], out=moved[n : n + h])
+            np.minimum(moved[h : 2 * h], moved[n + h :], out=moved[h : 2 * h])
+        around = np.moveaxis(moved[h : n + h], 0, axis)
+    return np.ascontiguousarray(around)

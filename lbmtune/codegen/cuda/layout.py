@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.footprint import largest_index
+from lbmtune.catalogue.footprint import index_fits
 from lbmtune.catalogue.layout import Extents, arrays
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.trace import Traced
@@ -38,7 +38,7 @@ def _bodies(parts: Mapping[str, object]) -> list[str]:
 
 def index_type(case: Case, config: CudaConfig) -> str:
     """Type that holds the index of any cell within one component: 32 bits unless more are needed or asked for."""
-    narrow = config.index_bits == 0 and largest_index(case, config) < 2**32
+    narrow = config.index_bits == 0 and index_fits(case, config, 32)
     return "unsigned int" if narrow else "unsigned long long"
 
 
