@@ -17,7 +17,7 @@ from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.catalogue import nodes
 from lbmtune.catalogue.case import Case, cavity
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
-from lbmtune.catalogue.indirect import node_list
+from lbmtune.catalogue.indirect import listed_rows, node_list
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
@@ -82,6 +82,32 @@ def test_cuda_text_of_every_scheme_layout_and_lattice(scheme: str, layout: str, 
 def test_cuda_text_in_every_order(scheme: str, order: str) -> None:
     found = on_shim(flow("solid", "d3q19", "trt"), cuda(scheme, order=order))
     assert found.passed, found
+
+
+@on_host
+@pytest.mark.parametrize(
+    ("lattice", "kind", "cells"), [("d2q9", "both", 4), ("d3q19", "solid", 1), ("d3q27", "walls", 2)]
+)
+def test_cuda_text_with_chased_pointers(lattice: str, kind: str, cells: int) -> None:
+    config = cuda("esoteric-twist", cells_per_thread=cells, neighbours="chase", order="hilbert")
+    found = on_shim(flow(kind, lattice), config)
+    assert found.passed, found
+
+
+@on_host
+def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = render(flow("solid", "d2q9"), cuda("esoteric-twist", neighbours="chase"))
+    binary, rows = compile_on_host(program), listed_rows(program.case, program.config)
+    assert verify(program, binary, HostDevice()).passed
+
+    def astray(case: Case, config: CudaConfig, *rest: Any) -> Any:
+        words = nodes.index_list(case, config, *rest).reshape(rows.rows, -1).copy()
+        sites = nodes.counts(case, config).sites
+        words[0, sites:] = np.arange(sites, words.shape[1])
+        return words.reshape(-1)
+
+    monkeypatch.setattr(simulation, "index_list", astray)
+    assert not verify(program, binary, HostDevice()).passed
 
 
 @on_host

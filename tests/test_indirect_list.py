@@ -17,7 +17,7 @@ from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.geometry import solid
-from lbmtune.catalogue.indirect import CUT_BIT, MAX_NODES, MOVING_BIT, node_list
+from lbmtune.catalogue.indirect import CUT_BIT, MAX_NODES, MOVING_BIT, Pointer, listed_rows, node_list
 from lbmtune.catalogue.nodes import counts, index_list, nodes
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.rules import Limits, broken
@@ -87,6 +87,35 @@ def test_esoteric_twist_with_seven_pointers_and_a_type_in_every_step() -> None:
     assert moved.populations + moved.index + 2 * moved.flags == 248
 
 
+def test_chased_pointers_are_read_as_often_and_kept_less() -> None:
+    """Geier, Schoenherr 2017: Esoteric Twist reads 34 values and writes 27; it keeps 30 of a node, AA would keep 33.
+
+    Here the mask is kept beside them; AA keeps a pointer to each neighbour, since a way over a solid cell has no node.
+    """
+    case, config = sample("d3q27"), indirect("esoteric-twist", "fp32", neighbours="chase")
+    moved = traffic(case, config)
+    assert (moved.populations + moved.index) / 4 == 34 + 27
+    assert moved.populations + moved.index + 2 * moved.flags == 62 * 4 == 248
+    assert listed_rows(case, config).kept == tuple(Pointer(c, c, None) for c in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
+    _, sites, count = counts(case, config)
+    assert footprint_bytes(case, config) == 4 * count * (27 + 3 + 1)
+    every, aa = indirect("esoteric-twist", "fp32"), indirect("aa", "fp32")
+    assert footprint_bytes(case, every) == 4 * (27 * count + (7 + 1) * sites)
+    assert listed_rows(case, aa).rows == 26
+
+
+def test_fused_swap_as_printed_and_as_its_formula_gives() -> None:
+    """Robertsen 2018, table 3.1: s (3 Q - 1) + 4 (Q - 1) / 2 is printed as 476 bytes, one value less than it gives.
+
+    What is in the catalogue moves more: Q values in the cell, then Q - 1 of them once more to the neighbours.
+    """
+    q, s, printed = 19, 8, 476
+    computed = s * (3 * q - 1) + 4 * (q - 1) // 2
+    assert (computed, computed - printed) == (484, s)
+    two_kernels = bytes_per_update(sample(), indirect("swap"))
+    assert two_kernels - computed == s * ((2 * q + 2 * (q - 1)) - (3 * q - 1)) == 18 * s
+
+
 def test_a_box_without_walls_needs_no_flags() -> None:
     for scheme in SCHEMES:
         assert traffic(sample(geometry=""), indirect(scheme)).flags == 0
@@ -154,6 +183,20 @@ def test_pointers_of_pull_lead_to_neighbours_or_stay(lattice: str, order: str) -
             assert int(words[row, site]) == expected
 
 
+@pytest.mark.parametrize(("lattice", "order"), list(product(LATTICES, ORDERS)))
+def test_chased_pointers_lead_where_kept_ones_do(lattice: str, order: str) -> None:
+    case = sample(lattice)
+    every, three = (indirect("esoteric-twist", order=order, neighbours=name) for name in ("all", "chase"))
+    rows, (fluid, _, count) = listed_rows(case, three), counts(case, three)
+    kept = index_list(case, three).reshape(rows.rows, count)
+    full = index_list(case, every).reshape(listed_rows(case, every).rows, -1)
+    for number, pointer in enumerate(rows.pointers):
+        start = rows.before(pointer)
+        at = np.arange(fluid) if start is None else full[rows.pointers.index(start), :fluid]
+        assert kept[rows.row(pointer), at].tolist() == full[number, :fluid].tolist()
+    assert (kept[rows.mask_row, :fluid] == full[-1, :fluid]).all()
+
+
 def test_spare_sites_lead_to_themselves() -> None:
     for scheme in SCHEMES:
         case, config = sample(), indirect(scheme)
@@ -214,6 +257,10 @@ def test_lists_are_made_by_functions_that_numpy_and_cupy_have(order: str) -> Non
 REASONS = {
     "scheme=pull,order=morton": "order morton with direct addressing",
     "scheme=pull,addressing=indirect,wrap=ghost": "wrap ghost with indirect addressing",
+    "scheme=esoteric-twist,neighbours=chase": "neighbours chase with direct addressing: there is no list",
+    "scheme=aa,addressing=indirect,neighbours=chase": "its pointer to (-1, 0, 0) is at a wall somewhere else",
+    "scheme=esoteric-pull,addressing=indirect,neighbours=chase": "to (1, 0, -1) does not lead forward",
+    "scheme=esoteric-twist,addressing=indirect,neighbours=some": "all and chase exist",
     "scheme=pull,addressing=indirect,block=64x2x1": "sites are counted in one dimension",
 }
 

@@ -137,6 +137,12 @@ CUDA = [
         "march=4,block=64x2x2",
         "march 4 with block 64x2x2: a block that marches is one cell thick along z",
     ),
+    (
+        "scheme=esoteric-twist,addressing=indirect,neighbours=chase",
+        "scheme=aa,addressing=indirect,neighbours=chase",
+        "neighbours chase with scheme aa: its pointer to (-1, 0, 0) does not lead forward along the axes, so nodes on "
+        "the way there may be missing",
+    ),
     ("march=4,prefetch=1", "march=4,prefetch=2", "prefetch 2: 0 and 1 exist"),
     (
         "load_hint=no-allocate",

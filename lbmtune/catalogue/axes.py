@@ -89,6 +89,12 @@ _CUDA = (
     Axis("index_bits", "bits of a cell's index within one component; 0: 32 where that is enough", (0,)),
     Axis("block_order", "order of the blocks over the grid", ("row",), ("row", "z-curve")),
     Axis("launch", "kernels by a call each, or those of many steps as one graph", ("call",), ("call", "graph")),
+    Axis(
+        "neighbours",
+        "a pointer to each node that a site touches, or three, by which the others are chased",
+        ("all",),
+        ("all", "chase"),
+    ),
     Axis("macroscopics", "when density and velocity are written", ("never",), ("never", "every-step")),
 )
 _CPU = (
@@ -133,6 +139,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "tile_z": (Dependence("loop", ("tile",), 0),),
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
     "row_padding": (_IN_A_BOX,),
+    "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
     "march": (_IN_A_BOX,),
     "boundary": (_IN_A_BOX, Dependence("flags", ("memory",), "branch")),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),

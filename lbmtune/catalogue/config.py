@@ -54,6 +54,11 @@ class KernelConfig:
         return self.addressing != "direct"
 
     @property
+    def chased(self) -> bool:
+        """Whether the list keeps pointers of one step, by which the others are found."""
+        return False
+
+    @property
     def propagation(self) -> Scheme:
         """The scheme itself; directions of one plane have neighbouring slots where slots come in bundles."""
         found = scheme(self.scheme)
@@ -134,6 +139,8 @@ class CudaConfig(KernelConfig):
     order of the blocks over the grid, row by row or along a z-curve.
     macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
     launch: each kernel by a call of its own, or those of many steps as one CUDA graph.
+    neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
+    which the others are chased.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -153,6 +160,12 @@ class CudaConfig(KernelConfig):
     block_order: str = "row"
     macroscopics: str = "never"
     launch: str = "call"
+    neighbours: str = "all"
+
+    @property
+    def chased(self) -> bool:
+        """Whether the list keeps pointers of one step, by which the others are found."""
+        return self.neighbours == "chase"
 
     @property
     def hinted(self) -> bool:

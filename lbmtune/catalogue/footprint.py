@@ -8,7 +8,7 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
-from lbmtune.catalogue.indirect import node_list, phases, used
+from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.storage import frame, stored_extents
 
@@ -23,9 +23,9 @@ def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, in
 
 def list_elements(case: Case, config: KernelConfig) -> int:
     """32-bit words of the index list; 0 with direct addressing."""
-    from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
+    from lbmtune.catalogue.nodes import pitch  # here: it needs arrays, which the command line starts without
 
-    return node_list(case, config.propagation).rows * counts(case, config).sites if config.indirect else 0
+    return listed_rows(case, config).rows * pitch(case, config) if config.indirect else 0
 
 
 def largest_index(case: Case, config: KernelConfig) -> int:

@@ -7,10 +7,13 @@ What stands in the list follows from the table of the scheme:
 - A place that lies elsewhere where its link is cut needs a pointer for its link. Its two highest bits say whether the
   link is cut, and whether by a moving wall. What is read of direction i and what is written of its opposite meet
   there in the in-place schemes, so they share it.
+- Where all such places lie forward along the axes, the list may keep three rows of pointers, one per axis, for every
+  node: the others are found by chasing, the neighbour of a neighbour.
 - A place that stays in its cell, or shares its pointer, but changes its slot where its link is cut, needs one bit: it
   stands in one more word of the site, the mask.
 
-Sources: Robertsen 2018, section 3.2 (index list, 32 bits); Geier, Schoenherr 2017 (places shared by an octant).
+Sources: Robertsen 2018, section 3.2 (index list, 32 bits); Geier, Schoenherr 2017 (places shared by an octant,
+pointer chasing).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import may_cut
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme
 from lbmtune.lattice import Lattice, Vector, negate
@@ -64,24 +68,42 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeList:
-    """The rows of the list: the pointers, then the mask, whose bit n says whether link masked[n] is cut.
+    """The rows of the list: the kept pointers, then the mask, whose bit n says whether link masked[n] is cut.
 
-    moves: whether a row follows that says so of moving walls.
+    pointers: what passes need; moves: whether a row follows that says so of moving walls; chased: whether only
+    pointers of one step are kept, of every node, and the others are found through them.
     """
 
     pointers: tuple[Pointer, ...]
     masked: tuple[Vector, ...]
     moves: bool
+    chased: bool = False
+
+    @property
+    def kept(self) -> tuple[Pointer, ...]:
+        """The pointers that have a row."""
+        return tuple(p for p in self.pointers if sum(p.open) == 1) if self.chased else self.pointers
 
     @property
     def rows(self) -> int:
-        """32-bit words per site."""
-        return len(self.pointers) + bool(self.masked) + self.moves
+        """32-bit words per site, or per node where pointers are chased."""
+        return len(self.kept) + bool(self.masked) + self.moves
 
     @property
     def mask_row(self) -> int:
         """Number of the row of the mask."""
-        return len(self.pointers)
+        return len(self.kept)
+
+    def row(self, found: Pointer) -> int:
+        """The row that the last step to a pointer's node is read from."""
+        return self.kept.index(_straight(_last_step(found.open)) if self.chased else found)
+
+    def before(self, found: Pointer) -> Pointer | None:
+        """The pointer to the node that this step starts from; None where that is the site itself."""
+        if not self.chased or found in self.kept:
+            return None
+        x, y, z = (a - b for a, b in zip(found.open, _last_step(found.open), strict=True))
+        return _straight((x, y, z))
 
     def flags(self, link: Vector) -> tuple[int, int]:
         """Row and bit that say whether a link is cut."""
@@ -89,6 +111,22 @@ class NodeList:
             if pointer.link == link:
                 return row, CUT_BIT
         return self.mask_row, self.masked.index(link)
+
+
+def _straight(offset: Vector) -> Pointer:
+    return Pointer(offset, offset, None)
+
+
+def _last_step(offset: Vector) -> Vector:
+    """Along the first axis that an offset has a part in."""
+    axis = next(n for n, part in enumerate(offset) if part)
+    return (int(axis == 0), int(axis == 1), int(axis == 2))
+
+
+def beyond_chase(case: Case, scheme: Scheme) -> Pointer | None:
+    """A pointer of a scheme that does not lead forward along the axes, or that a wall redirects; None if none does."""
+    rows = node_list(case, scheme).pointers
+    return next((p for p in rows if p.link is not None or not set(p.open) <= {0, 1}), None)
 
 
 def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
@@ -123,8 +161,8 @@ def phases(lattice: Lattice, scheme: Scheme) -> tuple[Phase, ...]:
 
 
 @lru_cache(maxsize=256)
-def node_list(case: Case, scheme: Scheme) -> NodeList:
-    """The rows that the passes of a scheme need."""
+def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
+    """The rows that the passes of a scheme need. chased: see `NodeList`, for what `beyond_chase` allows."""
     every = [(phase, way) for phase in phases(case.stencil, scheme) for way in ways(case.stencil, phase)]
     pointers = tuple(dict.fromkeys(p for _, way in every if (p := pointer(case, way))))
     linked = {p.link for p in pointers}
@@ -134,11 +172,17 @@ def node_list(case: Case, scheme: Scheme) -> NodeList:
         pointers,
         tuple(dict.fromkeys(way.link for _, way in masked)),
         any(gains(case, phase, way) for phase, way in masked),
+        chased,
     )
 
 
+def listed_rows(case: Case, config: KernelConfig) -> NodeList:
+    """The rows of the list of a configuration."""
+    return node_list(case, config.propagation, config.chased)
+
+
 class Used(NamedTuple):
-    """Rows of the list that one pass reads at every site: those of nodes, and the mask (0 or 1)."""
+    """What one pass reads of the list at every site: pointers by number, kept or chased, and the mask (0 or 1)."""
 
     pointers: tuple[int, ...]
     masks: int

@@ -21,7 +21,7 @@ import numpy as np
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.geometry import fluid_cells
-from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, node_list
+from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows, node_list
 from lbmtune.catalogue.links import cut_kind, solid_in, whole
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.remember import remembered
@@ -78,6 +78,12 @@ def counts(case: Case, config: KernelConfig) -> Counts:
     return _counted(_shape(case), node_list(case, config.propagation).pointers, granule(config))
 
 
+def pitch(case: Case, config: KernelConfig) -> int:
+    """Words of a row of the list: one per site, or per node where pointers are chased."""
+    _, sites, count = counts(case, config)
+    return count if config.chased else sites
+
+
 def most_nodes(case: Case, config: KernelConfig) -> int:
     """What the number of nodes cannot exceed, found without the geometry."""
     return case.sites + 2 * granule(config)
@@ -90,11 +96,11 @@ def nodes(case: Case, config: KernelConfig, xp: ModuleType = np) -> Nodes:
 
 
 def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
-    """The list that a kernel reads: uint32, one row of `sites` words for each row of `node_list`, in one dimension.
+    """The list that a kernel reads: uint32, one row of `pitch` words for each of `listed_rows`, in one dimension.
 
     Not to be written to: it is remembered.
     """
-    return _listed(_shape(case), node_list(case, config.propagation), config.order, granule(config), xp)
+    return _listed(_shape(case), listed_rows(case, config), config.order, granule(config), xp)
 
 
 def _shape(case: Case) -> Case:
@@ -180,10 +186,13 @@ def _seen_from(field: Array, offset: Vector, xp: ModuleType) -> Array:
 @remembered(_LIST_BYTES)
 def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) -> Array:
     numbering = _numbered(case, rows.pointers, name, unit, xp)
-    words = xp.zeros((rows.rows, numbering.sites), xp.uint32)
-    words[: len(rows.pointers)] = xp.arange(numbering.sites, dtype=xp.uint32)
-    for row, found in enumerate(rows.pointers):
+    length = numbering.count if rows.chased else numbering.sites
+    words = xp.zeros((rows.rows, length), xp.uint32)
+    words[: len(rows.kept)] = xp.arange(length, dtype=xp.uint32)
+    for row, found in enumerate(rows.kept):
         words[row, : numbering.fluid] = _pointers(case, numbering, found, xp)
+        if rows.chased:
+            _lead_on(numbering, found.open, words[row], xp)
     if rows.masked:
         _fill_masks(case, numbering, rows, words, xp)
     return words.reshape(-1)
@@ -196,6 +205,14 @@ def _pointers(case: Case, numbering: Nodes, found: Pointer, xp: ModuleType) -> A
     kinds = _kinds(case, numbering, found.link, xp)
     target = xp.where(kinds > 0, _neighbours(numbering, found.cut, xp), opened)
     return target | _bit(kinds > 0, CUT_BIT, xp) | _bit(kinds > 1, MOVING_BIT, xp)
+
+
+def _lead_on(numbering: Nodes, offset: Vector, row: Array, xp: ModuleType) -> None:
+    """Sets the words of nodes that are no sites: to the node at an offset, to themselves where there is none."""
+    own = numbering.at.reshape(-1)
+    cells = xp.flatnonzero(own >= numbering.sites)
+    start, end = (xp.take(field.reshape(-1), cells) for field in (own, _seen_from(numbering.at, offset, xp)))
+    row[start] = xp.where(end < 0, start, end).astype(xp.uint32)
 
 
 def _neighbours(numbering: Nodes, offset: Vector, xp: ModuleType) -> Array:

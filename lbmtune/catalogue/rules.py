@@ -13,7 +13,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig, defaults
 from lbmtune.catalogue.footprint import footprint_bytes, index_fits, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
-from lbmtune.catalogue.indirect import MAX_NODES
+from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.errors import unknown
@@ -52,6 +52,8 @@ def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None
 
 def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.indirect:
+        if config.chased:
+            return "neighbours chase with direct addressing: there is no list"
         return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
     flat, usual = config.flat(), defaults(config.backend)
     for name, meaning in _BOX_AXES.items():
@@ -300,6 +302,22 @@ def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 @_cuda
+def _neighbours(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.neighbours not in ("all", "chase"):
+        return f"neighbours {config.neighbours!r}: all and chase exist"
+    if not config.chased:
+        return None
+    astray = beyond_chase(case, config.propagation)
+    if astray is None:
+        return None
+    why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
+    return (
+        f"neighbours chase with scheme {config.scheme}: its pointer to {astray.open} {why}, "
+        "so nodes on the way there may be missing"
+    )
+
+
+@_cuda
 def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     for name, hint, known in (
         ("load_hint", config.load_hint, LOAD_HINTS),
@@ -541,6 +559,7 @@ RULES: tuple[Rule, ...] = (
     _cuda_flags,
     _march,
     _prefetch,
+    _neighbours,
     _cache_hints,
     _index_bits,
     _block_order,

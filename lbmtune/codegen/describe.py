@@ -7,7 +7,7 @@ from typing import Any
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
-from lbmtune.catalogue.indirect import node_list
+from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
@@ -82,16 +82,17 @@ def _links(program: Program) -> Links:
         granule,  # here: arrays are not needed to start
     )
 
-    rows = node_list(program.case, program.config.propagation)
+    rows = listed_rows(program.case, program.config)
     _, sites, count = counts(program.case, program.config)
     return Links(
         order=program.config.order,
         granule=granule(program.config),
         sites=sites,
         nodes=count,
-        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.pointers),
+        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.kept),
         masked=rows.masked,
         rows=rows.rows,
+        chased=rows.chased,
     )
 
 
@@ -122,10 +123,10 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
 
 
 def _list_buffer(program: Program) -> Buffer:
-    rows = node_list(program.case, program.config.propagation).rows
+    rows, length = listed_rows(program.case, program.config).rows, "nodes" if program.config.chased else "sites"
     elements = program.list_elements(program.case.domain)
     size = WORD_BYTES * elements
-    return Buffer(name=LIST, dtype="uint32", elements=elements, elements_formula=f"{rows} * sites", bytes=size)
+    return Buffer(name=LIST, dtype="uint32", elements=elements, elements_formula=f"{rows} * {length}", bytes=size)
 
 
 def _macroscopics(program: Program) -> tuple[Buffer, ...]:

@@ -126,6 +126,8 @@ class Links:
     their words lead to themselves), then the other cells that places of fluid cells lie in, in `order`; `nodes` is
     their number, rounded up likewise. masked: bit n of the mask is set where link n is cut; bit 30 where one of them
     is by a moving wall, and a further row then says so of each link, if any wall of the case moves.
+    chased: rows are of `nodes` words, and the pointers of one step have words for every node: those of a node without
+    such a neighbour lead to itself.
     """
 
     order: str
@@ -135,6 +137,7 @@ class Links:
     pointers: tuple[LinkRow, ...]
     masked: tuple[Int3, ...]
     rows: int
+    chased: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
-from lbmtune.catalogue.indirect import node_list
+from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
@@ -70,7 +70,7 @@ class Simulation:
         """The list on the device; None with direct addressing."""
         if not self.program.config.indirect:
             return None
-        rows = node_list(self.case, self.program.config.propagation).rows
+        rows = listed_rows(self.case, self.program.config).rows
         words = self._empty(self.program.list_elements(self.case.domain), "uint32", rows)
         words[...] = index_list(self.case, self.program.config, self.xp)
         return words

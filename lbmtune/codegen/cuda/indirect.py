@@ -12,7 +12,6 @@ from lbmtune.catalogue.indirect import (
     Pointer,
     Way,
     gains,
-    node_list,
     pointer,
     selects,
     used,
@@ -26,23 +25,24 @@ _SIGN = {-1: "m", 0: "o", 1: "p"}
 _BITS = {CUT_BIT: "CUT", MOVING_BIT: "MOVING"}
 
 
-def words(case: Case, scheme: Scheme, phase: Phase) -> str:
-    """Declarations of the words that a pass reads of the list."""
-    rows, needed = node_list(case, scheme), used(case, scheme, phase)
-    lines = [_load(_name(rows.pointers[row]), row) for row in needed.pointers]
-    return "\n".join([*lines, *([_load("mask", rows.mask_row)] if needed.masks else [])])
+def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> str:
+    """Declarations of the words that a pass reads of the list, kept ones before those found through them."""
+    needed = used(case, scheme, phase)
+    found = [rows.pointers[n] for n in needed.pointers]
+    lines = [_pointer(rows, p) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
+    return "\n".join([*lines, *([_load("mask", rows.mask_row, rows)] if needed.masks else [])])
 
 
-def reads(case: Case, scheme: Scheme, phase: Phase, buffer: str) -> str:
+def reads(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
     """Loads of all populations, then what moving walls add."""
-    plain = [_access(case, scheme, way, buffer) for way in _of("read", case, phase)]
-    return "\n".join(plain + _gains(case, scheme, phase, "read"))
+    plain = [_access(case, rows, way, buffer) for way in _of("read", case, phase)]
+    return "\n".join(plain + _gains(case, rows, phase, "read"))
 
 
-def writes(case: Case, scheme: Scheme, phase: Phase, buffer: str) -> str:
+def writes(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
     """What moving walls add, then stores of all populations."""
-    plain = [_access(case, scheme, way, buffer) for way in _of("write", case, phase)]
-    return "\n".join(_gains(case, scheme, phase, "write") + plain)
+    plain = [_access(case, rows, way, buffer) for way in _of("write", case, phase)]
+    return "\n".join(_gains(case, rows, phase, "write") + plain)
 
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
@@ -55,8 +55,15 @@ def _of(verb: str, case: Case, phase: Phase) -> Iterator[Way]:
     return (way for way in ways(case.stencil, phase) if way.verb == verb)
 
 
-def _load(name: str, row: int) -> str:
-    return f"    const Words {name} = words(links, {row}, sites, site);"
+def _pointer(rows: NodeList, found: Pointer) -> str:
+    start = rows.before(found)
+    if start is None:
+        return _load(_name(found), rows.row(found), rows)
+    return f"    const Words {_name(found)} = words_at(links, {rows.row(found)}, nodes, {_name(start)});"
+
+
+def _load(name: str, row: int, rows: NodeList) -> str:
+    return f"    const Words {name} = words(links, {row}, {'nodes' if rows.chased else 'sites'}, site);"
 
 
 def _name(found: Pointer) -> str:
@@ -68,7 +75,7 @@ def _signs(offset: Vector) -> str:
     return "".join(_SIGN[a] for a in offset)
 
 
-def _access(case: Case, scheme: Scheme, way: Way, buffer: str) -> str:
+def _access(case: Case, rows: NodeList, way: Way, buffer: str) -> str:
     """One load or store; both slots and the flag where the slot depends on it."""
     found = pointer(case, way)
     slots = _slot(buffer, way.open)
@@ -76,7 +83,7 @@ def _access(case: Case, scheme: Scheme, way: Way, buffer: str) -> str:
     flag = ""
     if selects(case, way):
         slots += f", {_slot(buffer, way.cut)}"
-        flag = f", {_flag(node_list(case, scheme), way.link)}"
+        flag = f", {_flag(rows, way.link)}"
     return f"    {way.verb}_{'node' if found else 'here'}(f[{way.direction}], {slots}, {where}{flag});"
 
 
@@ -90,9 +97,8 @@ def _slot(buffer: str, place: Place) -> str:
     return f"{buffer} + component({place.slot}, n)"
 
 
-def _gains(case: Case, scheme: Scheme, phase: Phase, verb: str) -> list[str]:
+def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
     """Momentum of moving walls; flags in a row of their own are read only where there is such a wall."""
-    rows = node_list(case, scheme)
     lines: list[str] = []
     masked: list[str] = []
     for way in _of(verb, case, phase):
@@ -104,6 +110,6 @@ def _gains(case: Case, scheme: Scheme, phase: Phase, verb: str) -> list[str]:
             (masked if own else lines).append(f"add(f[{way.direction}], {physics.gain(case.lattice, i)}, {flag});")
     text = [f"    {line}" for line in lines]
     if masked:
-        head = ["    if (any(mask, MOVING)) {", f"    {_load('moving', rows.mask_row + 1)}"]
+        head = ["    if (any(mask, MOVING)) {", f"    {_load('moving', rows.mask_row + 1, rows)}"]
         text += [*head, *(f"        {line}" for line in masked), "    }"]
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cuda import indirect, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
@@ -20,13 +21,14 @@ def render_indirect(case: Case, config: CudaConfig) -> Program:
         tuple(_launch(case, config, one) for one in passes_of(config, case.stencil, parity))
         for parity in range(config.propagation.period)
     )
+    chase = [fill("cuda/chase.cu", {})] if config.chased else []
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join(_entry(case, config, one) for one in passes(config, case.stencil)),
+        "entry": "\n".join([*chase, *(_entry(case, config, one) for one in passes(config, case.stencil))]),
     }
     return Program("cuda", case, config, fill("cuda/indirect.cu", regions) + "\n", compiler_options(config), period)
 
@@ -45,17 +47,17 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
-    scheme, phase = config.propagation, one.phase
+    rows, phase = listed_rows(case, config), one.phase
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     return fill(
         "cuda/indirect.cu",
         {
             "signature": _signature(case, config, one),
-            "words": indirect.words(case, scheme, phase),
-            "read": indirect.reads(case, scheme, phase, source),
+            "words": indirect.words(case, config.propagation, rows, phase),
+            "read": indirect.reads(case, rows, phase, source),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
-            "write": indirect.writes(case, scheme, phase, target),
+            "write": indirect.writes(case, rows, phase, target),
         },
         inside="entry",
     )
