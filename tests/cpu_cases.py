@@ -16,13 +16,15 @@ from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu import render_cpu
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verify import verify
 from lbmtune.records import Resources, Verification
 
 LIMITS = Limits(cores=2)
-SCHEME_NAMES = [
-    name for name in SCHEMES if broken(box("d2q9", "bgk", (96, 5, 1)), CpuConfig(scheme=name), LIMITS) is None
-]
+SCHEME_NAMES = list(SCHEMES)
+BLOCKWISE = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).blockwise]
+TILES = {"loop": "tile", "tile_y": 3, "tile_z": 2, "threads": 2}
+"""Blocks with rings are tiles, here of which some are cut short and others lie between tiles."""
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
 PRECISIONS |= {"fp16c": ("fp16c", "fp32"), "bf16": ("bf16", "fp32")}
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -66,7 +68,8 @@ def case_of(flow: str, lattice: str, collision: str = "bgk") -> Case:
 
 def config_of(scheme: str, layout: str, precision: str = "fp64", **axes: Any) -> CpuConfig:
     stored, computed = PRECISIONS[precision]
-    return CpuConfig(**{"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout], **axes})
+    blocks = TILES if scheme in BLOCKWISE else {}
+    return CpuConfig(**{"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout], **blocks, **axes})
 
 
 def program_of(case: Case, config: CpuConfig) -> Program:

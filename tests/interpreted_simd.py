@@ -26,21 +26,26 @@ class _Traffic:
     """Which row read and which row wrote each element during the current step."""
 
     def __init__(self) -> None:
-        self.row = _NOBODY
+        self.row, self.depth = _NOBODY, 0
         self.readers: dict[int, np.ndarray] = {}
         self.writers: dict[int, np.ndarray] = {}
 
     def start(self, arrays: Sequence[np.ndarray]) -> None:
+        self.depth = 0
         self.readers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
         self.writers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
 
     def read(self, array: np.ndarray, where: slice) -> None:
+        if id(array) not in self.readers:  # of one thread alone
+            return
         readers, writers = self.readers[id(array)][where], self.writers[id(array)][where]
         if ((writers != _NOBODY) & (writers != self.row)).any():
             raise RaceError(f"row {self.row} reads what another row writes: elements {where}")
         readers[:] = np.where((readers == _NOBODY) | (readers == self.row), self.row, _SEVERAL)
 
     def write(self, array: np.ndarray, where: slice) -> None:
+        if id(array) not in self.readers:
+            return
         for owners in (self.readers[id(array)][where], self.writers[id(array)][where]):
             if ((owners != _NOBODY) & (owners != self.row)).any():
                 raise RaceError(f"row {self.row} writes what another row touches: elements {where}")
@@ -61,12 +66,14 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
     def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
         where = _slice(array, start, count)
         _traffic.read(array, where)
-        return (format_.decode(array[where], np) if format_ else array[where]).astype(real)
+        coded = format_ and array.dtype == np.uint16
+        return (format_.decode(array[where], np) if coded else array[where]).astype(real)
 
     def _store(array: np.ndarray, start: int, values: Any) -> None:
         where = _slice(array, start, len(values))
         _traffic.write(array, where)
-        array[where] = format_.encode(values, np) if format_ else values.astype(array.dtype)
+        coded = format_ and array.dtype == np.uint16
+        array[where] = format_.encode(values, np) if coded else values.astype(array.dtype)
 
     def load(array: np.ndarray, i: int) -> Any:
         return _load(array, i, lanes, real)
@@ -151,8 +158,11 @@ def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: st
 def row(function: Callable[..., None]) -> Callable[..., None]:
     def checked(*arguments: Any) -> None:
         *_, y, z = arguments
-        _traffic.row = int(z) * 1_000_000 + int(y)
+        if not _traffic.depth:  # a row of a block or a slab is part of it
+            _traffic.row = int(z) * 1_000_000 + int(y)
+        _traffic.depth += 1
         function(*arguments)
+        _traffic.depth -= 1
 
     return checked
 

@@ -72,6 +72,7 @@ SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
     ("esoteric-twist", "soa-scalar", "d2q9", "moving-x", "fp16s", {}),
     ("esoteric-twist", "aosoa-256", "d2q9", "moving-x", "fp64", {}),
     ("esoteric-twist", "aos-select", "d2q9", "channel", "fp64", {}),
+    ("ghost-cell", "aosoa", "d2q9", "moving-x", "fp16c", {}),
 ]
 
 

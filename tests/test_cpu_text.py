@@ -15,6 +15,7 @@ import pytest
 import interpreted_simd
 from cpu_cases import LAYOUTS, PRECISIONS, SCHEME_NAMES, case_of, config_of, interpret, program_of
 from interpreted_simd import RaceError
+from lbmtune.catalogue.footprint import kept_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.lattice import LATTICES
 
@@ -92,6 +93,39 @@ def test_rows_that_share_an_element_are_noticed() -> None:
         interpret(mutant)
 
 
+BLOCKS = {
+    "a ring that nobody refreshes": lambda t: t.replace("if y % 3 == 0:", "if y < 0:", 1),
+    "a ring of the wrong row": lambda t: t.replace("y - 1 if y > 0 else ny - 1", "y"),
+    "home too early": lambda t: t.replace("behind = 1\n", "behind = 0\n"),
+    "home in another row": lambda t: t.replace("first_y + home % rows_y", "first_y + (home + 1) % rows_y"),
+}
+
+
+@pytest.mark.parametrize("mutation", BLOCKS)
+def test_wrong_blocks_fail(mutation: str) -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("ghost-cell", "soa"))
+    mutant = replace(program, source=BLOCKS[mutation](program.source))
+    assert mutant.source != program.source
+    assert not interpret(mutant).passed
+
+
+def test_a_block_that_reads_past_its_ring_is_noticed() -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("ghost-cell", "soa"))
+    mutant = replace(program, source=program.source.replace("((((y // 3) * 5)", "((((y // 3) * 3)"))
+    with pytest.raises(RaceError):
+        interpret(mutant)
+
+
+def test_rows_go_home_as_soon_as_they_may() -> None:
+    """What a thread keeps is all that the footprint says, not the whole block."""
+    config = config_of("ghost-cell", "soa", tile_y=4, tile_z=3)
+    program = program_of(case_of("box", "d3q19"), config)
+    assert "behind = 1 + 1 * rows_y" in program.source
+    kept = int(re.search(r"np\.zeros\((\d+) \* nx", program.source)[1])  # type: ignore[index]
+    assert kept == 19 * (4 + 2)
+    assert kept_bytes(program.case, config) == 2 * kept * 96 * 8
+
+
 def _swap(text: str, first: str, second: str) -> str:
     return text.replace(first, "\0").replace(second, first).replace("\0", second)
 
@@ -121,6 +155,7 @@ EXAMPLES = {
     "esoteric-pull_d2q9_channel": ("channel", "d2q9", config_of("esoteric-pull", "soa", "fp16s", threads=2, loop="zy")),
     "aa_aosoa_d2q9_cavity": ("cavity", "d2q9", config_of("aa", "aosoa", "fp32")),
     "esoteric-twist_aos_d2q9_cavity": ("cavity", "d2q9", config_of("esoteric-twist", "aos-select", "fp64")),
+    "ghost-cell_d2q9_cavity": ("cavity", "d2q9", config_of("ghost-cell", "soa", "fp16s")),
     "push_d2q9_lids": ("moving-x", "d2q9", config_of("push", "soa-256", "fp64", **TILED)),
 }
 

@@ -36,6 +36,10 @@ def _case(lattice: str) -> Case:
         ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8), storage="fp64", compute="fp64"), 304 + 57),
         ("d3q19", CpuConfig(scheme="two-step"), 456),
         ("d3q19", CpuConfig(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
+        # 8 x 4 rows read 10 (of y) x 4 + 10 (of z) x 8 - 4 (of both) populations from their ring, a store of which
+        # fetches its line first; rows are whole
+        ("d3q19", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 152 + 3 * 4 * 116 / 32),
+        ("d2q9", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 72 + 3 * 4 * 6 / 8),
         # a store to a line that was not read first fetches it, unless it streams
         ("d3q19", CpuConfig(), 228),
         ("d3q19", CpuConfig(scheme="push"), 228),
@@ -78,6 +82,20 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         # CPU rows: offset, cells, one ghost column, padding
         ("d3q19", CpuConfig(scheme="aa", row_offset=16, row_padding=3), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
         ("d3q19", CpuConfig(wrap="select", row_offset=0, vector_bits=0), 2 * 19 * 4 * SITES),
+        # rings of rows around blocks of 8 x 4 rows, and the rows that each thread keeps: 8 + 2 of 19 populations
+        (
+            "d3q19",
+            CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4, threads=2),
+            19 * 4 * ((16 + 256 + 1) * (32 * 10) * (64 * 6) + 2 * 10 * 256),
+        ),
+        # in two dimensions a row is kept until the next one is done; 256 = 5 x 50 + 6 rows; ends of rows by selection
+        (
+            "d2q9",
+            CpuConfig(
+                scheme="ghost-cell", loop="tile", tile_y=50, tile_z=1, wrap="select", row_offset=0, storage="fp16s"
+            ),
+            9 * 2 * 256 * 6 * 52 + 9 * 4 * 2 * 256,
+        ),
         # an AoSoA row is a whole number of groups: 16 + 256 + 1 -> 288
         ("d3q19", CpuConfig(scheme="aa", layout="aosoa", width=16), 19 * 4 * 288 * 256**2),
     ],

@@ -176,6 +176,11 @@ CPU = [
     ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),
     ("vector_bits=256", "vector_bits=128", "vector_bits 128: 0, 256 and 512 exist"),
     ("loop=tile,tile_y=8,tile_z=4", "loop=tile,tile_y=8", "tile 8x0 with loop tile: exactly the tile loop has a tile"),
+    (
+        "scheme=ghost-cell,loop=tile,tile_y=8,tile_z=4",
+        "scheme=ghost-cell",
+        "loop z with scheme ghost-cell: its blocks are the tiles of loop tile",
+    ),
     ("loop=z", "loop=z,tile_z=4", "tile 0x4 with loop z: exactly the tile loop has a tile"),
     (
         "vector_bits=0,wrap=select,row_offset=0",

@@ -12,6 +12,7 @@ from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, Limits
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.lattice import LATTICES
 
 ALL_CORES = "all"
 """Value of the axis `threads` that stands for every core of the device."""
@@ -124,6 +125,9 @@ _CPU = (
 AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
 """The axes of each backend, each after those that it depends on."""
 
+_BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).blockwise)
+_TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
+
 _IN_A_BOX = Dependence("addressing", ("direct",))
 DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
@@ -168,7 +172,8 @@ def default(name: str, others: Mapping[str, Scalar]) -> Scalar:
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:
     """The same configuration with what the device or another axis decides filled in, where it was not said.
 
-    compute follows storage (fp64 for fp64); threads are all cores; vectors are as wide as the CPU has them.
+    compute follows storage (fp64 for fp64); threads are all cores; vectors are as wide as the CPU has them; schemes of
+    blocks with rings have tiles.
     """
     full = dict(values)
     full.setdefault("compute", "fp64" if full.get("storage") == "fp64" else "fp32")
@@ -178,4 +183,6 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
         full.setdefault("vector_bits", 0 if full.get("wrap") == "select" else limits.vector_bits)
         if full.get("wrap") == "select":
             full.setdefault("row_offset", 0)
+        if str(full.get("scheme")) in _BLOCKWISE:
+            full = {**_TILES, **full}
     return full

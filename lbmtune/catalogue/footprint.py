@@ -10,6 +10,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 
 MACROSCOPIC_FIELDS = 4
@@ -55,7 +56,17 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
     every = phases(case.stencil, config.propagation)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + list_elements(case, config)
-    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites
+    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + kept_bytes(case, config)
+
+
+def kept_bytes(case: Case, config: KernelConfig) -> int:
+    """Of the rows that each thread of a CPU keeps until all have read what they replace."""
+    phase = config.propagation.phase(case.stencil, 0)
+    if not isinstance(config, CpuConfig) or not phase.blockwise:
+        return 0
+    rows, planes = reach(phase)
+    kept = rows + planes * config.tile_y + 1
+    return config.threads * kept * case.domain[0] * case.stencil.q * config.computed.bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +129,18 @@ def bytes_per_update(case: Case, config: KernelConfig) -> float:
 
 
 def _ring_bytes(case: Case, config: KernelConfig) -> float:
-    """Bytes per update that the refresh of the rings around blocks moves: what a full block reads from outside."""
+    """Bytes per update that the refresh of the rings around blocks moves: what a full block reads from outside.
+
+    It is read where it is kept and written to the ring, whose lines a CPU fetches first.
+    """
     blocks = frame(case.stencil, config).blocks
     if not blocks:
         return 0
-    cells = prod(blocks)
-    inside = [prod(n - abs(c) for n, c in zip(blocks, velocity, strict=True)) for velocity in case.stencil.velocities]
-    return 2 * config.stored.bytes * sum(cells - n for n in inside) / cells
+    cut = [axis for axis, extent in enumerate(blocks) if extent]
+    cells = prod(blocks[axis] for axis in cut)
+    inside = [prod(blocks[axis] - abs(c[axis]) for axis in cut) for c in case.stencil.velocities]
+    shares = 3 if isinstance(config, CpuConfig) else 2
+    return shares * config.stored.bytes * sum(cells - n for n in inside) / cells
 
 
 def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:

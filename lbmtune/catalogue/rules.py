@@ -151,7 +151,7 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         return None if known else f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
-    if config.propagation.phase(case.stencil, 0).blockwise:
+    if isinstance(config, CudaConfig) and config.propagation.phase(case.stencil, 0).blockwise:
         return f"flags memory with scheme {config.scheme}: the rings of its blocks know the faces alone"
     return None
 
@@ -518,11 +518,16 @@ def _cpu_memory(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _tiles_with_rings(config: KernelConfig) -> str | None:
+    loop = config.flat()["loop"]
+    return f"loop {loop} with scheme {config.scheme}: its blocks are the tiles of loop tile" if loop != "tile" else None
+
+
 def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.propagation.phase(case.stencil, 0).blockwise:
         return None
     if not isinstance(config, CudaConfig):
-        return f"scheme {config.scheme}: its blocks need a barrier among the cells of a block, which a GPU has"
+        return _tiles_with_rings(config)
     if config.cells_per_thread > 1:
         return f"cells_per_thread {config.cells_per_thread} with scheme {config.scheme}: rows of blocks are not aligned"
     if config.wrap != "arithmetic":

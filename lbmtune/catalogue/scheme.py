@@ -73,6 +73,12 @@ class Phase:
             yield from (access.read, access.write, access.cut_read, access.cut_write)
 
 
+def reach(phase: Phase) -> tuple[int, int]:
+    """How far a cell reads along y and along z."""
+    y, z = (max(abs(access.read.offset[axis]) for access in phase.accesses) for axis in (1, 2))
+    return y, z
+
+
 def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
     """A slot that a pass touches at two places, with both, or None where every place belongs to one cell.
 

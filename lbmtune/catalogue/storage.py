@@ -29,7 +29,8 @@ class StorageFrame:
     """Constants that place a domain in storage: storage x = origin_x + x, extents multiples of `align`.
 
     ghost: per axis, whether ghost cells exist on both sides; tail: cells after the last one, per axis.
-    blocks: extents of the blocks around each of which the ghost cells lie; None: they lie around the domain.
+    blocks: extents of the blocks around each of which the ghost cells lie, 0 along an axis that is not cut into blocks;
+    None: they lie around the domain.
     """
 
     ghost: tuple[bool, bool, bool]
@@ -49,9 +50,9 @@ class StorageFrame:
 
     def coordinate(self, axis: int, i: Int) -> Int:
         """Storage coordinate of cell i of the domain along an axis; beyond the domain, of a ghost cell there."""
-        if not self.blocks:
+        block = self.blocks[axis] if self.blocks else 0
+        if not block:
             return i + self.origin[axis]
-        block = self.blocks[axis]
         return i // block * (block + self.origin[axis] + self.tail[axis]) + i % block + self.origin[axis]
 
 
@@ -98,8 +99,15 @@ def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
 
 
 def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:
-    align = config.memory.tile
-    if config.wrap == "select":
-        return StorageFrame((False,) * 3, (0, 0, 0), (config.row_padding, 0, 0), align, lattice.q)
-    tail = (1 + config.row_padding, 0, 0)
-    return StorageFrame((True, False, False), (config.row_offset, 0, 0), tail, align, lattice.q)
+    align, ends = config.memory.tile, config.wrap == "ghost"
+    origin, tail = (config.row_offset, 0, 0), (ends + config.row_padding, 0, 0)
+    if config.propagation.phase(lattice, 0).blockwise:
+        return _tiles_with_rings(lattice, config, origin[0], tail[0])
+    return StorageFrame((ends, False, False), origin, tail, align, lattice.q)
+
+
+def _tiles_with_rings(lattice: Lattice, config: CpuConfig, before: int, after: int) -> StorageFrame:
+    """Blocks of whole rows, which have ends of their own: rings lie along y and z alone."""
+    solid = int(lattice.dimensions == 3)
+    ghost, blocks = (config.wrap == "ghost", True, bool(solid)), (0, config.tile_y, config.tile_z * solid)
+    return StorageFrame(ghost, (before, 1, solid), (after, 1, solid), config.memory.tile, lattice.q, blocks)

@@ -147,7 +147,8 @@ class Storage:
     index: in C, of the storage cell (X, Y, Z) and slot Q; (X, Y, Z) is the fluid cell (x, y, z) plus `origin`.
     Extents: the storage cells along each axis, as formulas of nx, ny, nz. ghost: axes with ghost cells; along
     the others coordinates wrap around. blocks: where given, ghost cells lie around every block of so many cells, and
-    X is x / bx * (bx + 2) + x % bx + 1 with the block's extent bx along x (along y and z likewise).
+    X is x / bx * (bx + 2) + x % bx + 1 with the block's extent bx along x (along y and z likewise); an extent of 0: no
+    blocks along that axis.
     locations[p]: one per direction, for a state of parity p.
     wall_term: whether a moving wall's 6 w_i c_i.u_wall is added by who reads a cut link or by who writes it.
     links: with indirect addressing, where X is the node of a cell; null where cells lie in a box.

@@ -16,9 +16,10 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
+from lbmtune.codegen.cpu.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
-from lbmtune.codegen.cpu.rows import GhostRow, GroupedRow, LinearRow, Row, SelectedRow
+from lbmtune.codegen.cpu.rows import KEPT, GhostRow, GroupedRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
 from lbmtune.codegen.passes import Pass, passes, passes_of
@@ -47,10 +48,16 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         **(_grouping(case, config) if config.indirect else {"names": _names(config)}),
     )
     launches = tuple(
-        tuple(Launch(one.entry, _arguments(case, config, one)) for one in passes_of(config, case.stencil, parity))
+        tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
         for parity in range(config.propagation.period)
     )
     return Program("cpu", case, config, source, (), launches)
+
+
+def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
+    step = Launch(one.entry, _arguments(case, config, one))
+    rings = (Launch(one.refresh("read"), (*one.buffers, *_DOMAIN)),) if one.phase.blockwise else ()
+    return (*rings, step)
 
 
 def lanes_of(config: CpuConfig) -> int:
@@ -98,7 +105,8 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     flagged = bool(tables(case, config, one.phase))
     box = open_box(case) if config.flags == "memory" else case
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
-    arguments = ", ".join(_parameter_names(case, config, one.phase))
+    names = _parameter_names(case, config, one.phase)
+    arguments = ", ".join((*names, KEPT, "line") if one.phase.blockwise else names)
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     lines = {"row": _row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if flagged and isinstance(row, GhostRow):
@@ -117,7 +125,8 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
             "after": _lines(row.after(), 1),
         }
     name = "row_flagged" if "cells_body" in lines else "row"
-    return _filled(name, **lines).rstrip() + "\n\n\n" + _loop(case, config, one, arguments)
+    loop = _blocks(case, config, one, row) if one.phase.blockwise else _loop(case, config, one)
+    return _filled(name, **lines).rstrip() + "\n\n\n" + loop
 
 
 def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
@@ -133,15 +142,13 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
     sites = Sites(_streams(case, config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
-    parallel = config.threads > 1
     return _filled(
         "sites",
         entry=one.entry,
         row=_row_name(one),
         arguments=", ".join(_parameter_names(case, config, one.phase)),
         signature=_signature(case, config, one.phase),
-        parallel=str(parallel),
-        range="simd.prange" if parallel else "range",
+        **_spread(config),
         lanes=str(lanes_of(config)),
         block=str(BLOCK),
         before=_lines([*invariants, *gains, *sites.before()], 1),
@@ -177,23 +184,66 @@ def _cells(case: Case, config: CpuConfig, phase: Phase) -> FlaggedCells:
 
 
 def _streams(case: Case, config: CpuConfig, phase: Phase) -> Streams:
-    return Streams(case, config, phase, ("field", "field") if phase.in_place else ("source", "target"))
+    in_place = ("field", KEPT if phase.blockwise else "field")
+    return Streams(case, config, phase, in_place if phase.in_place else ("source", "target"))
 
 
-def _loop(case: Case, config: CpuConfig, one: Pass, arguments: str) -> str:
-    parallel = config.threads > 1
+def _loop(case: Case, config: CpuConfig, one: Pass) -> str:
     return _filled(
         f"loop_{config.loop}",
         entry=one.entry,
         row=_row_name(one),
-        arguments=arguments,
+        arguments=", ".join(_parameter_names(case, config, one.phase)),
         signature=_signature(case, config, one.phase),
-        parallel=str(parallel),
-        range="simd.prange" if parallel else "range",
+        **_spread(config),
         tile_y=str(config.tile_y),
         tile_z=str(config.tile_z),
         fence=_lines(["simd.fence()"] if config.streaming_stores else [], 2),
     ).rstrip()
+
+
+def _spread(config: CpuConfig) -> dict[str, str]:
+    """How a loop is spread over threads."""
+    parallel = config.threads > 1
+    return {"parallel": str(parallel), "range": "simd.prange" if parallel else "range"}
+
+
+def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
+    """The refresh of the rings of all blocks, and the loop over blocks."""
+    streams, name = row.streams, _row_name(one)
+    ring = _filled(
+        "ring",
+        row=f"ring_{name}",
+        arguments=", ".join(("field", *_DOMAIN)),
+        before=_lines(ring_before(streams), 1),
+        copies=_lines(ring_copies(streams, row.lanes), 1),
+    )
+    refresh = _filled(
+        "loop_zy",
+        entry=one.refresh("read"),
+        row=f"ring_{name}",
+        arguments=", ".join(("field", *_DOMAIN)),
+        signature=", ".join([f"{_element(config)}[::1]", *["int64"] * 3]),
+        **_spread(config),
+        fence="",
+    )
+    loop = _filled(
+        "blocks",
+        entry=one.entry,
+        row=name,
+        arguments=", ".join(_parameter_names(case, config, one.phase)),
+        signature=_signature(case, config, one.phase),
+        **_spread(config),
+        threads=str(config.threads),
+        tile_y=str(config.tile_y),
+        tile_z=str(config.tile_z),
+        lanes=str(row.lanes),
+        behind=behind(streams),
+        kept=str(kept_rows(streams)),
+        before=_lines(home_before(streams), 1),
+        body=_lines(home_body(row), 2),
+    )
+    return "\n\n\n".join(text.rstrip() for text in (ring, refresh, loop))
 
 
 def _row_name(one: Pass) -> str:
@@ -229,11 +279,16 @@ def _parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, 
 
 
 def _signature(case: Case, config: CpuConfig, phase: Phase) -> str:
-    # halves travel as 16-bit integers: Numba has no half on the CPU
-    element = "uint16" if config.stored.bytes == 2 else config.stored.dtype
-    arrays = [f"{element}[::1]"] * (1 if phase.in_place else 2) + ["uint32[::1]"] * len(tables(case, config, phase))
+    arrays = [f"{_element(config)}[::1]"] * (1 if phase.in_place else 2) + ["uint32[::1]"] * len(
+        tables(case, config, phase)
+    )
     kinds = [*arrays, *(["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3)]
     return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
+
+
+def _element(config: CpuConfig) -> str:
+    # halves travel as 16-bit integers: Numba has no half on the CPU
+    return "uint16" if config.stored.bytes == 2 else config.stored.dtype
 
 
 def _lines(lines: list[str], depth: int) -> str:

@@ -50,9 +50,8 @@ def _guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], 
 
 @dataclass(frozen=True)
 class FlaggedCells(SelectedRow):
-    """One cell after another. one: suffix of the functions that move one value; wraps: whether rows have no ghosts."""
+    """One cell after another. wraps: whether rows have no ghosts."""
 
-    one: str = ""
     wraps: bool = True
 
     def before(self) -> list[str]:

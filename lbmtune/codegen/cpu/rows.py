@@ -19,16 +19,22 @@ from dataclasses import dataclass
 
 from lbmtune.codegen.cpu.streams import Stream, Streams
 
+KEPT = "kept"
+"""Name of the rows that a thread keeps until all have read what they replace."""
 _SHIFTED = {-1: "low", 0: "here", 1: "high"}
 
 
 @dataclass(frozen=True)
 class Row(ABC):
-    """Lines before, inside and after the loop. lanes: cells per access; leave: name of the store function."""
+    """Lines before, inside and after the loop.
+
+    lanes: cells per access; leave: name of the store function; one: suffix of those that move one value at a time.
+    """
 
     streams: Streams
     lanes: int
     leave: str = "store"
+    one: str = ""
 
     def before(self) -> list[str]:
         """Lines ahead of the loop."""
@@ -48,7 +54,13 @@ class Row(ABC):
     def stores(self) -> list[str]:
         """Lines that leave g0, g1, ..."""
         leaving = zip(self.streams.directions, self.streams.writes, strict=True)
+        if self.streams.phase.blockwise:
+            return [f"store{self.one}({KEPT}, {self.kept(s)}, g{i})" for i, s in leaving]
         return [line for i, s in leaving for line in self.store(s, f"g{i}")]
+
+    def kept(self, s: Stream) -> str:
+        """Index of a population among the rows that a thread keeps."""
+        return f"(line * {self.streams.case.stencil.q} + {s.open.slot}) * nx + x"
 
     @abstractmethod
     def bases(self) -> list[str]:

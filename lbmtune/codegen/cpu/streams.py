@@ -8,7 +8,7 @@ from functools import cached_property
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.codegen.trace import Traced
@@ -81,8 +81,8 @@ class Streams:
 
     @property
     def all(self) -> tuple[Stream, ...]:
-        """Both ways."""
-        return (*self.reads, *self.writes)
+        """Both ways; what is kept for a while leaves for no place in the lattice."""
+        return self.reads if self.phase.blockwise else (*self.reads, *self.writes)
 
     def _links(self, sign: int) -> Iterable[tuple[int, Access, Vector]]:
         for access in self.phase.accesses:
@@ -122,7 +122,7 @@ class Streams:
 
     def _differ(self, axis: int) -> bool:
         """Whether more rows or planes are stored than the domain has."""
-        return self.frame.align[axis] > 1
+        return self.frame.align[axis] > 1 or self.frame.origin[axis] > 0
 
     def neighbour_lines(self) -> list[str]:
         """What the rows at y - 1, y, y + 1 and z - 1, z, z + 1 add to an index, of those in use; they wrap."""
@@ -130,17 +130,30 @@ class Streams:
         for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
             offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
             for offset in sorted(offsets):
-                wrapped = Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
-                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(wrapped, self.extents))}")
+                found = self._in_block(axis, offset) if self.frame.blocks else _wrapped(axis, offset)
+                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(found, self.extents))}")
         return lines
 
-    def base(self, place: Place) -> str:
-        """What slot, y and z of a place add to an index."""
+    def image_lines(self) -> list[str]:
+        """The same, as image_y_low and so on, of the places in their own blocks that cells of rings stand for."""
+        lines = []
+        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
+            for offset in sorted({access.read.offset[axis] for access in self.phase.accesses}):
+                image = along(self.frame.coordinate(axis, _wrapped(axis, offset)), self.extents)
+                lines.append(f"image_{'xyz'[axis]}{_SUFFIX[offset]} = {plain(image)}")
+        return lines
+
+    def _in_block(self, axis: int, offset: int) -> Int:
+        """Storage coordinate of a neighbour, be it a cell of the block or of its ring."""
+        return self.frame.coordinate(axis, Traced("xyz"[axis], "//")) + offset
+
+    def base(self, place: Place, prefix: str = "") -> str:
+        """What slot, y and z of a place add to an index; prefix: of the names of what y and z add."""
         memory = self.config.memory
         array, member = divmod(place.slot, memory.together) if memory.together else (0, place.slot)
         within = memory.component(member, self.extents) if member else 0
         slot = [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
-        return " + ".join([*slot, f"y{_SUFFIX[place.offset[1]]} + z{_SUFFIX[place.offset[2]]}"])
+        return " + ".join([*slot, f"{prefix}y{_SUFFIX[place.offset[1]]} + {prefix}z{_SUFFIX[place.offset[2]]}"])
 
     def along_x(self, x: str) -> str:
         """What cell x of the domain adds to an index."""
@@ -165,6 +178,11 @@ class Streams:
     def x_face(self, stream: Stream) -> str:
         """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
         return self.case.faces[stream.link[0] > 0] if stream.link[0] else "periodic"
+
+
+def _wrapped(axis: int, offset: int) -> Traced:
+    """Coordinate of a neighbour along an axis, around the domain."""
+    return Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
 
 
 def plain(value: object) -> str:
