@@ -32,13 +32,21 @@ class Axis:
 class Dependence:
     """An axis acts only where another has one of some values; elsewhere it takes its neutral value.
 
-    unless: it acts where the other has any value but those; neutral: None for the default of the axis.
+    unless: it acts where the other has any value but those; neutral: None for the default of the axis; or_else: an
+    axis and a value with which it acts, too.
     """
 
     on: str
     values: tuple[Scalar, ...]
     neutral: Scalar | None = None
     unless: bool = False
+    or_else: tuple[str, Scalar] | None = None
+
+    def holds(self, others: Mapping[str, Scalar]) -> bool:
+        """Whether it lets the axis act."""
+        if self.on not in others or (others[self.on] in self.values) != self.unless:
+            return True
+        return self.or_else is not None and others.get(self.or_else[0]) == self.or_else[1]
 
 
 _COMMON = (
@@ -80,9 +88,9 @@ _CUDA = (
     Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
     Axis(
         "boundary",
-        "cut links by flags: a branch, or the selection of a place",
+        "cut links by flags: a branch, or the selection of a place; or solid cells skipped, without flags of links",
         ("branch",),
-        ("branch", "predicated"),
+        ("branch", "predicated", "implicit"),
     ),
     Axis("load_hint", "what loads of populations say about caches", ("default",), tuple(LOAD_HINTS)),
     Axis("store_hint", "what stores of populations say about caches", ("default",), tuple(STORE_HINTS)),
@@ -145,7 +153,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "row_padding": (_IN_A_BOX,),
     "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
     "march": (_IN_A_BOX,),
-    "boundary": (_IN_A_BOX, Dependence("flags", ("memory",), "branch")),
+    "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
     "block_order": (_IN_A_BOX,),
     "macroscopics": (_IN_A_BOX,),
@@ -159,7 +167,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
 def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
     """The value that an axis must take because the others keep it from acting, or None where it acts."""
     for dependence in DEPENDENCES.get(name, ()):
-        if dependence.on in others and (others[dependence.on] in dependence.values) == dependence.unless:
+        if not dependence.holds(others):
             return default(name, others) if dependence.neutral is None else dependence.neutral
     return None
 

@@ -59,6 +59,11 @@ class KernelConfig:
         return False
 
     @property
+    def implicit(self) -> bool:
+        """Whether solid cells are skipped, and so send back what comes to them after two steps."""
+        return False
+
+    @property
     def propagation(self) -> Scheme:
         """The scheme itself; directions of one plane have neighbouring slots where slots come in bundles."""
         found = scheme(self.scheme)
@@ -132,7 +137,8 @@ class CudaConfig(KernelConfig):
     refreshes; along x always by arithmetic.
     march: cells of a column along z that a thread updates one after another; prefetch: whether it reads the next of
     them before it collides the present one (1) or after it has written that (0).
-    boundary: what a thread with flags does at a cut link: it branches, or it selects one of two places.
+    boundary: what a thread does at a cut link: it branches, or it selects one of two places, by flags; or solid cells
+    are skipped and nothing else is done (implicit bounce-back: the same steady state, another transient).
     load_hint, store_hint: what is said about caches when a population is loaded or stored; l2_prefetch: bytes that
     a load may fetch into the L2 cache around what it asks for (0: left to the device).
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
@@ -166,6 +172,11 @@ class CudaConfig(KernelConfig):
     def chased(self) -> bool:
         """Whether the list keeps pointers of one step, by which the others are found."""
         return self.neighbours == "chase"
+
+    @property
+    def implicit(self) -> bool:
+        """Whether solid cells are skipped, and so send back what comes to them after two steps."""
+        return self.boundary == "implicit"
 
     @property
     def hinted(self) -> bool:

@@ -10,6 +10,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 
@@ -91,7 +92,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
         flags = _flag_bytes(case, config)
         return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
     period = config.propagation.period
-    read = [used(case, config.propagation, phase) for phase in phases(case.stencil, config.propagation)]
+    seen = seen_by(case, config)
+    read = [used(seen, config.propagation, phase) for phase in phases(case.stencil, config.propagation)]
     index, flags = sum(len(u.pointers) for u in read), sum(u.masks for u in read)
     return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.links import may_cut
+from lbmtune.catalogue.links import may_cut, seen_by
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme
 from lbmtune.lattice import Lattice, Vector, negate
 
@@ -178,7 +178,7 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
 
 def listed_rows(case: Case, config: KernelConfig) -> NodeList:
     """The rows of the list of a configuration."""
-    return node_list(case, config.propagation, config.chased)
+    return node_list(seen_by(case, config), config.propagation, config.chased)
 
 
 class Used(NamedTuple):

@@ -5,11 +5,13 @@ A link goes from a cell along c_i. All links of a solid cell count as cut by a w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.remember import remembered
 from lbmtune.lattice import Vector
 
@@ -42,6 +44,11 @@ def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
     kinds = np.stack([cut_kind(case, c) for c in case.stencil.velocities])
     kinds.flags.writeable = False
     return kinds
+
+
+def seen_by(case: Case, config: KernelConfig) -> Case:
+    """The case as a kernel sees its links: with implicit bounce-back all are open."""
+    return replace(case, geometry="") if config.implicit else case
 
 
 def may_cut(case: Case, velocity: Vector) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.geometry import fluid_cells
-from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows, node_list
+from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows
 from lbmtune.catalogue.links import cut_kind, solid_in, whole
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.remember import remembered
@@ -75,7 +75,7 @@ def counts(case: Case, config: KernelConfig) -> Counts:
     """How many sites and nodes a configuration has."""
     if not case.geometry:
         return _counts(case.sites, 0, granule(config))
-    return _counted(_shape(case), node_list(case, config.propagation).pointers, granule(config))
+    return _counted(_shape(case), listed_rows(case, config).pointers, granule(config))
 
 
 def pitch(case: Case, config: KernelConfig) -> int:
@@ -91,7 +91,7 @@ def most_nodes(case: Case, config: KernelConfig) -> int:
 
 def nodes(case: Case, config: KernelConfig, xp: ModuleType = np) -> Nodes:
     """The numbering of a configuration, in an array module."""
-    rows = node_list(case, config.propagation)
+    rows = listed_rows(case, config)
     return _numbered(_shape(case), rows.pointers, config.order, granule(config), xp)
 
 

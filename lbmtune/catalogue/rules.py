@@ -14,8 +14,9 @@ from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelC
 from lbmtune.catalogue.footprint import footprint_bytes, index_fits, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
+from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.orders import order
-from lbmtune.catalogue.scheme import shared_slot
+from lbmtune.catalogue.scheme import not_reversed, shared_slot
 from lbmtune.errors import unknown
 from lbmtune.units import format_bytes
 
@@ -90,7 +91,6 @@ _BOX_AXES = {
     "march": "there are no columns",
     "prefetch": "there are no columns",
     "flags": "flags stand in the list",
-    "boundary": "flags stand in the list",
     "prefetch_propagated": "only direct addressing is prepared for it",
     "prefetch_local": "only direct addressing is prepared for it",
     "macroscopics": "only direct addressing is prepared for them",
@@ -307,7 +307,7 @@ def _neighbours(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return f"neighbours {config.neighbours!r}: all and chase exist"
     if not config.chased:
         return None
-    astray = beyond_chase(case, config.propagation)
+    astray = beyond_chase(seen_by(case, config), config.propagation)
     if astray is None:
         return None
     why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
@@ -330,10 +330,33 @@ def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return None
 
 
+def _implicit(case: Case, config: CudaConfig) -> str | None:
+    """Why a skipped cell would be no wall."""
+    if not case.geometry:
+        return f"boundary implicit: the case {case.flow} has no solid cells to skip"
+    if case.walled:
+        return f"boundary implicit with faces {', '.join(case.faces)}: behind a wall at a face is no cell to skip"
+    scheme = config.propagation
+    if scheme.lattices > 1:
+        return (
+            f"boundary implicit with scheme {config.scheme}: what is skipped is missing in the lattice of the next step"
+        )
+    lost = not_reversed(scheme, case.stencil)
+    if lost is not None:
+        return f"boundary implicit with scheme {config.scheme}: a skipped cell does not reverse f_{lost}"
+    return None
+
+
 @_cuda
 def _cuda_flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if config.boundary not in ("branch", "predicated"):
-        return f"boundary {config.boundary!r}: branch and predicated exist"
+    if config.boundary not in ("branch", "predicated", "implicit"):
+        return f"boundary {config.boundary!r}: branch, predicated and implicit exist"
+    if config.indirect and config.boundary == "predicated":
+        return f"boundary predicated with {config.addressing} addressing: flags stand in the list"
+    if config.implicit and (reason := _implicit(case, config)):
+        return reason
+    if config.indirect:
+        return None
     if config.flags == "compiled":
         return (
             f"boundary {config.boundary} with flags compiled: it acts on flags" if config.boundary != "branch" else None

@@ -146,6 +146,23 @@ class Scheme:
         return self.lattices == 1
 
 
+def not_reversed(scheme: Scheme, lattice: Lattice) -> int | None:
+    """A direction whose population a skipped cell does not reverse, or None where it reverses all.
+
+    Where a step finds f_i of a cell, the next step has to find what comes from that cell against c_i, unless the cell
+    writes there in between.
+    """
+    for parity in range(scheme.period):
+        now, later = (scheme.passes(lattice, (parity + n) % scheme.period) for n in (0, 1))
+        for access in now[0].accesses:
+            i, j = access.direction, lattice.opposite[access.direction]
+            there = later[0].accesses[j].read
+            x, y, z = (a - b for a, b in zip(there.offset, lattice.velocities[i], strict=True))
+            if len(now) > 1 or not now[0].in_place or access.read != Place(there.slot, (x, y, z)):
+                return i
+    return None
+
+
 def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], parity: int) -> Phase:
     """The table of an in-place scheme from its read places alone.
 

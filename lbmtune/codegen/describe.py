@@ -69,7 +69,7 @@ def describe_storage(program: Program) -> Storage:
         ghost=(False, False, False) if config.indirect else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
-        locations=tuple(tuple(map(_location, phase.accesses)) for phase in phases),
+        locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
         wall_term=phases[0].wall_term,
         blocks=frame.blocks,
         links=_links(program) if config.indirect else None,
@@ -96,8 +96,8 @@ def _links(program: Program) -> Links:
     )
 
 
-def _location(access: Access) -> Location:
-    read, cut = access.read, access.cut_read
+def _location(access: Access, implicit: bool) -> Location:
+    read, cut = access.read, access.read if implicit else access.cut_read
     return Location(
         direction=access.direction, slot=read.slot, offset=read.offset, cut_slot=cut.slot, cut_offset=cut.offset
     )

@@ -7,13 +7,14 @@ Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind
+from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, solid_in, whole
 from lbmtune.lattice import Lattice, negate
 from lbmtune.measure import textbook
 
@@ -95,9 +96,18 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
     return out
 
 
-def step(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
-    """One time step, of the whole domain or of a window of it (`stream`)."""
-    return stream(collide(f, case, xp), case, xp, window)
+def step(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None, *, implicit: bool = False) -> Array:
+    """One time step, of the whole domain or of a window of it (`stream`).
+
+    implicit: solid cells do not cut links; instead of colliding they reverse what has come to them (full-way
+    bounce-back), so that it is back at the fluid two steps after it left. Half-way bounce-back takes one step; where
+    nothing changes any more, both give the same flow. Source: Geier, Schoenherr 2017.
+    """
+    if not implicit:
+        return stream(collide(f, case, xp), case, xp, window)
+    solid = solid_in(case, window or whole(case.domain), xp)
+    relaxed = xp.where(solid, f[list(case.stencil.opposite)], collide(f, case, xp))
+    return stream(relaxed, replace(case, geometry=""), xp, window)
 
 
 NOISE = 0.05

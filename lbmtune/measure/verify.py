@@ -55,7 +55,11 @@ def verify_simulation(simulation: Simulation) -> Verification:
         simulation.initialise(_scattered(case, part, xp), part)
     simulation.step(steps)
     bound = error_bound(case, simulation.program.config, steps)
-    found = [_deviation(simulation, expected_slab(case, part, steps, xp), steps, bound, part) for part in parts]
+    implicit = simulation.program.config.implicit
+    found = [
+        _deviation(simulation, expected_slab(case, part, steps, xp, implicit=implicit), steps, bound, part)
+        for part in parts
+    ]
     if simulation.outputs:
         found += [_written(simulation, expected_slab(case, part, steps - 1, xp), steps, part) for part in parts]
     return replace(_worst(found), full_size=True)
@@ -65,7 +69,7 @@ def compare(program: Program, binary: Binary, device: Device, case: Case, period
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     simulation = Simulation(program, binary, device, case)
     period = program.config.propagation.period
-    states = _oracle_states(case, periods * period, device.xp)
+    states = _oracle_states(case, periods * period, device.xp, program.config.implicit)
     simulation.initialise(states[0])
     worst: Verification | None = None
     for steps in range(period, len(states), period):
@@ -93,7 +97,7 @@ def slabs(case: Case, cells: int) -> Iterator[Window]:
         yield (part[0], part[1], part[2])
 
 
-def expected_slab(case: Case, part: Window, steps: int, xp: ModuleType) -> Any:
+def expected_slab(case: Case, part: Window, steps: int, xp: ModuleType, *, implicit: bool = False) -> Any:
     """The oracle's state of a slab after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
 
     It is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
@@ -108,7 +112,7 @@ def expected_slab(case: Case, part: Window, steps: int, xp: ModuleType) -> Any:
     window = (widened[0], widened[1], widened[2])
     state = _scattered(case, window, xp)
     for _ in range(steps):
-        state = oracle.step(state, case, xp, window)
+        state = oracle.step(state, case, xp, window, implicit=implicit)
     inner: list[Any] = [slice(None)] * 4
     inner[3 - axis] = slice(part[axis].start - low, part[axis].stop - low)
     return state[tuple(inner)]
@@ -219,18 +223,18 @@ def _worst(found: Sequence[Verification]) -> Verification:
     return max(found, key=lambda one: one.error / one.bound)
 
 
-_states: dict[tuple[Case, int, str], list[Any]] = {}
+_states: dict[tuple[Case, int, str, bool], list[Any]] = {}
 
 
-def _oracle_states(case: Case, steps: int, xp: ModuleType) -> list[Any]:
+def _oracle_states(case: Case, steps: int, xp: ModuleType, implicit: bool) -> list[Any]:
     """The states at 0, 1, ... steps, in the device's array module; those of the last cases are remembered."""
-    key = (case, steps, xp.__name__)
+    key = (case, steps, xp.__name__, implicit)
     if key not in _states:
         while len(_states) >= _REMEMBERED:
             del _states[next(iter(_states))]
         # on the host: on a GPU so many small operations would take longer than the steps they check
         states = [oracle.random_state(case)]
         for _ in range(steps):
-            states.append(oracle.step(states[-1], case))
+            states.append(oracle.step(states[-1], case, implicit=implicit))
         _states[key] = [xp.asarray(state) for state in states]
     return _states[key]

@@ -17,7 +17,7 @@ import numpy as np
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, whole
+from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
 from lbmtune.catalogue.nodes import nodes
 from lbmtune.catalogue.scheme import HERE, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
@@ -51,13 +51,14 @@ def placements(
     if config.indirect:
         yield from node_placements(here, config, parity, xp, window)
         return
+    here = seen_by(here, config)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
         indices = _element_indices(case, config, domain, window, access.read, xp, wrap=True)
         link = negate(case.stencil.velocities[i])
         gain: Array | float = 0.0
-        if may_cut(case, link):
+        if may_cut(here, link):
             kind = cut_kind(here, link, window, xp)
             private = _element_indices(case, config, domain, window, access.cut_read, xp, wrap=False)
             indices = xp.where(kind != OPEN, private, indices)
@@ -69,20 +70,22 @@ def placements(
 def node_placements(
     case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window
 ) -> Iterator[Placement]:
-    """The same with indirect addressing. What is no fluid cell shares the elements of a spare node.
+    """The same with indirect addressing. What lies in no node shares the elements of a spare one.
 
     It follows from the table and the numbering alone, not from the list that a kernel reads.
     """
     numbering, layout = nodes(case, config, xp), config.memory
     extents, at = stored_extents(case, config), numbering.at
-    own = _nodes_at(at, window, HERE, xp)
+    own, seen = _nodes_at(at, window, HERE, xp), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
-        kinds = cut_kind(case, negate(case.stencil.velocities[access.direction]), window, xp)
+        kinds = cut_kind(seen, negate(case.stencil.velocities[access.direction]), window, xp)
         cut, places = kinds != OPEN, (access.read, access.cut_read)
         opened, closed = (_nodes_at(at, window, place.offset, xp) for place in places)
-        node = xp.where(fluid, xp.where(cut, closed, opened), xp.full_like(opened, numbering.fluid))
+        node = xp.where(cut, closed, opened)
+        known = node >= 0 if config.implicit else fluid  # what is skipped has a state, too
+        node = xp.where(known, node, xp.full_like(opened, numbering.fluid))
         start, other = (int(layout.component(place.slot, extents)) for place in places)
         indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
         gain = (kinds == MOVING) * _gain(case, access.direction) if phase.wall_term == "read" else 0.0

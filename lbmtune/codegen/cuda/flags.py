@@ -10,10 +10,13 @@ from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, moving_links, reads_
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda import physics
 from lbmtune.codegen.cuda.access import MOVE, row_line, row_name, slot
+from lbmtune.codegen.cuda.access import rows as access_rows
 
 _AT = {-1: "before", 0: "at", 1: "after"}
 _PARAMETERS = {WORDS: "words", MOVING_WORDS: "moving_words"}
 _PREDICATED = "predicated"
+UNLESS_SOLID = "if (flags.of[v] & 1u) reverse(f, v); else "
+"""Before the call of the collision, where a vector may hold both kinds of cells."""
 
 
 def parameters(tables: tuple[str, ...]) -> list[str]:
@@ -30,6 +33,12 @@ def rows(case: Case, phase: Phase) -> str:
     if case.geometry:
         lines.append("    if (nothing_to_do(flags, lane)) return;")
     return "\n".join(lines)
+
+
+def rows_of_fluid(case: Case, phase: Phase) -> str:
+    """The same where solid cells are skipped, and nothing else is done for them."""
+    words = f"    const Words flags = {_words(WORDS)};"
+    return "\n".join([access_rows(case, phase), words, "    if (skipped(flags, lane)) return;"])
 
 
 def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:

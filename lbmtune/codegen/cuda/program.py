@@ -155,15 +155,36 @@ def _entries(case: Case, config: CudaConfig) -> str:
     file = _ONE_STEP if config.march == 1 else _AHEAD if config.prefetch else _COLUMN
     entries = "\n".join(_entry(case, config, one, file) for one in passes(config, case.stencil))
     if file == _ONE_STEP:
+        if _skips(case, config):
+            entries = f"{_skipping(case)}\n{entries}"
         return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
     inner = entries if file == _COLUMN else fill(_AHEAD, {"entry": entries})
     return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
 
 
+def _skips(case: Case, config: CudaConfig) -> bool:
+    """Whether threads skip solid cells and take all links as open."""
+    return config.implicit and bool(case.geometry)
+
+
+def _skipping(case: Case) -> str:
+    pairs = "\n".join(f"    exchange({i}, {j});" for i, j in case.stencil.pairs)
+    return fill("cuda/implicit.cu", {"pairs": pairs})
+
+
+def _rows(case: Case, config: CudaConfig, phase: Phase, file: str) -> str:
+    """Declarations of the rows that a pass touches, and of what it knows of cut links."""
+    if _skips(case, config):
+        return flags.rows_of_fluid(case, phase)
+    if config.flags == "memory":
+        return flags.rows(case, phase)
+    return access.rows(case, phase) if file == _ONE_STEP else access.rows_of_columns(case, phase)
+
+
 def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     phase = one.phase
-    flagged = config.flags == "memory"
-    rows = flags.rows if flagged else access.rows if file == _ONE_STEP else access.rows_of_columns
+    skips = _skips(case, config)
+    flagged = config.flags == "memory" and not skips
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     read = flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source)
@@ -173,9 +194,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "signature": signature(case, config, one),
             "columns": access.columns(case, phase),
             "lane": _RING_LANE if phase.blockwise else LANE,
-            "rows": rows(case, phase),
+            "rows": _rows(case, config, phase, file),
             "read": read + (_BARRIER if phase.blockwise else ""),
-            "call": f"        collide(f, v, {taken});" if phase.collides else "",
+            "call": f"        {flags.UNLESS_SOLID * skips}collide(f, v, {taken});" if phase.collides else "",
             "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
         inside="entry",

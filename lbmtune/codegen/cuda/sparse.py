@@ -5,6 +5,7 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.indirect import listed_rows
+from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cuda import indirect, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
@@ -17,8 +18,9 @@ _COUNTS = ("sites", "nodes")
 
 def render_indirect(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one entry per parity of its scheme."""
+    seen = seen_by(case, config)
     period = tuple(
-        tuple(_launch(case, config, one) for one in passes_of(config, case.stencil, parity))
+        tuple(_launch(seen, config, one) for one in passes_of(config, case.stencil, parity))
         for parity in range(config.propagation.period)
     )
     chase = [fill("cuda/chase.cu", {})] if config.chased else []
@@ -28,7 +30,7 @@ def render_indirect(case: Case, config: CudaConfig) -> Program:
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join([*chase, *(_entry(case, config, one) for one in passes(config, case.stencil))]),
+        "entry": "\n".join([*chase, *(_entry(seen, config, one) for one in passes(config, case.stencil))]),
     }
     return Program("cuda", case, config, fill("cuda/indirect.cu", regions) + "\n", compiler_options(config), period)
 
