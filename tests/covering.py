@@ -24,7 +24,7 @@ Sample = tuple[Case, KernelConfig]
 Point = dict[str, Any]
 Pair = tuple[tuple[str, Any], tuple[str, Any]]
 
-FLOWS = ("box", "cavity", "channel", "grinder", "solids")
+FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks")
 _CASE_AXES: Mapping[str, tuple[Any, ...]] = {
     "flow": FLOWS,
     "lattice": tuple(LATTICES),
@@ -42,6 +42,7 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "march": (1, 3),
         "prefetch": (0, 1),
         "l2_prefetch": (0, 64, 128, 256),
+        "prefetch_index": (0, 96),
         "index_bits": (0, 64),
     },
     "cpu": {
@@ -56,6 +57,7 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "row_padding": (0, 15),
         "prefetch_propagated": (0, 32),
         "prefetch_local": (0, 16),
+        "prefetch_index": (0, 64),
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""
@@ -95,6 +97,8 @@ def case_of(flow: str, lattice: str, collision: str) -> Case:
     size = (192, 64, 1 if lattice == "d2q9" else 64)
     if flow == "box":
         return box(lattice, collision, size, 1.3)
+    if flow == "rocks":
+        return replace(box(lattice, collision, size, 1.3), flow="rocks", geometry="blocks:fraction=0.3")
     if flow == "channel":
         return channel(lattice, collision, size, 1.3, force=1e-3)
     case = cavity(lattice, collision, size, 1.3)

@@ -94,6 +94,38 @@ def test_cuda_text_with_chased_pointers(lattice: str, kind: str, cells: int) -> 
     assert found.passed, found
 
 
+def prefetches(config: CudaConfig | CpuConfig) -> list[str]:
+    """Requests for words of the list in the text of each pass."""
+    lines = [line.strip() for line in render(flow("solid", "d2q9"), config).source.splitlines()]
+    return [line.rstrip(";") for line in lines if line.startswith(("ask_for(", "prefetch(ahead"))]
+
+
+def test_every_row_that_a_pass_reads_is_asked_for() -> None:
+    """Pull reads eight rows in its one pass; Esoteric Twist three pointers, and the mask in every other step."""
+    assert prefetches(cuda("pull")) == []
+    assert prefetches(cuda("pull", prefetch_index=96)) == [f"ask_for(links, {n}, sites, site + 96)" for n in range(8)]
+    rows = [f"ask_for(links, {n}, nodes, site + 96)" for n in (0, 1, 2)]
+    chased = prefetches(cuda("esoteric-twist", prefetch_index=96, neighbours="chase"))
+    assert sorted(chased) == sorted([*rows[:2], *rows])
+    on_cpu = prefetches(cpu("pull", vector_bits=512, prefetch_index=64))
+    assert on_cpu == ["prefetch(ahead, x + 64)", *(f"prefetch(ahead, {n} * sites + x + 64)" for n in range(1, 8))]
+
+
+@on_host
+def test_cuda_text_with_prefetched_words() -> None:
+    config = cuda("aa", cells_per_thread=4, prefetch_index=96)
+    assert on_shim(flow("both", "d2q9"), config).passed
+    text = compile_cuda(render(flow("both", "d2q9"), config))
+    assert text.image != compile_cuda(render(flow("both", "d2q9"), replace(config, prefetch_index=0))).image
+
+
+@pytest.mark.parametrize("scheme", ["pull", "esoteric-twist"])
+def test_cpu_text_with_prefetched_words(scheme: str) -> None:
+    config = cpu(scheme, vector_bits=512, prefetch_index=64)
+    found = cpu_cases.interpret(cpu_cases.program_of(flow("both", "d2q9"), config))
+    assert found.passed, found
+
+
 @on_host
 def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.MonkeyPatch) -> None:
     program = render(flow("solid", "d2q9"), cuda("esoteric-twist", neighbours="chase"))
@@ -142,7 +174,7 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("pull", "fp64", {"vector_bits": 512, "order": "hilbert", "threads": 2}),
     ("pull", "fp16s", {"vector_bits": 512, "gather": "lanes"}),
     ("push", "fp32", {"vector_bits": 256, "layout": "aosoa", "width": 16}),
-    ("aa", "fp32", {"vector_bits": 512, "order": "morton", "threads": 2}),
+    ("aa", "fp32", {"vector_bits": 512, "order": "morton", "threads": 2, "prefetch_index": 64}),
     ("esoteric-twist", "fp32", {"vector_bits": 512, "threads": 2}),
     ("esoteric-pull", "fp64", {"vector_bits": 256, "gather": "lanes", "order": "tile"}),
     ("esoteric-pull", "fp16s", {"vector_bits": 512}),

@@ -261,6 +261,8 @@ REASONS = {
     "scheme=aa,addressing=indirect,neighbours=chase": "its pointer to (-1, 0, 0) is at a wall somewhere else",
     "scheme=esoteric-pull,addressing=indirect,neighbours=chase": "to (1, 0, -1) does not lead forward",
     "scheme=esoteric-twist,addressing=indirect,neighbours=some": "all and chase exist",
+    "scheme=pull,prefetch_index=64": "prefetch_index 64 with direct addressing: there is no list",
+    "scheme=pull,addressing=indirect,prefetch_index=-1": "prefetch_index -1 is negative",
     "scheme=pull,addressing=indirect,block=64x2x1": "sites are counted in one dimension",
 }
 

@@ -31,7 +31,7 @@ class KernelConfig:
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
     group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts);
     addressing: 'direct' (a box of cells) or 'indirect' (fluid sites only, neighbours by a list); order: in which fluid
-    sites are numbered.
+    sites are numbered; prefetch_index: sites ahead of which words of the list are asked for (0: left to the hardware).
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -47,6 +47,7 @@ class KernelConfig:
     flags: str = "compiled"
     addressing: str = "direct"
     order: str = "row"
+    prefetch_index: int = 0
 
     @property
     def indirect(self) -> bool:

@@ -55,7 +55,11 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.indirect:
         if config.chased:
             return "neighbours chase with direct addressing: there is no list"
+        if config.prefetch_index:
+            return f"prefetch_index {config.prefetch_index} with direct addressing: there is no list"
         return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
+    if config.prefetch_index < 0:
+        return f"prefetch_index {config.prefetch_index} is negative"
     flat, usual = config.flat(), defaults(config.backend)
     for name, meaning in _BOX_AXES.items():
         if name in flat and flat[name] != usual[name]:
@@ -508,7 +512,7 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
 
 @_cpu
 def _cpu_prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    for name in ("prefetch_propagated", "prefetch_local"):
+    for name in ("prefetch_propagated", "prefetch_local", "prefetch_index"):
         ahead = getattr(config, name)
         if ahead < 0:
             return f"{name} {ahead} is negative"

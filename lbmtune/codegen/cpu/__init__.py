@@ -80,8 +80,12 @@ def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
         "width": str(width),
         "group": str(config.memory.along_x(width, some) - config.memory.along_x(0, some)),
         "form": config.gather,
-        "names": "\n".join(f"{name} = by_list.{name}" for name in names),
+        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config)]),
     }
+
+
+def _asking(config: CpuConfig) -> list[str]:
+    return ["prefetch = simd.prefetch"] if config.prefetch_index else []
 
 
 def _filled(name: str, **values: str) -> str:
@@ -152,7 +156,7 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
         lanes=str(lanes_of(config)),
         block=str(BLOCK),
         before=_lines([*invariants, *gains, *sites.before()], 1),
-        body=_lines([*sites.cell(), *sites.loads(), *body, *sites.stores()], 2),
+        body=_lines([*sites.cell(), *sites.prefetches(), *sites.loads(), *body, *sites.stores()], 2),
     ).rstrip()
 
 

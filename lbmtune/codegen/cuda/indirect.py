@@ -10,6 +10,7 @@ from lbmtune.catalogue.indirect import (
     MOVING_BIT,
     NodeList,
     Pointer,
+    Used,
     Way,
     gains,
     pointer,
@@ -25,12 +26,26 @@ _SIGN = {-1: "m", 0: "o", 1: "p"}
 _BITS = {CUT_BIT: "CUT", MOVING_BIT: "MOVING"}
 
 
-def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> str:
-    """Declarations of the words that a pass reads of the list, kept ones before those found through them."""
+def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int = 0) -> str:
+    """Declarations of the words that a pass reads of the list, kept ones before those found through them.
+
+    ahead: how many sites further on those of the list are asked for; 0: none.
+    """
     needed = used(case, scheme, phase)
     found = [rows.pointers[n] for n in needed.pointers]
     lines = [_pointer(rows, p) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
-    return "\n".join([*lines, *([_load("mask", rows.mask_row, rows)] if needed.masks else [])])
+    early = _early(rows, needed, ahead) if ahead else []
+    return "\n".join([*early, *lines, *([_load("mask", rows.mask_row, rows)] if needed.masks else [])])
+
+
+def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
+    """Prefetches of the words that lie in the list, for a site further on."""
+    pitch = "nodes" if rows.chased else "sites"
+    kept = [rows.row(p) for n in needed.pointers if rows.before(p := rows.pointers[n]) is None]
+    asked = [
+        f"        ask_for(links, {row}, {pitch}, site + {ahead});" for row in kept + [rows.mask_row] * needed.masks
+    ]
+    return [f"    if (site + {ahead} < sites) {{", *asked, "    }"] if asked else []
 
 
 def reads(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:

@@ -23,14 +23,15 @@ def render_indirect(case: Case, config: CudaConfig) -> Program:
         tuple(_launch(seen, config, one) for one in passes_of(config, case.stencil, parity))
         for parity in range(config.propagation.period)
     )
-    chase = [fill("cuda/chase.cu", {})] if config.chased else []
+    parts = [fill("cuda/chase.cu", {})] * config.chased
+    parts += [fill("cuda/list_ahead.cu", {})] * bool(config.prefetch_index)
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join([*chase, *(_entry(seen, config, one) for one in passes(config, case.stencil))]),
+        "entry": "\n".join([*parts, *(_entry(seen, config, one) for one in passes(config, case.stencil))]),
     }
     return Program("cuda", case, config, fill("cuda/indirect.cu", regions) + "\n", compiler_options(config), period)
 
@@ -56,7 +57,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
         "cuda/indirect.cu",
         {
             "signature": _signature(case, config, one),
-            "words": indirect.words(case, config.propagation, rows, phase),
+            "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
             "call": f"        collide(f, v, {taken});" if phase.collides else "",
             "write": indirect.writes(case, rows, phase, target),
