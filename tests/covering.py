@@ -14,7 +14,7 @@ from itertools import combinations, product
 from typing import Any
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
-from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel
+from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, pipe
 from lbmtune.catalogue.config import KernelConfig, defaults, from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
@@ -24,7 +24,7 @@ Sample = tuple[Case, KernelConfig]
 Point = dict[str, Any]
 Pair = tuple[tuple[str, Any], tuple[str, Any]]
 
-FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks")
+FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping")
 _CASE_AXES: Mapping[str, tuple[Any, ...]] = {
     "flow": FLOWS,
     "lattice": tuple(LATTICES),
@@ -106,10 +106,24 @@ def case_of(flow: str, lattice: str, collision: str) -> Case:
         return case
     z = ("periodic", "periodic") if lattice == "d2q9" else ("moving", "wall")
     velocity = (0.05, -0.03, 0.0 if lattice == "d2q9" else 0.02)
+    if flow in ("opened", "slipping"):
+        return local_faces(flow, lattice, collision, size)
     mixed = replace(case, faces=("moving", "wall", "wall", "moving", *z), wall_velocity=velocity)
     if flow == "grinder":
         return replace(mixed, flow="grinder", force=(1e-3, -5e-4, 0.0))
     return replace(mixed, flow="solids", geometry="blocks:fraction=0.3")
+
+
+def local_faces(flow: str, lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
+    """Faces of every kind, inlet and outlet across x ("opened") or across y."""
+    flat = lattice == "d2q9"
+    case = replace(pipe(lattice, collision, size, 1.3), flow=flow, outlet_density=1.02, force=(1e-3, -5e-4, 0.0))
+    case = replace(case, inlet_velocity=(0.04, -0.03, 0.0 if flat else 0.02), wall_velocity=(0.03, 0.0, 0.0))
+    if flow == "opened":
+        z = ("periodic", "periodic") if flat else ("slip", "wall")
+        return replace(case, faces=("velocity", "pressure", "moving", "slip", *z))
+    across = ("pressure", "velocity")
+    return replace(case, faces=("wall", "slip", *across, *(("periodic",) * 2 if flat else ("moving", "slip"))))
 
 
 def reason_against(backend: str, point: Point) -> str | None:

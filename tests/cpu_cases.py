@@ -83,8 +83,9 @@ class InterpretingDevice(CpuDevice):
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
         text = program.source.replace("from lbmtune.backend.cpu import lists, simd\n", "")
         text = text.replace("from lbmtune.backend.cpu import simd\n", "")
+        text = text.replace("from lbmtune.backend.cpu import lanes, simd\n", "")
         assert text != program.source
-        names: dict[str, Any] = {"simd": interpreted_simd, "lists": interpreted_simd}
+        names: dict[str, Any] = {"simd": interpreted_simd, "lists": interpreted_simd, "lanes": interpreted_simd}
         exec(compile(text, "<generated>", "exec"), names)
         return _Interpreted({name: names[name] for name in program.entries}, Resources(), 1)
 

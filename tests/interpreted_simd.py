@@ -188,3 +188,13 @@ prefetches: list[tuple[int, int]] = []
 
 def prefetch(array: np.ndarray, i: int) -> None:
     prefetches.append((array.size, int(i)))
+
+
+def lane(vector: Any, number: int) -> Any:
+    return vector[number]
+
+
+def with_lane(vector: Any, number: int, value: Any) -> Any:
+    changed = vector.copy()
+    changed[number] = value
+    return changed

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, parse_config
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
 from lbmtune.catalogue.rules import RULES, Limits, broken
 from lbmtune.errors import InputError
 
@@ -299,6 +299,17 @@ def test_vector_width_of_the_device() -> None:
     assert broken(CASE, config, replace(LIMITS, vector_bits=256)) is None
 
 
+OPENED = replace(CASE, faces=("slip", "slip", "wall", "wall", "periodic", "periodic"))
+
+
+@pytest.mark.parametrize("config", [CudaConfig(addressing="indirect"), CpuConfig(addressing="indirect")])
+def test_a_list_of_sites_does_not_know_the_faces(config: KernelConfig) -> None:
+    assert broken(CASE, config, LIMITS) is None
+    reason = "slip face x- with indirect addressing: a list of sites does not say which lie at a face"
+    assert broken(OPENED, config, LIMITS) == reason
+    assert broken(OPENED, replace(config, addressing="direct"), LIMITS) is None
+
+
 def test_huge_pages_of_the_device() -> None:
     config = CpuConfig(pages="huge")
     assert broken(CASE, config, LIMITS) is None
@@ -330,7 +341,7 @@ def test_every_rule_speaks_in_an_example_above() -> None:
     examples += [(replace(CASE, domain=bad), parse_config(text)) for _, bad, text, _ in DOMAIN]
     large = replace(CASE, domain=(4096, 4096, 4096))
     examples += [(large, CudaConfig()), (large, CudaConfig(addressing="indirect"))]  # too large for memory, for a word
-    examples += [(replace(CASE, geometry="sandstone"), CudaConfig())]
+    examples += [(replace(CASE, geometry="sandstone"), CudaConfig()), (OPENED, CudaConfig(addressing="indirect"))]
     first = {
         next(number for number, rule in enumerate(RULES) if rule(case, config, LIMITS)) for case, config in examples
     }

@@ -9,7 +9,7 @@ from typing import Literal
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Lattice, Vector, lattice
 
-Face = Literal["periodic", "wall", "moving"]
+Face = Literal["periodic", "wall", "moving", "slip", "velocity", "pressure"]
 Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
 CutKind = Literal["open", "wall", "moving"]
@@ -17,7 +17,18 @@ CutKind = Literal["open", "wall", "moving"]
 COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
-FACES: tuple[Face, ...] = ("periodic", "wall", "moving")
+FACES: Mapping[Face, str] = {
+    "periodic": "the far face follows",
+    "wall": "resting wall, half-way bounce-back",
+    "moving": "wall with a velocity, half-way bounce-back",
+    "slip": "free slip: a plane of symmetry through the cells of the face",
+    "velocity": "velocity given at the cells of the face (Zou, He 1997; Hecht, Harting 2010)",
+    "pressure": "density given at the cells of the face, flow normal to it (the same)",
+}
+"""Kinds of faces and what they are."""
+OPEN: tuple[Face, ...] = ("velocity", "pressure")
+LOCAL: tuple[Face, ...] = ("slip", *OPEN)
+"""Kinds whose cells work out by themselves what arrives over the face; slip comes first where faces meet."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +37,12 @@ class Case:
 
     faces: what bounds the box at x-, x+, y-, y+, z-, z+. Walls are half-way bounce-back: they lie half a
     cell outside the last fluid cell. 'moving' is a wall with the velocity wall_velocity; a link that
-    crosses several walled faces sees the moving one.
+    crosses several walled faces sees the moving one. 'slip', 'velocity' and 'pressure' go through the cells of the
+    face, which work out what arrives over it from what else has arrived (`catalogue.boundaries`).
     relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of TRT, which fixes omega-.
     force: body force density (Guo forcing).
     geometry: what is solid inside the box, as text (`catalogue.geometry`); '' for nothing.
+    inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure' faces.
     """
 
     flow: str
@@ -43,6 +56,8 @@ class Case:
     magic: float = 3 / 16
     velocity_scale: float = 0.05
     geometry: str = ""
+    inlet_velocity: Real3 = (0.0, 0.0, 0.0)
+    outlet_density: float = 1.0
 
     def __post_init__(self) -> None:
         """Checks the relations between the fields. Raises InputError."""
@@ -74,8 +89,13 @@ class Case:
 
     @property
     def walled(self) -> bool:
-        """Whether any face is a wall."""
+        """Whether anything is streamed back at a face: at walls, and at faces whose cells overwrite it."""
         return any(face != "periodic" for face in self.faces)
+
+    @property
+    def local_faces(self) -> tuple[tuple[int, Face], ...]:
+        """Faces (0..5) whose cells work out what arrives over them, with their kinds, in the order of doing so."""
+        return tuple((n, face) for kind in LOCAL for n, face in enumerate(self.faces) if face == kind)
 
     @property
     def forced(self) -> bool:
@@ -88,9 +108,12 @@ class Case:
         return "moving" in self.faces
 
     def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
-        """Faces (0..5) that a link with this velocity can cross, with their kinds, periodic ones left out."""
+        """Faces (0..5) that a link with this velocity can cross, as walls or moving ones, periodic ones left out.
+
+        A face whose cells overwrite what arrives over it is a wall until then: nothing goes through it.
+        """
         faces = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
-        return tuple((face, self.faces[face]) for face in faces if self.faces[face] != "periodic")
+        return tuple((face, streamed(self.faces[face])) for face in faces if self.faces[face] != "periodic")
 
     def cut(self, cell: Vector, velocity: Vector) -> CutKind:
         """What the link from `cell` along `velocity` meets at the faces: 'open' (nothing), 'wall' or 'moving'.
@@ -104,6 +127,11 @@ class Case:
 def collides(collision: str, lattice_name: str) -> bool:
     """Whether the collision operator is defined on the lattice."""
     return lattice_name in _LATTICES_OF.get(collision, (lattice_name,))
+
+
+def streamed(face: Face) -> Face:
+    """What streaming takes a face for: a wall, where its cells overwrite what arrives over it."""
+    return "wall" if face in LOCAL else face
 
 
 def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
@@ -150,8 +178,27 @@ def _check_faces(case: Case) -> None:
             raise InputError(
                 f"face {name}- is {low} and {name}+ is {high}; a direction is periodic on both faces or on none."
             )
+    _check_local_faces(case)
     if case.moving and not any(case.wall_velocity):
         raise InputError("a face is 'moving' but wall_velocity is zero; give the wall a velocity or make it 'wall'.")
+
+
+def _check_local_faces(case: Case) -> None:
+    local = [face // 2 for face, _ in case.local_faces]
+    if case.stencil.dimensions == 2 and 2 in local:
+        raise InputError(f"{case.lattice} moves nothing along z, but its z faces are {case.faces[4:]}; set 'periodic'.")
+    for axis in local:
+        if case.domain[axis] < 2:
+            raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
+    opened = sorted({face // 2 for face, kind in case.local_faces if kind in OPEN})
+    if len(opened) > 1:
+        names = " and ".join("xyz"[axis] for axis in opened)
+        raise InputError(f"faces across {names} have given velocity or pressure; only those across one axis can.")
+    speed = max(map(abs, case.inlet_velocity))
+    if "velocity" in case.faces and not 0 < speed < 0.5:
+        raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
+    if case.outlet_density <= 0:
+        raise InputError(f"outlet_density {case.outlet_density} is not positive; it is near one.")
 
 
 def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
@@ -176,6 +223,26 @@ def channel(
     return Case("channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
 
 
+PIPE_INLET = 0.05
+
+
+def pipe(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, inlet: float = PIPE_INLET
+) -> Case:
+    """Channel from an inlet of given velocity at x- to an outlet of given pressure at x+, walls at y- and y+."""
+    faces: Faces = ("velocity", "pressure", "wall", "wall", "periodic", "periodic")
+    velocity = (inlet, 0.0, 0.0)
+    return Case("pipe", lattice_name, collision, domain, relaxation_rate, faces, inlet_velocity=velocity)
+
+
+def half_channel(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
+) -> Case:
+    """Half of a Poiseuille channel: its plane of symmetry at y-, a wall at y+, driven along x by a body force."""
+    faces: Faces = ("periodic", "periodic", "slip", "wall", "periodic", "periodic")
+    return Case("half-channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
+
+
 def porous(
     lattice_name: str,
     collision: str,
@@ -192,5 +259,7 @@ FLOWS: Mapping[str, str] = {
     "box": "periodic Taylor-Green box",
     "cavity": "lid-driven cavity with bounce-back walls and a moving lid",
     "channel": "Poiseuille channel driven by a body force",
+    "pipe": "channel from an inlet of given velocity to an outlet of given pressure (Zou, He)",
+    "half-channel": "half of a Poiseuille channel, with a free slip face in its middle",
     "porous": "periodic sample with solid cells, driven by a body force",
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import Case, streamed
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import MOVING, OPEN, cut_kind, solid_in, whole
 from lbmtune.catalogue.remember import remembered
@@ -52,7 +52,8 @@ def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
 
 def words(case: Case, table: str, xp: ModuleType) -> Array:
     """A table of a case in an array module: uint32, one word per cell, x fastest, nx * ny * nz of them."""
-    return _words(case.lattice, case.faces, case.wall_velocity, case.geometry, case.domain, table, xp)
+    faces = tuple(map(streamed, case.faces))
+    return _words(case.lattice, faces, case.wall_velocity, case.geometry, case.domain, table, xp)
 
 
 @remembered(_REMEMBERED_BYTES)

@@ -73,6 +73,16 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
+def _local_faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not case.local_faces:
+        return None
+    face, kind = case.local_faces[0]
+    where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
+    if config.indirect:
+        return f"{where} with {config.addressing} addressing: a list of sites does not say which lie at a face"
+    return None
+
+
 def _nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
 
@@ -582,6 +592,7 @@ RULES: tuple[Rule, ...] = (
     _tile_belongs_to_tiled,
     _compute_holds_storage,
     _flags,
+    _local_faces,
     _block_size,
     _vectors,
     _block_shape,

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.case import FLOWS, Case, Real3, box, cavity, channel, porous
+from lbmtune.catalogue.case import (
+    FLOWS,
+    PIPE_INLET,
+    Case,
+    Face,
+    Real3,
+    box,
+    cavity,
+    channel,
+    half_channel,
+    pipe,
+    porous,
+)
 from lbmtune.errors import InputError, unknown
 
 EXAMPLE_DOMAIN = "128x128x128"
@@ -16,11 +28,13 @@ class CaseFile:
 
     domain: cells, '256x256x256' or [256, 256, 256], two extents for a two-dimensional lattice.
     Exactly one of relaxation_rate (omega), viscosity and reynolds. The Reynolds number is built with: box, nx
-    and velocity_scale; cavity, ny and the lid; channel, ny and the velocity on the axis.
+    and velocity_scale; cavity, ny and the lid; channel, ny and the velocity on the axis; pipe, ny and the inlet's.
     lid: speed of the moving wall (cavity); force: body force density along x (channel) or along `axis` (porous);
     magic: Lambda of TRT.
     geometry: solid cells, as the name of a generator and its parameters: 'packing:fraction=0.5:radius=8:seed=1', or
     'file:path=sample.npy'; any flow may have them.
+    faces: other kinds of faces than those of the flow at x-, x+, y-, y+, z-, z+ (`lbmtune list` names them);
+    inlet_velocity, three components, and outlet_density belong to 'velocity' and 'pressure' faces.
     """
 
     flow: str
@@ -36,6 +50,9 @@ class CaseFile:
     velocity_scale: float = 0.05
     geometry: str = ""
     axis: str = "x"
+    faces: tuple[Face, ...] = ()
+    inlet_velocity: tuple[float, ...] = ()
+    outlet_density: float = 1.0
 
 
 def case_of(file: CaseFile) -> Case:
@@ -48,11 +65,27 @@ def case_of(file: CaseFile) -> Case:
         case = cavity(file.lattice, file.collision, domain, omega, file.lid)
     elif file.flow == "channel":
         case = channel(file.lattice, file.collision, domain, omega, file.force)
+    elif file.flow == "pipe":
+        case = pipe(file.lattice, file.collision, domain, omega)
+    elif file.flow == "half-channel":
+        case = half_channel(file.lattice, file.collision, domain, omega, file.force)
     elif file.flow == "porous":
         case = porous(file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force))
     else:
         raise unknown("flow", file.flow, FLOWS)
+    case = _with_faces(case, file)
     return replace(case, magic=file.magic, velocity_scale=file.velocity_scale, geometry=_identified(file.geometry))
+
+
+def _with_faces(case: Case, file: CaseFile) -> Case:
+    faces, inlet = file.faces or case.faces, file.inlet_velocity or case.inlet_velocity
+    if len(faces) != 6:
+        raise InputError(f"faces {list(faces)} are {len(faces)}; six are needed, for x-, x+, y-, y+, z-, z+.")
+    if len(inlet) != 3:
+        raise InputError(f"inlet_velocity {list(inlet)} has {len(inlet)} components; give three.")
+    velocity = (inlet[0], inlet[1], inlet[2])
+    bounds = (faces[0], faces[1], faces[2], faces[3], faces[4], faces[5])
+    return replace(case, faces=bounds, inlet_velocity=velocity, outlet_density=file.outlet_density)
 
 
 def _identified(geometry: str) -> str:
@@ -102,8 +135,13 @@ def _viscosity(file: CaseFile, domain: tuple[int, int, int]) -> float:
         raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
     if file.flow == "porous":
         raise InputError("reynolds: a porous sample has no length to build it with; give viscosity or relaxation_rate.")
+    if file.flow == "half-channel":
+        raise InputError("reynolds: that of half a channel is not built here; give viscosity or relaxation_rate.")
     if file.flow == "channel":
         # u = F H^2 / (8 nu) on the axis, so Re = u H / nu = F H^3 / (8 nu^2)
         return float((abs(file.force) * domain[1] ** 3 / (8 * file.reynolds)) ** 0.5)
+    if file.flow == "pipe":
+        # with the mean velocity
+        return domain[1] * abs(file.inlet_velocity[0] if file.inlet_velocity else PIPE_INLET) / file.reynolds
     length, speed = (domain[1], file.lid) if file.flow == "cavity" else (domain[0], file.velocity_scale)
     return length * speed / file.reynolds

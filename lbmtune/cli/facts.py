@@ -96,7 +96,7 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
 
 
 def _catalogue() -> dict[str, dict[str, str]]:
-    from lbmtune.catalogue.case import COLLISIONS, FLOWS
+    from lbmtune.catalogue.case import COLLISIONS, FACES, FLOWS
     from lbmtune.catalogue.collisions import collision
     from lbmtune.catalogue.layouts import LAYOUTS
     from lbmtune.catalogue.precision import STORAGES
@@ -110,6 +110,7 @@ def _catalogue() -> dict[str, dict[str, str]]:
         "collisions": {name: collision(name).title for name in COLLISIONS},
         "storages": {name: storage.title for name, storage in STORAGES.items()},
         "flows": dict(FLOWS),
+        "faces": {str(kind): title for kind, title in FACES.items()},
     }
 
 
@@ -141,7 +142,7 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     from lbmtune.cli import output
 
     console = output.stdout()
-    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows"):
+    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces"):
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())

@@ -9,6 +9,7 @@ from typing import Literal
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.facing import boundary_values
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORD_BYTES, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, list_elements
 from lbmtune.catalogue.layout import arrays
@@ -137,6 +138,7 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
         values |= {"sites": sites, "nodes": nodes}
     values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
     values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
+    values |= boundary_values(case, unit)
     values |= {f"wall_{a}": u * unit for a, u in zip("xyz", case.wall_velocity, strict=True)}
     return values
 

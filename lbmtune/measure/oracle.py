@@ -1,7 +1,8 @@
 """The oracle: a plain two-lattice step in float64, written from the textbook and sharing no code with codegen.
 
 State: array (q, nz, ny, nx) of pre-collision populations f_i(x, t), not shifted. One step is collision, then
-streaming with half-way bounce-back. `xp` is numpy, or cupy for large domains.
+streaming with half-way bounce-back; faces that are no walls first complete what arrived over them (`measure.faces`).
+`xp` is numpy, or cupy for large domains.
 Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and 10.
 """
 
@@ -17,6 +18,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, solid_in, whole
 from lbmtune.lattice import Lattice, negate
 from lbmtune.measure import textbook
+from lbmtune.measure.faces import bounded
 
 Array = Any
 """A numpy or cupy array of float64."""
@@ -97,14 +99,14 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
 
 
 def step(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None, *, implicit: bool = False) -> Array:
-    """One time step, of the whole domain or of a window of it (`stream`).
+    """One time step, of the whole domain or of a window of it (`stream`); faces complete what arrived over them.
 
     implicit: solid cells do not cut links; instead of colliding they reverse what has come to them (full-way
     bounce-back), so that it is back at the fluid two steps after it left. Half-way bounce-back takes one step; where
     nothing changes any more, both give the same flow. Source: Geier, Schoenherr 2017.
     """
     if not implicit:
-        return stream(collide(f, case, xp), case, xp, window)
+        return stream(collide(bounded(f, case, xp, window), case, xp), case, xp, window)
     solid = solid_in(case, window or whole(case.domain), xp)
     relaxed = xp.where(solid, f[list(case.stencil.opposite)], collide(f, case, xp))
     return stream(relaxed, replace(case, geometry=""), xp, window)

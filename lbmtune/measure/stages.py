@@ -284,11 +284,13 @@ def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary, Duty 
 
 def calm(case: Case) -> Case:
     """The case with values at which no flow diverges while it is timed: they are launch arguments and cost nothing."""
-    slowed = tuple(velocity / 10 for velocity in case.wall_velocity)
+    slowed, inlet = (tuple(u / 10 for u in velocity) for velocity in (case.wall_velocity, case.inlet_velocity))
     return replace(
         case,
         relaxation_rate=min(case.relaxation_rate, _CALM_RATE),
         wall_velocity=(slowed[0], slowed[1], slowed[2]),
+        inlet_velocity=(inlet[0], inlet[1], inlet[2]),
+        outlet_density=1 + (case.outlet_density - 1) / 10,
     )
 
 

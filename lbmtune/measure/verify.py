@@ -17,6 +17,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure import oracle
+from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 
@@ -127,11 +128,12 @@ def _scattered(case: Case, part: Window, xp: ModuleType) -> Any:
 def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
     """Largest deviation from the oracle allowed after some steps.
 
-    Storage and arithmetic round shifted values, which reach the noise of the start and what a moving wall adds;
+    Storage and arithmetic round shifted values, which reach the noise of the start and what moving walls and faces add;
     the oracle rounds unshifted ones, of order one, in float64.
     """
     heaviest = float(max(case.stencil.weights))
-    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * max(map(abs, case.wall_velocity))
+    given = max(map(abs, (*case.wall_velocity, *case.inlet_velocity, case.outlet_density - 1)))
+    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * given
     roundings = STORED_ROUNDINGS * config.stored.epsilon + COMPUTED_ROUNDINGS * config.computed.epsilon
     return steps * (roundings * scale + _ORACLE_ROUNDINGS * _ORACLE_EPSILON)
 
@@ -204,6 +206,7 @@ def _written(simulation: Simulation, before: Any, steps: int, part: Window) -> V
     x, y, z = (slice(r.start, r.stop) for r in part)
     nx, ny, nz = case.domain
     found = simulation.outputs[MACROSCOPICS].reshape(-1, nz, ny, nx)[:, z, y, x].astype(xp.float64)
+    before = bounded(before, case, xp, part)
     expected = xp.concatenate([oracle.density(before)[None], oracle.velocity(before, case, xp)])
     difference = abs(found - expected)
     difference = xp.where(xp.isfinite(difference), difference, sys.float_info.max)

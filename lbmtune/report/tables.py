@@ -250,6 +250,8 @@ def case_table(study: StudyRecord) -> Pairs:
         ("relaxation rate", f"{case.relaxation_rate:g}"),
         ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
         ("wall velocity", str(case.wall_velocity) if case.moving else ""),
+        ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
+        ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
         ("force", str(case.force) if case.forced else ""),
         ("objective", header.spec.objective),
         ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),

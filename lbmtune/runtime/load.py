@@ -15,7 +15,7 @@ from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.case import Case, Real3
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
-from lbmtune.codegen.cpu import support_digest
+from lbmtune.codegen.cpu import support_of
 from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Over, Program
 from lbmtune.errors import InputError
@@ -101,7 +101,7 @@ def _check_indices(best: Best, case: Case) -> None:
 
 def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
     """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
-    here = support_digest(indirect=best.config.indirect)
+    here = support_of(best.case, best.config) if isinstance(best.config, CpuConfig) else ""
     said = re.search(r"support module it was made for: (\w+)", best.kernel.source)
     if best.kernel.target == "cpu" and (said is None or said[1] != here):
         raise InputError(

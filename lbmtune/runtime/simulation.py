@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -118,10 +118,19 @@ class Simulation:
         """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
         rho: Array = 0.0
         momentum: list[Array] = [0.5 * force for force in self.case.force]
-        for i, f in enumerate(self.each_population()):
+        for i, f in enumerate(self._completed()):
             rho = rho + f
             momentum = [m + c * f if c else m for m, c in zip(momentum, self.case.stencil.velocities[i], strict=True)]
         return rho, self.xp.stack([m / rho for m in momentum])
+
+    def _completed(self) -> Iterable[Array]:
+        """f_0, f_1, ... as a step has them before it collides: with what arrives over faces that are no walls."""
+        if not self.case.local_faces:
+            return self.each_population()
+        from lbmtune.catalogue.boundaries import reconstructed  # here: SymPy takes its time to come
+
+        completed: Iterable[Array] = reconstructed(self.populations(), self.case, self.xp)
+        return completed
 
     def each_population(self) -> Iterator[Array]:
         """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""

@@ -13,12 +13,14 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.facing import boundary_scalars
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
-from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
+from lbmtune.codegen.cpu.faces import complete, needs_lanes
+from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box, open_sides
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, GroupedRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
@@ -28,6 +30,7 @@ from lbmtune.codegen.skeleton import skeleton
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu" / "simd.py"
 _LISTS = _SUPPORT.with_name("lists.py")
+_LANES = _SUPPORT.with_name("lanes.py")
 _DOMAIN = ("nx", "ny", "nz")
 _INDENT = " " * 4
 
@@ -39,13 +42,13 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     source = _filled(
         "sites_module" if config.indirect else "module",
         title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.printed.brief}",
-        support=support_digest(indirect=config.indirect),
+        support=support_of(case, config),
         compute=config.computed.dtype,
         codes=f', "{config.storage}"' if config.stored.codes else "",
         lanes=str(lanes_of(config)),
         constants="\n".join(constants.definitions()),
         steps="\n\n\n".join(steps),
-        **(_grouping(case, config) if config.indirect else {"names": _names(config)}),
+        **(_grouping(case, config) if config.indirect else _access(case, config)),
     )
     launches = tuple(
         tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
@@ -65,10 +68,16 @@ def lanes_of(config: CpuConfig) -> int:
     return config.vector_bits // (8 * config.computed.bytes) or 1
 
 
+def support_of(case: Case, config: CpuConfig) -> str:
+    """The digest of the support modules that the kernel of a configuration imports."""
+    return support_digest(indirect=config.indirect, lanes=needs_lanes(case, lanes_of(config)))
+
+
 @cache
-def support_digest(*, indirect: bool = False) -> str:
+def support_digest(*, indirect: bool = False, lanes: bool = False) -> str:
     """Names the text of the support modules, so that what was compiled with other ones is not reused."""
     texts = _SUPPORT.read_bytes() + (_LISTS.read_bytes() if indirect else b"")
+    texts += _LANES.read_bytes() if lanes else b""
     return hashlib.sha256(texts).hexdigest()[:16]
 
 
@@ -92,6 +101,13 @@ def _filled(name: str, **values: str) -> str:
     return Template(skeleton(f"cpu/{name}.py.in")).substitute(values)
 
 
+def _access(case: Case, config: CpuConfig) -> dict[str, str]:
+    """Support modules, and names for what they offer."""
+    if not needs_lanes(case, lanes_of(config)):
+        return {"imports": "simd", "names": _names(config)}
+    return {"imports": "lanes, simd", "names": f"{_names(config)}\nlane, with_lane = lanes.lane, lanes.with_lane"}
+
+
 def _names(config: CpuConfig) -> str:
     """Plain names for the access functions: kernels can use no attributes of other objects."""
     names = ["load", "store", *(["stream"] if config.streaming_stores else [])]
@@ -107,11 +123,14 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     if config.indirect:
         return _sites_step(case, config, one, constants)
     flagged = bool(tables(case, config, one.phase))
-    box = open_box(case) if config.flags == "memory" else case
+    box = case if config.flags == "compiled" else open_box(case)
+    if config.flags == "memory" and not flagged and config.wrap == "ghost":
+        box = open_sides(case)
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
     names = _parameter_names(case, config, one.phase)
     arguments = ", ".join((*names, KEPT, "line") if one.phase.blockwise else names)
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
+    ends = complete(case, row.lanes, constants) if one.phase.collides else []
     lines = {"row": _row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if flagged and isinstance(row, GhostRow):
         lines |= {
@@ -121,11 +140,13 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         }
         cells = _cells(case, config, one.phase)
         lines["cells_before"] = _lines([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
-        lines["cells_body"] = _lines([*cells.cell(), *cells.loads(), *body, *cells.stores()], 2)
+        # a cell at such a face has cut links: it is one of these
+        ends = complete(case, 1, constants) if one.phase.collides else []
+        lines["cells_body"] = _lines([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
         lines |= {
             "before": _lines([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
-            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 2),
+            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
             "after": _lines(row.after(), 1),
         }
     name = "row_flagged" if "cells_body" in lines else "row"
@@ -264,7 +285,7 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     if not phase.collides:
         return walls
     forces = tuple(f"force_{a}" for a in "xyz") if case.forced else ()
-    return (*collision(case.collision).parameters, *forces, *walls)
+    return (*collision(case.collision).parameters, *forces, *walls, *boundary_scalars(case))
 
 
 def _arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import Case, streamed
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.scheme import Access, Phase, Place
@@ -177,7 +177,7 @@ class Streams:
 
     def x_face(self, stream: Stream) -> str:
         """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
-        return self.case.faces[stream.link[0] > 0] if stream.link[0] else "periodic"
+        return streamed(self.case.faces[stream.link[0] > 0]) if stream.link[0] else "periodic"
 
 
 def _wrapped(axis: int, offset: int) -> Traced:

@@ -70,7 +70,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
             "lane": plain.LANE,
             "rows": access.rows(case, one.phase),
             "read": f"{access.reads(case, one.phase, source)}\n    Real m[4][CELLS];",
-            "call": f"        moments(f, v, m{forces});\n{collide}",
+            "call": "\n".join([*physics.complete(case), f"        moments(f, v, m{forces});\n{collide}"]),
             "write": f"{access.writes(case, one.phase, target)}\n    leave(m, {MACROSCOPICS}, x, y, z, nx, ny, nz);",
         },
         inside="entry",

@@ -60,7 +60,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": layout.functions(case, config) + _block_order(case, config),
-        "collide": physics.collide_function(case.collision, case.lattice, case.forced),
+        "collide": physics.functions(case),
         "entry": _entries(case, config),
     }
     parts = [fill(_ONE_STEP, regions)]
@@ -188,6 +188,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     read = flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source)
+    collide = f"        {flags.UNLESS_SOLID * skips}collide(f, v, {taken});"
     return fill(
         file,
         {
@@ -196,7 +197,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "lane": _RING_LANE if phase.blockwise else LANE,
             "rows": _rows(case, config, phase, file),
             "read": read + (_BARRIER if phase.blockwise else ""),
-            "call": f"        {flags.UNLESS_SOLID * skips}collide(f, v, {taken});" if phase.collides else "",
+            "call": "\n".join([*physics.complete(case), collide]) if phase.collides else "",
             "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
         inside="entry",
@@ -225,7 +226,7 @@ def bounds(config: CudaConfig) -> str:
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     used = access.gain_scalars(case, phase)
     if phase.collides:
-        used |= {*physics.collision_scalars(case.collision, case.lattice, case.forced)}
+        used |= {*physics.cell_scalars(case)}
     return tuple(name for name in physics.SCALARS if name in used)
 
 
