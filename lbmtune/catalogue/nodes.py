@@ -148,7 +148,7 @@ def _fluid(case: Case, name: str, xp: ModuleType) -> Array:
 
 
 def _sorted(cells: Array, name: str, domain: tuple[int, int, int]) -> Array:
-    return cells if name == "row" else cells[order(name)(*_coordinates(cells, domain)).argsort()]
+    return cells if name == "row" or not cells.size else cells[order(name)(*_coordinates(cells, domain)).argsort()]
 
 
 def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
+from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
@@ -24,7 +25,8 @@ from lbmtune.runtime import Simulation
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation that one step may add up to, on storing and on computing."""
 _ORACLE_ROUNDINGS, _ORACLE_EPSILON = 8.0, 2.0**-53
-_REMEMBERED = 24
+_REMEMBERED_BYTES = 1 << 30
+"""Of states of the oracle: those of a hundred small domains or so."""
 _SLAB_CELLS = {"cpu": 1 << 17, "cuda": 1 << 22}
 """Cells of one part of a full-size comparison: within the caches of a CPU, within a few gigabytes of a GPU."""
 
@@ -226,18 +228,11 @@ def _worst(found: Sequence[Verification]) -> Verification:
     return max(found, key=lambda one: one.error / one.bound)
 
 
-_states: dict[tuple[Case, int, str, bool], list[Any]] = {}
-
-
-def _oracle_states(case: Case, steps: int, xp: ModuleType, implicit: bool) -> list[Any]:
-    """The states at 0, 1, ... steps, in the device's array module; those of the last cases are remembered."""
-    key = (case, steps, xp.__name__, implicit)
-    if key not in _states:
-        while len(_states) >= _REMEMBERED:
-            del _states[next(iter(_states))]
-        # on the host: on a GPU so many small operations would take longer than the steps they check
-        states = [oracle.random_state(case)]
-        for _ in range(steps):
-            states.append(oracle.step(states[-1], case, implicit=implicit))
-        _states[key] = [xp.asarray(state) for state in states]
-    return _states[key]
+@remembered(_REMEMBERED_BYTES)
+def _oracle_states(case: Case, steps: int, xp: ModuleType, implicit: bool) -> Any:
+    """The states at 0, 1, ... steps, along the first axis, in the device's array module."""
+    # on the host: on a GPU so many small operations would take longer than the steps they check
+    states = [oracle.random_state(case)]
+    for _ in range(steps):
+        states.append(oracle.step(states[-1], case, implicit=implicit))
+    return xp.asarray(np.stack(states))
