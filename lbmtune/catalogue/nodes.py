@@ -35,7 +35,7 @@ _GRANULE = 128
 
 So are the groups of nearly every layout, so that configurations that differ in theirs share a list.
 """
-_CELLS_BYTES, _LIST_BYTES = 1 << 30, 3 << 30
+_CELLS_BYTES, _LIST_BYTES = 1 << 30, 4 << 30
 """What is remembered: orders of cells and numberings each, and lists. Some of each for 256^3 cells."""
 
 
@@ -103,6 +103,7 @@ def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
     return _listed(_shape(case), listed_rows(case, config), config.order, granule(config), xp)
 
 
+@lru_cache(maxsize=256)
 def _shape(case: Case) -> Case:
     """The case with all that does not concern its links at fixed values, so that what is remembered is found again."""
     velocity = (1.0, 0.0, 0.0) if case.moving else (0.0, 0.0, 0.0)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ import pytest
 from cuda_samples import flows, one_of_each_kind
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import available, open_device
-from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.case import Case, box, porous
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.nodes import index_list
+from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.gpu
 
 SMALL = box("d3q19", "bgk", (64, 64, 64))
 LARGE = box("d3q19", "bgk", (256, 256, 256))
+POROUS = porous("d3q19", "bgk", (256, 256, 256), 1.6, "sandstone:fraction=0.6", (1e-6, 0.0, 0.0))
 LOOK = TimingProtocol(warmup_s=0.002, sample_s=0.002, max_samples=5)
 FAULTS = {
     "illegal address": "f[1ull << 45] = 1;",
@@ -145,12 +149,23 @@ def test_finalists_are_right_at_full_size() -> None:
             assert trial.final.mlups > 1000
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, order: str) -> None:
+    case = replace(POROUS, domain=(37, 26, 19))
+    for scheme in ("pull", "push", "esoteric-twist", "esoteric-pull"):
+        for axes in ({}, {"neighbours": "chase"}, {"boundary": "implicit"}):
+            made = CudaConfig(scheme=scheme, addressing="indirect", order=order, **axes)
+            if broken(case, made, Limits()) is None:
+                assert (device.xp.asnumpy(index_list(case, made, device.xp)) == index_list(case, made)).all()
+
+
 @pytest.mark.skipif((os.cpu_count() or 1) < 16, reason="the goal is stated for 16 cores")
-def test_eight_configurations_a_second() -> None:
+@pytest.mark.parametrize("case", [LARGE, POROUS], ids=lambda case: case.flow)
+def test_eight_configurations_a_second(case: Case) -> None:
     """Compile, verify and measure at 256^3, once the workers run."""
     random.seed(1)
-    configs = random.sample(list(legal_flagship()), 150)
-    with Evaluator(LARGE, "0", TimingProtocol()) as evaluator:
+    configs = random.sample(list(legal_flagship() if case is LARGE else legal_indirect()), 150)
+    with Evaluator(case, "0", TimingProtocol()) as evaluator:
         trials = run(evaluator, configs)
         for _ in range(30):
             next(trials)
@@ -171,6 +186,21 @@ def legal_flagship() -> Iterator[CudaConfig]:
                     )
                     if broken(LARGE, made, Limits()) is None:
                         yield made
+
+
+def legal_indirect() -> Iterator[CudaConfig]:
+    for scheme, order in product(("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), ("row", "tile")):
+        for threads, cells, registers in product((32, 64, 128, 256), (1, 2, 4), (0, 64, 96, 128)):
+            made = CudaConfig(
+                scheme=scheme,
+                addressing="indirect",
+                order=order,
+                block=(threads, 1, 1),
+                cells_per_thread=cells,
+                max_registers=registers,
+            )
+            if broken(POROUS, made, Limits()) is None:
+                yield made
 
 
 def test_the_copy_reaches_what_the_card_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
