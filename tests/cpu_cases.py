@@ -20,9 +20,10 @@ from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verify import verify
 from lbmtune.records import Resources, Verification
 
-LIMITS = Limits(cores=2)
+LIMITS = Limits(cores=8)
 SCHEME_NAMES = list(SCHEMES)
 BLOCKWISE = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).blockwise]
+ORDERED = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).ordered]
 TILES = {"loop": "tile", "tile_y": 3, "tile_z": 2, "threads": 2}
 """Blocks with rings are tiles, here of which some are cut short and others lie between tiles."""
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
@@ -48,6 +49,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "tiled-cells-scalar": {"layout": "tiled-cells", "layout_tile": (1, 4, 1), "vector_bits": 0, "row_offset": 2},
     "aosoa-select": {"layout": "aosoa", "width": 4, "vector_bits": 0, "row_offset": 0, "wrap": "select"},
 }
+SCHEMES_AND_LAYOUTS = [(s, a) for s in SCHEME_NAMES for a in LAYOUTS if not (s in ORDERED and "select" in a)]
+FLAGGED = [name for name in SCHEME_NAMES if name not in ORDERED]
 
 
 def case_of(flow: str, lattice: str, collision: str = "bgk") -> Case:

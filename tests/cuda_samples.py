@@ -16,9 +16,11 @@ from lbmtune.lattice import LATTICES
 
 Sample = tuple[Case, CudaConfig]
 
-VECTOR_SCHEMES = tuple(name for name, s in SCHEMES.items() if not s.phase(LATTICES["d2q9"], 0).blockwise)
+SCHEME_NAMES = tuple(name for name, s in SCHEMES.items() if not s.phase(LATTICES["d2q9"], 0).ordered)
+"""Those that ask for no order of the cells, which a GPU has not."""
+VECTOR_SCHEMES = tuple(name for name in SCHEME_NAMES if not SCHEMES[name].phase(LATTICES["d2q9"], 0).blockwise)
 """Those whose threads may update several cells, side by side or one after another."""
-SCHEME_NAMES, LAYOUT_NAMES, LATTICE_NAMES = tuple(SCHEMES), tuple(LAYOUTS), tuple(LATTICES)
+LAYOUT_NAMES, LATTICE_NAMES = tuple(LAYOUTS), tuple(LATTICES)
 PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32", "fp16c": "fp32", "bf16": "fp32"}
 """Storage and the arithmetic that belongs to it."""
 LAYOUT_AXES: dict[str, dict[str, object]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cpu_cases import LAYOUTS, SCHEME_NAMES, case_of, config_of, interpret, program_of
+from cpu_cases import FLAGGED, LAYOUTS, case_of, config_of, interpret, program_of
 from interpreted_simd import RaceError
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.catalogue.case import Case
@@ -28,14 +28,14 @@ def _program(scheme: str, layout: str, case: Case, precision: str = "fp64", **ax
     return program_of(case, config_of(scheme, layout, precision, flags="memory", **axes))
 
 
-@pytest.mark.parametrize(("scheme", "layout"), list(product(SCHEME_NAMES, LAYOUTS)))
+@pytest.mark.parametrize(("scheme", "layout"), list(product(FLAGGED, LAYOUTS)))
 def test_every_scheme_and_layout(scheme: str, layout: str) -> None:
     """Few solid cells, so that there are vectors without any beside them; moving walls at both ends of the rows."""
     found = interpret(_program(scheme, layout, _case("moving-x", "d2q9", SPARSE)))
     assert found.passed, found
 
 
-@pytest.mark.parametrize("scheme", SCHEME_NAMES)
+@pytest.mark.parametrize("scheme", FLAGGED)
 @pytest.mark.parametrize(
     ("flow", "lattice", "geometry", "layout", "precision"),
     [

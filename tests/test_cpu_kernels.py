@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpu_cases import LAYOUTS, PRECISIONS, SCHEME_NAMES, case_of, config_of, program_of
+from cpu_cases import PRECISIONS, SCHEMES_AND_LAYOUTS, case_of, config_of, program_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import CpuDevice, vector_bits
 from lbmtune.backend.cpu.modules import import_text, machine_code
@@ -73,6 +73,7 @@ SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
     ("esoteric-twist", "aosoa-256", "d2q9", "moving-x", "fp64", {}),
     ("esoteric-twist", "aos-select", "d2q9", "channel", "fp64", {}),
     ("ghost-cell", "aosoa", "d2q9", "moving-x", "fp16c", {}),
+    ("swap-ordered", "soa-256", "d2q9", "moving-x", "fp64", {"threads": 2}),
 ]
 
 
@@ -102,7 +103,7 @@ def test_prefetches_are_instructions(device: Device) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice", "flow", "precision"),
-    list(product(SCHEME_NAMES, LAYOUTS, LATTICES, ("channel", "moving-x"), PRECISIONS)),
+    [(*pair, *rest) for pair in SCHEMES_AND_LAYOUTS for rest in product(LATTICES, ("channel", "moving-x"), PRECISIONS)],
 )
 def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str, device: Device) -> None:
     found = _verified(program_of(case_of(flow, lattice), config_of(scheme, layout, precision)), device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,20 +11,36 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import interpreted_simd
-from cpu_cases import LAYOUTS, PRECISIONS, SCHEME_NAMES, case_of, config_of, interpret, program_of
+from cpu_cases import (
+    BLOCKWISE,
+    ORDERED,
+    PRECISIONS,
+    SCHEME_NAMES,
+    SCHEMES_AND_LAYOUTS,
+    InterpretingDevice,
+    case_of,
+    config_of,
+    interpret,
+    program_of,
+)
 from interpreted_simd import RaceError
+from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.footprint import kept_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.lattice import LATTICES
+from lbmtune.measure import oracle
+from lbmtune.records import Resources
+from lbmtune.runtime import Simulation
 
 GOLDEN = Path(__file__).parent / "golden" / "cpu"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 
 
-@pytest.mark.parametrize(("scheme", "layout"), list(product(SCHEME_NAMES, LAYOUTS)))
+@pytest.mark.parametrize(("scheme", "layout"), SCHEMES_AND_LAYOUTS)
 def test_every_scheme_and_layout_with_walls(scheme: str, layout: str) -> None:
     found = interpret(program_of(case_of("moving-x", "d2q9"), config_of(scheme, layout)))
     assert found.passed, found
@@ -40,7 +57,11 @@ def test_every_scheme_in_three_dimensions(scheme: str, lattice: str, flow: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice", "flow", "precision"),
-    list(product(SCHEME_NAMES, LAYOUTS, LATTICES, ("box", "channel", "cavity", "moving-x"), PRECISIONS)),
+    [
+        (*pair, *rest)
+        for pair in SCHEMES_AND_LAYOUTS
+        for rest in product(LATTICES, ("box", "channel", "cavity", "moving-x"), PRECISIONS)
+    ],
 )
 def test_everything(scheme: str, layout: str, lattice: str, flow: str, precision: str) -> None:
     found = interpret(program_of(case_of(flow, lattice, "trt"), config_of(scheme, layout, precision)))
@@ -109,6 +130,45 @@ def test_wrong_blocks_fail(mutation: str) -> None:
     assert not interpret(mutant).passed
 
 
+ORDER = {
+    "a swap with a row that is not updated yet": lambda t: re.sub("(closed_low_here) = .*", r"\1 = False", t),
+    "a swap that no pass makes": lambda t: t.replace("    if y == 0 or number - 1 < first:", "    if y == 0:"),
+    "a swap that both passes make": lambda t: t.replace("    if y == 0 or number - 1 < first:", "    if True:"),
+    "neighbours of a row that wait for each other": lambda t: re.sub(r"\n    store_one\(field, p1, .*", "", t),
+}
+
+
+@pytest.mark.parametrize("mutation", ORDER)
+def test_a_wrong_order_fails(mutation: str) -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("swap-ordered", "soa", threads=2))
+    assert interpret(program).passed
+    mutant = replace(program, source=ORDER[mutation](program.source))
+    assert mutant.source != program.source
+    with contextlib.suppress(RaceError):
+        assert not interpret(mutant).passed
+
+
+def test_slabs_that_swap_at_once_are_noticed() -> None:
+    program = program_of(case_of("box", "d3q19"), config_of("swap-ordered", "soa", threads=2))
+    mutant = replace(program, source=program.source.replace("< first", "< 0"))
+    with pytest.raises(RaceError):
+        interpret(mutant)
+
+
+@pytest.mark.parametrize("scheme", [*BLOCKWISE, *ORDERED])
+def test_any_number_of_threads_leaves_the_same_bits(scheme: str) -> None:
+    case = replace(case_of("moving-x", "d2q9"), domain=(16, 7, 1))
+    states = [_run(program_of(case, config_of(scheme, "soa", "fp32", threads=n)), 3) for n in (1, 2, 3, 8)]
+    assert all((state == states[0]).all() for state in states)
+
+
+def _run(program: Program, steps: int) -> np.ndarray:
+    simulation = Simulation(program, Binary(b"", "", Resources()), InterpretingDevice())
+    simulation.initialise(oracle.random_state(program.case))
+    simulation.step(steps)
+    return simulation.populations()
+
+
 def test_a_block_that_reads_past_its_ring_is_noticed() -> None:
     program = program_of(case_of("box", "d2q9"), config_of("ghost-cell", "soa"))
     mutant = replace(program, source=program.source.replace("((((y // 3) * 5)", "((((y // 3) * 3)"))
@@ -155,6 +215,7 @@ EXAMPLES = {
     "esoteric-pull_d2q9_channel": ("channel", "d2q9", config_of("esoteric-pull", "soa", "fp16s", threads=2, loop="zy")),
     "aa_aosoa_d2q9_cavity": ("cavity", "d2q9", config_of("aa", "aosoa", "fp32")),
     "esoteric-twist_aos_d2q9_cavity": ("cavity", "d2q9", config_of("esoteric-twist", "aos-select", "fp64")),
+    "swap-ordered_d2q9_channel": ("channel", "d2q9", config_of("swap-ordered", "soa", "fp32", threads=2)),
     "ghost-cell_d2q9_cavity": ("cavity", "d2q9", config_of("ghost-cell", "soa", "fp16s")),
     "push_d2q9_lids": ("moving-x", "d2q9", config_of("push", "soa-256", "fp64", **TILED)),
 }

@@ -36,6 +36,9 @@ def _case(lattice: str) -> Case:
         ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8), storage="fp64", compute="fp64"), 304 + 57),
         ("d3q19", CpuConfig(scheme="two-step"), 456),
         ("d3q19", CpuConfig(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
+        # fused: neighbours that were updated just before are in the cache; what lies at slab faces is left out
+        ("d3q19", CpuConfig(scheme="swap-ordered", storage="fp64", compute="fp64"), 2 * 19 * 8),
+        ("d3q27", CpuConfig(scheme="swap-ordered"), 2 * 27 * 4),
         # 8 x 4 rows read 10 (of y) x 4 + 10 (of z) x 8 - 4 (of both) populations from their ring, a store of which
         # fetches its line first; rows are whole
         ("d3q19", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 152 + 3 * 4 * 116 / 32),
@@ -82,6 +85,7 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
         # CPU rows: offset, cells, one ghost column, padding
         ("d3q19", CpuConfig(scheme="aa", row_offset=16, row_padding=3), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
         ("d3q19", CpuConfig(wrap="select", row_offset=0, vector_bits=0), 2 * 19 * 4 * SITES),
+        ("d3q19", CpuConfig(scheme="swap-ordered", row_offset=1, threads=2), 19 * 4 * (1 + 256 + 1) * 256**2),
         # rings of rows around blocks of 8 x 4 rows, and the rows that each thread keeps: 8 + 2 of 19 populations
         (
             "d3q19",

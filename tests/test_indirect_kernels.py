@@ -29,7 +29,11 @@ from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-SCHEMES = {name: one for name, one in ALL_SCHEMES.items() if not one.phase(LATTICES["d2q9"], 0).blockwise}
+SCHEMES = {
+    name: one
+    for name, one in ALL_SCHEMES.items()
+    if not (one.phase(LATTICES["d2q9"], 0).blockwise or one.phase(LATTICES["d2q9"], 0).ordered)
+}
 PRECISIONS = {"fp64": "fp64", "fp32": "fp32", "fp16s": "fp32"}
 LAYOUTS: dict[str, dict[str, Any]] = {
     "soa": {"padding": 8},

@@ -25,7 +25,11 @@ from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES, Vector
 
-SCHEMES = {name: one for name, one in ALL_SCHEMES.items() if not one.phase(LATTICES["d2q9"], 0).blockwise}
+SCHEMES = {
+    name: one
+    for name, one in ALL_SCHEMES.items()
+    if not (one.phase(LATTICES["d2q9"], 0).blockwise or one.phase(LATTICES["d2q9"], 0).ordered)
+}
 POROUS = "sandstone:fraction=0.6"
 
 

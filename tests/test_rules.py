@@ -47,6 +47,16 @@ CUDA = [
         "group 19: a bundle of d3q19 has 2 to 18 of its 19 directions",
     ),
     (
+        "scheme=swap",
+        "scheme=swap-ordered",
+        "scheme swap-ordered: a cell swaps with those updated before it, and blocks of a GPU run in no order",
+    ),
+    (
+        "addressing=indirect,scheme=swap",
+        "addressing=indirect,scheme=swap-ordered",
+        "scheme swap-ordered with indirect addressing: its order is that of the rows of a box",
+    ),
+    (
         "scheme=ghost-cell,block=32x4x4",
         "scheme=ghost-cell,block=32x4x4,cells_per_thread=2",
         "cells_per_thread 2 with scheme ghost-cell: rows of blocks are not aligned",
@@ -176,6 +186,16 @@ CPU = [
     ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),
     ("vector_bits=256", "vector_bits=128", "vector_bits 128: 0, 256 and 512 exist"),
     ("loop=tile,tile_y=8,tile_z=4", "loop=tile,tile_y=8", "tile 8x0 with loop tile: exactly the tile loop has a tile"),
+    (
+        "scheme=swap-ordered",
+        "scheme=swap-ordered,loop=zy",
+        "loop zy with scheme swap-ordered: each thread goes through the rows of a slab in order",
+    ),
+    (
+        "scheme=swap-ordered,vector_bits=0",
+        "scheme=swap-ordered,vector_bits=0,wrap=select,row_offset=0",
+        "wrap select with scheme swap-ordered: the last cell of a row swaps over ghost columns",
+    ),
     (
         "scheme=ghost-cell,loop=tile,tile_y=8,tile_z=4",
         "scheme=ghost-cell",

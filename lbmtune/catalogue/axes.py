@@ -135,6 +135,7 @@ AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON 
 """The axes of each backend, each after those that it depends on."""
 
 _BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).blockwise)
+_ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).ordered)
 _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
 _IN_A_BOX = Dependence("addressing", ("direct",))
@@ -148,7 +149,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "gather": (Dependence("addressing", ("indirect",)), Dependence("vector_bits", (0,), unless=True)),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
-    "loop": (_IN_A_BOX,),
+    "loop": (_IN_A_BOX, Dependence("scheme", _ORDERED, unless=True)),
     "tile_y": (Dependence("loop", ("tile",), 0),),
     "tile_z": (Dependence("loop", ("tile",), 0),),
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),

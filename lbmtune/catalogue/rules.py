@@ -66,6 +66,8 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
             return f"{name} {flat[name]} with {config.addressing} addressing: {meaning}"
     if config.propagation.phase(case.stencil, 0).blockwise:
         return f"scheme {config.scheme} with {config.addressing} addressing: its blocks are cut out of a box"
+    if config.propagation.phase(case.stencil, 0).ordered:
+        return f"scheme {config.scheme} with {config.addressing} addressing: its order is that of the rows of a box"
     if config.layout.startswith("tiled"):
         return f"layout {config.layout} with {config.addressing} addressing: there is no box to be cut into tiles"
     if isinstance(config, CudaConfig) and prod(config.block[1:]) > 1:
@@ -581,11 +583,26 @@ def _blocks_with_rings(case: Case, config: KernelConfig, limits: Limits) -> str 
     return None
 
 
+def _in_order(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not config.propagation.phase(case.stencil, 0).ordered:
+        return None
+    if not isinstance(config, CpuConfig):
+        return f"scheme {config.scheme}: a cell swaps with those updated before it, and blocks of a GPU run in no order"
+    if config.loop != "z":
+        return f"loop {config.loop} with scheme {config.scheme}: each thread goes through the rows of a slab in order"
+    if config.wrap != "ghost":
+        return f"wrap {config.wrap} with scheme {config.scheme}: the last cell of a row swaps over ghost columns"
+    if config.flags != "compiled":
+        return f"flags {config.flags} with scheme {config.scheme}: a row knows which swaps are due by faces alone"
+    return None
+
+
 # in this order: a rule may take for granted what those before it demand
 RULES: tuple[Rule, ...] = (
     _known_names,
     _addressing,
     _blocks_with_rings,
+    _in_order,
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,
     _group_belongs_to_bundles,

@@ -52,7 +52,8 @@ class Phase:
     in another pass; collides: whether the cell relaxes between reading and writing, or only moves populations;
     source, target: numbers of the lattices that are read and written; blockwise: each block of cells has storage of
     its own with a ring of ghost cells, refreshed before the pass, and all its cells have read before any of them
-    writes.
+    writes; swaps: rows of what each cell moves as soon as it has collided, to and from neighbours that lie before it in
+    lexicographic order (z, then y, then x), which asks for that order.
     """
 
     accesses: tuple[Access, ...]
@@ -61,6 +62,12 @@ class Phase:
     source: int = 0
     target: int = 0
     blockwise: bool = False
+    swaps: tuple[Access, ...] = ()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether cells have to be visited in lexicographic order."""
+        return bool(self.swaps)
 
     @property
     def in_place(self) -> bool:
@@ -69,7 +76,7 @@ class Phase:
 
     def places(self) -> Iterator[Place]:
         """Every place that the pass may touch."""
-        for access in self.accesses:
+        for access in (*self.accesses, *self.swaps):
             yield from (access.read, access.write, access.cut_read, access.cut_write)
 
 
@@ -217,7 +224,8 @@ def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:
         places = (Place(numbers[slot], offset) for slot, offset in access[1:])
         return Access(access.direction, *places)
 
-    return replace(phase, accesses=tuple(map(renumbered, phase.accesses)))
+    accesses, swaps = (tuple(map(renumbered, rows)) for rows in (phase.accesses, phase.swaps))
+    return replace(phase, accesses=accesses, swaps=swaps)
 
 
 def upstream(lattice: Lattice, i: int) -> Vector:

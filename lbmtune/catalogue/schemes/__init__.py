@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lbmtune.catalogue.scheme import Scheme
-from lbmtune.catalogue.schemes import aa, esoteric_pull, esoteric_twist, ghost_cell, pull, push, swap, two_step
+from lbmtune.catalogue.schemes import (
+    aa,
+    esoteric_pull,
+    esoteric_twist,
+    ghost_cell,
+    pull,
+    push,
+    swap,
+    swap_ordered,
+    two_step,
+)
 from lbmtune.errors import unknown
 
 SCHEMES: Mapping[str, Scheme] = {
     module.SCHEME.name: module.SCHEME
-    for module in (pull, push, aa, esoteric_twist, esoteric_pull, two_step, swap, ghost_cell)
+    for module in (pull, push, aa, esoteric_twist, esoteric_pull, two_step, swap, swap_ordered, ghost_cell)
 }
 
 

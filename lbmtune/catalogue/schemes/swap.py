@@ -20,16 +20,18 @@ def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
     """Swaps along one direction of each pair: what left along c_i lies in the opposite slot, what arrives along
     -c_i in slot i of the neighbour. Over a cut link nothing is to be done: what left has been reversed already.
     """
-
-    def access(i: int, opposite: int) -> tuple[Access, Access]:
-        mine, theirs = Place(opposite, HERE), Place(i, lattice.velocities[i])
-        return (
-            Access(i, read=mine, write=theirs, cut_read=mine, cut_write=mine),
-            Access(opposite, read=theirs, write=mine, cut_read=mine, cut_write=mine),
-        )
-
-    rows = tuple(row for pair in lattice.pairs for row in access(*pair))
+    rows = tuple(row for i, _ in lattice.pairs for row in exchange(lattice, i))
     return (Phase(rows, wall_term="none", collides=False),)
+
+
+def exchange(lattice: Lattice, i: int) -> tuple[Access, Access]:
+    """What a cell and its neighbour along c_i swap."""
+    opposite = lattice.opposite[i]
+    mine, theirs = Place(opposite, HERE), Place(i, lattice.velocities[i])
+    return (
+        Access(i, read=mine, write=theirs, cut_read=mine, cut_write=mine),
+        Access(opposite, read=theirs, write=mine, cut_read=mine, cut_write=mine),
+    )
 
 
 SCHEME = Scheme(

@@ -17,6 +17,7 @@ from lbmtune.catalogue.facing import boundary_scalars
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
+from lbmtune.codegen.cpu import slabs
 from lbmtune.codegen.cpu.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
@@ -60,7 +61,8 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
 def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
     step = Launch(one.entry, _arguments(case, config, one))
     rings = (Launch(one.refresh("read"), (*one.buffers, *_DOMAIN)),) if one.phase.blockwise else ()
-    return (*rings, step)
+    faces = (Launch(_faces_name(one), (*one.buffers, *_DOMAIN)),) if one.phase.ordered else ()
+    return (*rings, step, *faces)
 
 
 def lanes_of(config: CpuConfig) -> int:
@@ -128,7 +130,8 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         box = open_sides(case)
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
     names = _parameter_names(case, config, one.phase)
-    arguments = ", ".join((*names, KEPT, "line") if one.phase.blockwise else names)
+    places = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
+    arguments = ", ".join((*names, *places))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     ends = complete(case, row.lanes, constants) if one.phase.collides else []
     lines = {"row": _row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
@@ -149,9 +152,18 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
             "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
             "after": _lines(row.after(), 1),
         }
+    if one.phase.ordered:
+        assert isinstance(row, GhostRow)
+        lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *body])
     name = "row_flagged" if "cells_body" in lines else "row"
-    loop = _blocks(case, config, one, row) if one.phase.blockwise else _loop(case, config, one)
-    return _filled(name, **lines).rstrip() + "\n\n\n" + loop
+    return _filled(name, **lines).rstrip() + "\n\n\n" + _loops(case, config, one, row)
+
+
+def _loops(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
+    """What goes through the rows, and second passes over some of them."""
+    if one.phase.blockwise:
+        return _blocks(case, config, one, row)
+    return _slabs(case, config, one, row) if one.phase.ordered else _loop(case, config, one)
 
 
 def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
@@ -195,10 +207,23 @@ def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
     return [], [f"{relaxed(a.direction)} = {population(a.direction)}" for a in phase.accesses]
 
 
+def _ordered(row: GhostRow, before: str, body: list[str]) -> dict[str, str]:
+    """What differs where cells swap with others once they have collided."""
+    other = _ghost_row(slabs.swaps(row.streams))
+    return {
+        "before": before + "\n" + _lines(slabs.before(other), 1),
+        "body": _lines([*body, *slabs.stores(row, other)], 2),
+        "after": _lines(slabs.after(row, other), 1),
+    }
+
+
 def _row(case: Case, config: CpuConfig, phase: Phase) -> Row:
     streams = _streams(case, config, phase)
-    if config.wrap == "select":
-        return SelectedRow(streams, 1)
+    return SelectedRow(streams, 1) if config.wrap == "select" else _ghost_row(streams)
+
+
+def _ghost_row(streams: Streams) -> GhostRow:
+    config = streams.config
     kind = GroupedRow if config.memory.run > 1 else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
 
@@ -269,6 +294,29 @@ def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
         body=_lines(home_body(row), 2),
     )
     return "\n\n\n".join(text.rstrip() for text in (ring, refresh, loop))
+
+
+def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
+    """The loop over slabs of rows, or of planes where there are several, and the pass over their faces."""
+    flat = case.stencil.dimensions == 2
+    return _filled(
+        "slabs",
+        entry=one.entry,
+        row=_row_name(one),
+        arguments=", ".join(_parameter_names(case, config, one.phase)),
+        signature=_signature(case, config, one.phase),
+        **_spread(config),
+        threads=str(config.threads),
+        layers="ny" if flat else "nz",
+        rows="1" if flat else "ny",
+        faces=_lines(slabs.faces(row.streams, _ghost_row), 1),
+        faces_entry=_faces_name(one),
+        faces_signature=", ".join([f"{_element(config)}[::1]", *["int64"] * 3]),
+    ).rstrip()
+
+
+def _faces_name(one: Pass) -> str:
+    return f"faces_{one.entry.removeprefix('step_')}"
 
 
 def _row_name(one: Pass) -> str:
