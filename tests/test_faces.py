@@ -171,6 +171,16 @@ def test_cpu_text(scheme: str, layout: str, flow: str, flags: str) -> None:
     assert found.passed, found
 
 
+@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize(
+    ("scheme", "flags", "layout"),
+    [("ghost-cell", "compiled", "soa"), ("ghost-cell", "memory", "aosoa"), ("swap-ordered", "compiled", "soa")],
+)
+def test_blocks_and_slabs(scheme: str, flags: str, layout: str, flow: str) -> None:
+    case = _case(flow, "d3q19", (96, 5, 3))
+    assert interpret(program_of(case, config_of(scheme, layout, flags=flags)), 1).passed
+
+
 @pytest.mark.parametrize("scheme", ["aa", "esoteric-twist", "swap"])
 def test_cut_links_in_ghost_columns_stay_where_no_flag_is_read(scheme: str) -> None:
     """With resting walls alone, passes that take nothing to another place read no flags."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from pathlib import Path
-from string import Template
 
 import sympy
 
@@ -13,34 +12,32 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.facing import boundary_scalars
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu import slabs
-from lbmtune.codegen.cpu.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
 from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
+from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box, open_sides
-from lbmtune.codegen.cpu.rows import KEPT, GhostRow, GroupedRow, LinearRow, Row, SelectedRow
+from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
+from lbmtune.codegen.cpu.rows import KEPT, GhostRow, Row, SelectedRow, ghost_row, lanes_of
+from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
 from lbmtune.codegen.passes import Pass, passes, passes_of
-from lbmtune.codegen.program import LIST, Launch, Program
-from lbmtune.codegen.skeleton import skeleton
+from lbmtune.codegen.program import Launch, Program
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu" / "simd.py"
 _LISTS = _SUPPORT.with_name("lists.py")
 _LANES = _SUPPORT.with_name("lanes.py")
-_DOMAIN = ("nx", "ny", "nz")
-_INDENT = " " * 4
 
 
 def render_cpu(case: Case, config: CpuConfig) -> Program:
     """The Python module of a legal configuration: step_0, step_1 advance a state of that parity."""
     constants = Constants()
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
-    source = _filled(
+    source = filled(
         "sites_module" if config.indirect else "module",
         title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.printed.brief}",
         support=support_of(case, config),
@@ -59,15 +56,10 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
 
 
 def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
-    step = Launch(one.entry, _arguments(case, config, one))
-    rings = (Launch(one.refresh("read"), (*one.buffers, *_DOMAIN)),) if one.phase.blockwise else ()
-    faces = (Launch(_faces_name(one), (*one.buffers, *_DOMAIN)),) if one.phase.ordered else ()
+    step = Launch(one.entry, launch_arguments(case, config, one))
+    rings = (Launch(one.refresh("read"), (*one.buffers, *DOMAIN)),) if one.phase.blockwise else ()
+    faces = (Launch(faces_name(one), (*one.buffers, *DOMAIN)),) if one.phase.ordered else ()
     return (*rings, step, *faces)
-
-
-def lanes_of(config: CpuConfig) -> int:
-    """Cells that one access moves."""
-    return config.vector_bits // (8 * config.computed.bytes) or 1
 
 
 def support_of(case: Case, config: CpuConfig) -> str:
@@ -99,10 +91,6 @@ def _asking(config: CpuConfig) -> list[str]:
     return ["prefetch = simd.prefetch"] if config.prefetch_index else []
 
 
-def _filled(name: str, **values: str) -> str:
-    return Template(skeleton(f"cpu/{name}.py.in")).substitute(values)
-
-
 def _access(case: Case, config: CpuConfig) -> dict[str, str]:
     """Support modules, and names for what they offer."""
     if not needs_lanes(case, lanes_of(config)):
@@ -129,41 +117,34 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     if config.flags == "memory" and not flagged and config.wrap == "ghost":
         box = open_sides(case)
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
-    names = _parameter_names(case, config, one.phase)
+    names = parameter_names(case, config, one.phase)
     places = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
     arguments = ", ".join((*names, *places))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     ends = complete(case, row.lanes, constants) if one.phase.collides else []
-    lines = {"row": _row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
+    lines = {"row": row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if flagged and isinstance(row, GhostRow):
         lines |= {
-            "before": _lines([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
-            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 3),
-            "after": _lines(guarded_after(row), 1),
+            "before": indented([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
+            "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 3),
+            "after": indented(guarded_after(row), 1),
         }
         cells = _cells(case, config, one.phase)
-        lines["cells_before"] = _lines([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
+        lines["cells_before"] = indented([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
         # a cell at such a face has cut links: it is one of these
         ends = complete(case, 1, constants) if one.phase.collides else []
-        lines["cells_body"] = _lines([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
+        lines["cells_body"] = indented([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
         lines |= {
-            "before": _lines([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
-            "body": _lines([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
-            "after": _lines(row.after(), 1),
+            "before": indented([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
+            "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
+            "after": indented(row.after(), 1),
         }
     if one.phase.ordered:
         assert isinstance(row, GhostRow)
-        lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *body])
+        lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *ends, *body])
     name = "row_flagged" if "cells_body" in lines else "row"
-    return _filled(name, **lines).rstrip() + "\n\n\n" + _loops(case, config, one, row)
-
-
-def _loops(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """What goes through the rows, and second passes over some of them."""
-    if one.phase.blockwise:
-        return _blocks(case, config, one, row)
-    return _slabs(case, config, one, row) if one.phase.ordered else _loop(case, config, one)
+    return filled(name, **lines).rstrip() + "\n\n\n" + loops(case, config, one, row)
 
 
 def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
@@ -179,17 +160,17 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
     sites = Sites(_streams(case, config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
-    return _filled(
+    return filled(
         "sites",
         entry=one.entry,
-        row=_row_name(one),
-        arguments=", ".join(_parameter_names(case, config, one.phase)),
-        signature=_signature(case, config, one.phase),
-        **_spread(config),
+        row=row_name(one),
+        arguments=", ".join(parameter_names(case, config, one.phase)),
+        signature=signature(case, config, one.phase),
+        **spread(config),
         lanes=str(lanes_of(config)),
         block=str(BLOCK),
-        before=_lines([*invariants, *gains, *sites.before()], 1),
-        body=_lines([*sites.cell(), *sites.prefetches(), *sites.loads(), *body, *sites.stores()], 2),
+        before=indented([*invariants, *gains, *sites.before()], 1),
+        body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *body, *sites.stores()], 2),
     ).rstrip()
 
 
@@ -209,23 +190,17 @@ def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
 
 def _ordered(row: GhostRow, before: str, body: list[str]) -> dict[str, str]:
     """What differs where cells swap with others once they have collided."""
-    other = _ghost_row(slabs.swaps(row.streams))
+    other = ghost_row(slabs.swaps(row.streams))
     return {
-        "before": before + "\n" + _lines(slabs.before(other), 1),
-        "body": _lines([*body, *slabs.stores(row, other)], 2),
-        "after": _lines(slabs.after(row, other), 1),
+        "before": before + "\n" + indented(slabs.before(other), 1),
+        "body": indented([*body, *slabs.stores(row, other)], 2),
+        "after": indented(slabs.after(row, other), 1),
     }
 
 
 def _row(case: Case, config: CpuConfig, phase: Phase) -> Row:
     streams = _streams(case, config, phase)
-    return SelectedRow(streams, 1) if config.wrap == "select" else _ghost_row(streams)
-
-
-def _ghost_row(streams: Streams) -> GhostRow:
-    config = streams.config
-    kind = GroupedRow if config.memory.run > 1 else LinearRow
-    return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
+    return SelectedRow(streams, 1) if config.wrap == "select" else ghost_row(streams)
 
 
 def _cells(case: Case, config: CpuConfig, phase: Phase) -> FlaggedCells:
@@ -238,131 +213,5 @@ def _streams(case: Case, config: CpuConfig, phase: Phase) -> Streams:
     return Streams(case, config, phase, in_place if phase.in_place else ("source", "target"))
 
 
-def _loop(case: Case, config: CpuConfig, one: Pass) -> str:
-    return _filled(
-        f"loop_{config.loop}",
-        entry=one.entry,
-        row=_row_name(one),
-        arguments=", ".join(_parameter_names(case, config, one.phase)),
-        signature=_signature(case, config, one.phase),
-        **_spread(config),
-        tile_y=str(config.tile_y),
-        tile_z=str(config.tile_z),
-        fence=_lines(["simd.fence()"] if config.streaming_stores else [], 2),
-    ).rstrip()
-
-
-def _spread(config: CpuConfig) -> dict[str, str]:
-    """How a loop is spread over threads."""
-    parallel = config.threads > 1
-    return {"parallel": str(parallel), "range": "simd.prange" if parallel else "range"}
-
-
-def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """The refresh of the rings of all blocks, and the loop over blocks."""
-    streams, name = row.streams, _row_name(one)
-    ring = _filled(
-        "ring",
-        row=f"ring_{name}",
-        arguments=", ".join(("field", *_DOMAIN)),
-        before=_lines(ring_before(streams), 1),
-        copies=_lines(ring_copies(streams, row.lanes), 1),
-    )
-    refresh = _filled(
-        "loop_zy",
-        entry=one.refresh("read"),
-        row=f"ring_{name}",
-        arguments=", ".join(("field", *_DOMAIN)),
-        signature=", ".join([f"{_element(config)}[::1]", *["int64"] * 3]),
-        **_spread(config),
-        fence="",
-    )
-    loop = _filled(
-        "blocks",
-        entry=one.entry,
-        row=name,
-        arguments=", ".join(_parameter_names(case, config, one.phase)),
-        signature=_signature(case, config, one.phase),
-        **_spread(config),
-        threads=str(config.threads),
-        tile_y=str(config.tile_y),
-        tile_z=str(config.tile_z),
-        lanes=str(row.lanes),
-        behind=behind(streams),
-        kept=str(kept_rows(streams)),
-        before=_lines(home_before(streams), 1),
-        body=_lines(home_body(row), 2),
-    )
-    return "\n\n\n".join(text.rstrip() for text in (ring, refresh, loop))
-
-
-def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """The loop over slabs of rows, or of planes where there are several, and the pass over their faces."""
-    flat = case.stencil.dimensions == 2
-    return _filled(
-        "slabs",
-        entry=one.entry,
-        row=_row_name(one),
-        arguments=", ".join(_parameter_names(case, config, one.phase)),
-        signature=_signature(case, config, one.phase),
-        **_spread(config),
-        threads=str(config.threads),
-        layers="ny" if flat else "nz",
-        rows="1" if flat else "ny",
-        faces=_lines(slabs.faces(row.streams, _ghost_row), 1),
-        faces_entry=_faces_name(one),
-        faces_signature=", ".join([f"{_element(config)}[::1]", *["int64"] * 3]),
-    ).rstrip()
-
-
-def _faces_name(one: Pass) -> str:
-    return f"faces_{one.entry.removeprefix('step_')}"
-
-
-def _row_name(one: Pass) -> str:
-    return f"row_{one.entry.removeprefix('step_')}"
-
-
 def _parameters() -> list[sympy.Symbol]:
     return [Parameters.omega, Parameters.omega_minus, Parameters.unit, *Parameters.force]
-
-
-def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    """Names of the real arguments."""
-    walls = tuple(f"wall_{a}" for a in "xyz") if case.moving and (phase.collides or phase.wall_term != "none") else ()
-    if not phase.collides:
-        return walls
-    forces = tuple(f"force_{a}" for a in "xyz") if case.forced else ()
-    return (*collision(case.collision).parameters, *forces, *walls, *boundary_scalars(case))
-
-
-def _arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:
-    """What a launch passes."""
-    return (*one.buffers, *tables(case, config, one.phase), *_extents(config), *_scalars(case, one.phase))
-
-
-def _extents(config: CpuConfig) -> tuple[str, ...]:
-    return (LIST, "sites", "nodes") if config.indirect else _DOMAIN
-
-
-def _parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, ...]:
-    """The same arguments by the names that the kernel gives them."""
-    buffers = ("field",) if phase.in_place else ("source", "target")
-    return (*buffers, *tables(case, config, phase), *_extents(config), *_scalars(case, phase))
-
-
-def _signature(case: Case, config: CpuConfig, phase: Phase) -> str:
-    arrays = [f"{_element(config)}[::1]"] * (1 if phase.in_place else 2) + ["uint32[::1]"] * len(
-        tables(case, config, phase)
-    )
-    kinds = [*arrays, *(["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3)]
-    return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
-
-
-def _element(config: CpuConfig) -> str:
-    # halves travel as 16-bit integers: Numba has no half on the CPU
-    return "uint16" if config.stored.bytes == 2 else config.stored.dtype
-
-
-def _lines(lines: list[str], depth: int) -> str:
-    return "\n".join(_INDENT * depth + line for line in lines)

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lbmtune.catalogue.config import CpuConfig
 from lbmtune.codegen.cpu.streams import Stream, Streams
 
 KEPT = "kept"
@@ -344,6 +345,18 @@ class SelectedRow(Row):
 
     def _gained(self, s: Stream) -> str:
         return f" + ({s.gain} if {self.streams.at_wall(s, moving=True, first_face=0)} else c0)" if s.gain else ""
+
+
+def lanes_of(config: CpuConfig) -> int:
+    """Cells that one access moves."""
+    return config.vector_bits // (8 * config.computed.bytes) or 1
+
+
+def ghost_row(streams: Streams) -> GhostRow:
+    """The row of a configuration with ghost columns."""
+    config = streams.config
+    kind = GroupedRow if config.memory.run > 1 else LinearRow
+    return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
 
 
 def _unique(lines: Iterable[str]) -> list[str]:

@@ -1,0 +1,19 @@
+"""Filling the skeletons of kernels/cpu."""
+
+from __future__ import annotations
+
+from string import Template
+
+from lbmtune.codegen.skeleton import skeleton
+
+_INDENT = " " * 4
+
+
+def filled(name: str, **values: str) -> str:
+    """The text of a skeleton with its names replaced."""
+    return Template(skeleton(f"cpu/{name}.py.in")).substitute(values)
+
+
+def indented(lines: list[str], depth: int) -> str:
+    """Lines inside so many blocks of Python."""
+    return "\n".join(_INDENT * depth + line for line in lines)
