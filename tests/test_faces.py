@@ -111,7 +111,7 @@ def test_cuda_schemes(sample: tuple[str, str, str]) -> None:
     _on_shim(*sample)
 
 
-@pytest.mark.parametrize("sample", list(product(SCHEME_NAMES, FLOWS, ("d2q9", "d3q19")))[::7], ids="-".join)
+@pytest.mark.parametrize("sample", list(product(SCHEME_NAMES, FLOWS, ("d2q9", "d3q19")))[::11], ids="-".join)
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_a_few_cuda_schemes(sample: tuple[str, str, str]) -> None:
     _on_shim(*sample)
@@ -150,14 +150,13 @@ def test_other_kernels_on_the_shim(axes: dict[str, object]) -> None:
         ("= excess", "= -excess"),
     ],
 )
-def test_a_wrong_face_shows_in_every_precision(old: str, new: str) -> None:
-    for storage in ("fp64", "fp16s"):
-        case = _case("opened", "d2q9", (192, 64, 1))
-        program = render(case, config(scheme="pull", storage=storage, cells_per_thread=2))
-        source = program.source.replace(old, new)
-        assert source != program.source
-        wrong = replace(program, source=source)
-        assert not verify(wrong, compile_on_host(wrong), HostDevice(), 1).passed, storage
+def test_a_wrong_face_shows_in_the_coarsest_precision(old: str, new: str) -> None:
+    case = _case("opened", "d2q9", (192, 64, 1))
+    program = render(case, config(scheme="pull", storage="fp16s", cells_per_thread=2))
+    source = program.source.replace(old, new)
+    assert source != program.source
+    wrong = replace(program, source=source)
+    assert not verify(wrong, compile_on_host(wrong), HostDevice(), 1).passed
 
 
 CPU = list(product(("pull", "push", "aa", "esoteric-twist", "esoteric-pull", "swap", "two-step"), LAYOUTS, FLOWS))
