@@ -149,7 +149,11 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "gather": (Dependence("addressing", ("indirect",)), Dependence("vector_bits", (0,), unless=True)),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
-    "loop": (_IN_A_BOX, Dependence("scheme", _ORDERED, unless=True)),
+    "loop": (
+        _IN_A_BOX,
+        Dependence("scheme", _ORDERED, unless=True),
+        Dependence("scheme", _BLOCKWISE, "tile", unless=True),
+    ),
     "tile_y": (Dependence("loop", ("tile",), 0),),
     "tile_z": (Dependence("loop", ("tile",), 0),),
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
