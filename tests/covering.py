@@ -1,7 +1,8 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
-Three parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; and a pairwise covering array of all axes, cases included. Deterministic: the same seed, the same list.
+Four parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
+two schemes; kernels of moments; and a pairwise covering array of all other axes, cases included. Deterministic: the
+same seed, the same list.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""
-LIMITS = Limits(cores=2)
+LIMITS = Limits(cores=2, shared_bytes_per_block=99 << 10)
 _TRIES, _CANDIDATES = 200, 6
+_APART: Mapping[str, tuple[Any, ...]] = {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)}
+"""Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ def values_of(backend: str) -> dict[str, tuple[Any, ...]]:
     """Every axis of a backend and of the case with the values to try. Each must have two at least."""
     found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
     for axis in AXES[backend]:
+        if axis.name in _APART:
+            continue
         found[axis.name] = VALUES[backend].get(axis.name) or axis.names or axis.values
     lonely = [name for name, values in found.items() if len(values) < 2]
     assert not lonely, f"give these axes of {backend} values to cover: {lonely}"
@@ -171,10 +176,37 @@ def pairwise(backend: str, seed: int = 1) -> Covering:
     return Covering(tuple(dict.fromkeys(samples)), dict(illegal), total - sum(illegal.values()))
 
 
+_OF_MOMENTS: Mapping[str, tuple[Any, ...]] = {
+    "steps": (1, 2, 3),
+    "rows": (1, 2),
+    "cells_per_thread": (1, 2),
+    "pack": (1, 2, 4),
+    "prefetch": (0, 1, 2),
+}
+
+
+def of_moments(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Kernels of moments: every storage and lattice with a seeded choice of what else they have, each pair often."""
+    draw = random.Random(seed)
+    storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
+    for lattice, (storage, compute), layout in product(("d3q19", "d3q27"), storages, ("soa", "rows", "rows")):
+        if backend != "cuda":
+            return
+        case = replace(box(lattice, "regularised", (192, 64, 64), 1.3), force=(1e-3, -5e-4, 2e-4))
+        fixed = {"representation": "moments", "layout": layout, "storage": storage, "compute": compute}
+        for _ in range(_TRIES):
+            chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
+            config = from_flat({"backend": backend, **fixed, **chosen, "block": "32x8x1", "march": 5})
+            if broken(case, config, LIMITS) is None:
+                yield case, config
+                break
+
+
 def everything(backend: str, seed: int = 1) -> Covering:
-    """All three parts, each sample once."""
+    """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    samples = (*schemes_layouts_lattices(backend), *collisions_precisions(backend), *covering.samples)
+    parts = (schemes_layouts_lattices, collisions_precisions, of_moments)
+    samples = (*(one for part in parts for one in part(backend)), *covering.samples)
     return replace(covering, samples=tuple(dict.fromkeys(samples)))
 
 
@@ -213,6 +245,8 @@ def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, dr
     point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
     for axis in AXES[backend]:
         name = axis.name
+        if name in _APART:
+            continue
         quiet = neutral(name, {"backend": backend, **point})
         plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])
         point[name] = quiet if quiet is not None else fixed.get(name, plain)

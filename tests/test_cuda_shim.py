@@ -59,7 +59,7 @@ def test_blocks_with_rings_need_their_barrier_and_their_refresh() -> None:
         assert not verify(stale, compile_on_host(stale), HostDevice()).passed
 
 
-@pytest.mark.parametrize("sample", sampled(60, seed=7), ids=label)
+@pytest.mark.parametrize("sample", sampled(60, seed=9), ids=label)
 def test_all_axes_together(sample: Sample) -> None:
     _check(sample)
 
@@ -86,7 +86,7 @@ def test_many_more_of_all_axes(sample: Sample) -> None:
 
 
 def test_every_value_of_every_axis_is_in_the_sample() -> None:
-    seen = sampled(60, seed=7)
+    seen = sampled(60, seed=9)
     for axis, values in (("scheme", SCHEME_NAMES), ("layout", LAYOUT_NAMES), ("cells_per_thread", (1, 2, 4, 8))):
         assert {getattr(one, axis) for _, one in seen} == set(values)
     assert {(case.lattice, case.flow, case.collision) for case, _ in seen} >= set(

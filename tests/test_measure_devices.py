@@ -43,7 +43,7 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     machine = devices.describe("cpu", say=heard.append, opener=small_cpu)
     assert any("19 streams" in text for text in heard)
     assert {"4", "8"} <= set(machine.stream_bytes_per_s)
-    assert min(machine.stream_bytes_per_s.values()) > 1e8
+    assert min(machine.stream_bytes_per_s.values()) > 1e6  # arrays this small take as long as threads take to meet
     assert machine.thread_bytes_per_s
     assert machine.in_place_bytes_per_s >= machine.thread_bytes_per_s
     assert set(machine.spread) == {"copy", "in_place", *machine.stream_bytes_per_s}

@@ -16,6 +16,12 @@ LIMITS = Limits(cores=16, memory_bytes=2**36)
 
 # (legal, illegal, the sentence)
 CUDA = [
+    ("layout=rows", "steps=2", "steps 2 with representation populations: only kernels of moments have them"),
+    (
+        "layout=rows",
+        "representation=moments",
+        "representation moments with collision bgk: only regularised depends on nothing else",
+    ),
     ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
     ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa and bundle-aosoa have groups"),
     ("addressing=indirect,order=morton", "order=morton", "order morton with direct addressing: a box has its rows"),

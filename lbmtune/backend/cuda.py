@@ -140,6 +140,7 @@ class CudaDevice:
             threads_per_multiprocessor=get("MaxThreadsPerMultiProcessor"),
             cores=os.cpu_count() or 1,
             memory_bytes=int(self._runtime.memGetInfo()[0]),
+            shared_bytes_per_block=get("MaxSharedMemoryPerBlockOptin"),
         )
 
     @cached_property

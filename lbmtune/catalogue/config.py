@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import layout
+from lbmtune.catalogue.layouts.rows import Rows
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
 from lbmtune.catalogue.scheme import Scheme, by_plane
 from lbmtune.catalogue.schemes import scheme
@@ -20,6 +21,7 @@ from lbmtune.errors import InputError, unknown
 Scalar = int | str
 Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
+REPRESENTATIONS = ("populations", "moments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,11 @@ class KernelConfig:
     def stored(self) -> Storage:
         """The storage format itself."""
         return storage(self.storage)
+
+    @property
+    def unit(self) -> float:
+        """The density one, as stored."""
+        return self.stored.scale
 
     @property
     def computed(self) -> Compute:
@@ -146,6 +153,9 @@ class CudaConfig(KernelConfig):
     order of the blocks over the grid, row by row or along a z-curve.
     macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
     launch: each kernel by a call of its own, or those of many steps as one CUDA graph.
+    representation: what a cell keeps, its populations or their moments; with moments, steps: time steps of a launch,
+    rows: rows along y of a thread, march: planes of a chunk, pack: moments of a cell that lie together, prefetch:
+    where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
     neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
     which the others are chased.
     """
@@ -168,6 +178,25 @@ class CudaConfig(KernelConfig):
     macroscopics: str = "never"
     launch: str = "call"
     neighbours: str = "all"
+    representation: str = "populations"
+    steps: int = 1
+    rows: int = 1
+    pack: int = 1
+
+    @property
+    def of_moments(self) -> bool:
+        """Whether a cell keeps moments."""
+        return self.representation == "moments"
+
+    @property
+    def memory(self) -> Layout:
+        """The layout itself; rows of moments may lie in groups."""
+        return Rows(self.pack) if self.of_moments and self.layout == "rows" else super().memory
+
+    @property
+    def unit(self) -> float:
+        """The density one, as stored: in 16 bits less for moments, which are up to 216 times what they are sums of."""
+        return min(self.stored.scale, 128.0) if self.of_moments else self.stored.scale
 
     @property
     def chased(self) -> bool:

@@ -11,6 +11,7 @@ from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 
@@ -105,6 +106,8 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
     a third share unless their stores stream (Wellein et al. 2006).
     """
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
+    if isinstance(config, CudaConfig) and config.of_moments:
+        return 2 * len(orders(case.stencil)) * config.stored.bytes / config.steps
     passes = config.propagation.passes(case.stencil, 0)
     shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
     return shares * config.stored.bytes + _ring_bytes(case, config)

@@ -40,14 +40,14 @@ class Storage:
     epsilon: float
     codes: Codes | None = None
 
-    def stored(self, values: Array, xp: ModuleType) -> Array:
-        """An array of deviations as it is stored, scaled and rounded to nearest."""
-        scaled = values * self.scale
+    def stored(self, values: Array, xp: ModuleType, scale: float = 0) -> Array:
+        """An array of deviations as it is stored, scaled (by `scale` where one is given) and rounded to nearest."""
+        scaled = values * (scale or self.scale)
         return self.codes.encode(scaled, xp) if self.codes else scaled.astype(self.dtype)
 
-    def deviations(self, stored: Array, xp: ModuleType) -> Array:
+    def deviations(self, stored: Array, xp: ModuleType, scale: float = 0) -> Array:
         """The deviations that a stored array stands for, float64."""
-        return (self.codes.decode(stored, xp) if self.codes else stored.astype(xp.float64)) / self.scale
+        return (self.codes.decode(stored, xp) if self.codes else stored.astype(xp.float64)) / (scale or self.scale)
 
     @property
     def poison(self) -> float:

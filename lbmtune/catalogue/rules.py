@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, REPRESENTATIONS, CpuConfig, CudaConfig, KernelConfig, defaults
 from lbmtune.catalogue.footprint import footprint_bytes, index_fits, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
 from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.march_rules import why_no_march, why_no_moments
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.scheme import not_reversed, shared_slot
 from lbmtune.errors import unknown
@@ -33,6 +34,7 @@ class Limits:
     vector_bits: int = 512
     memory_bytes: int = 2**63
     huge_pages: bool = True
+    shared_bytes_per_block: int = 48 << 10
 
 
 Rule = Callable[[Case, KernelConfig, Limits], str | None]
@@ -196,6 +198,15 @@ def _cpu(rule: Callable[[Case, CpuConfig, Limits], str | None]) -> Rule:
 
 
 @_cuda
+def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.representation not in REPRESENTATIONS:
+        raise unknown("representation", config.representation, REPRESENTATIONS)
+    if config.of_moments:
+        return why_no_moments(case, config, limits.shared_bytes_per_block)
+    return why_no_march(config)
+
+
+@_cuda
 def _block_size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if min(config.block) < 1:
         return f"block {_cells(config.block)} has an extent below 1"
@@ -300,7 +311,7 @@ def _march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 @_cuda
 def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if not config.prefetch:
+    if not config.prefetch or config.of_moments:
         return None
     if config.prefetch != 1:
         return f"prefetch {config.prefetch}: 0 and 1 exist"
@@ -601,6 +612,7 @@ def _in_order(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 RULES: tuple[Rule, ...] = (
     _known_names,
     _addressing,
+    _representation,
     _blocks_with_rings,
     _in_order,
     _width_belongs_to_aosoa,

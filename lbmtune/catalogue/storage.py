@@ -13,6 +13,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.layout import Extents, Int, Tile
+from lbmtune.catalogue.moments import orders
 from lbmtune.lattice import Lattice
 
 
@@ -85,6 +86,9 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
 
 
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
+    if config.of_moments:
+        # rows of whole groups, each of which starts where the widest access may
+        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), (8, 1, 1), len(orders(lattice)))
     x, y, z = config.memory.tile
     align = (max(config.cells_per_thread, x), y, z)
     if config.propagation.phase(lattice, 0).blockwise:

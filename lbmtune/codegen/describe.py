@@ -9,12 +9,15 @@ from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.layout import Extents, index
+from lbmtune.catalogue.march import moment_index
+from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
-from lbmtune.codegen.cuda import layout
+from lbmtune.codegen.cuda import layout, march
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
-from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Storage
+from lbmtune.lattice import Lattice
+from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
@@ -31,13 +34,16 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         buffers=_buffers(program),
         arguments=_arguments(program),
         max_elements=max_elements(program),
+        steps=program.steps,
     )
 
 
 def max_elements(program: Program) -> int | None:
     """Longest buffer that the text may be used with; None where its indices do not run out (64 bits)."""
     config = program.config
-    return layout.max_elements(program.case, config) if isinstance(config, CudaConfig) else None
+    if not isinstance(config, CudaConfig):
+        return None
+    return march.max_elements(program.case, config) if config.of_moments else layout.max_elements(program.case, config)
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
@@ -57,6 +63,8 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
 def describe_storage(program: Program) -> Storage:
     """Where f_i(x, t) lies, as formulas in C and tables."""
     config, stencil, frame = program.config, program.case.stencil, program.frame
+    if isinstance(config, CudaConfig) and config.of_moments:
+        return _moments(stencil, config, frame)
     extents = ("nodes", "1", "1") if config.indirect else tuple(map(_plain, frame.extents(_DOMAIN)[:3]))
     symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), stencil.q)
     phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
@@ -73,6 +81,28 @@ def describe_storage(program: Program) -> Storage:
         wall_term=phases[0].wall_term,
         blocks=frame.blocks,
         links=_links(program) if config.indirect else None,
+    )
+
+
+def _moments(lattice: Lattice, config: CudaConfig, storage: StorageFrame) -> Storage:
+    extents = tuple(map(_plain, storage.extents(_DOMAIN)[:3]))
+    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), storage.q)
+    x, y, z = Traced("x"), Traced("y"), Traced("z")
+    return Storage(
+        dtype=config.stored.dtype,
+        scale=config.unit,
+        index="",
+        extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
+        origin=storage.origin,
+        ghost=storage.ghost,
+        velocities=lattice.velocities,
+        weights=tuple(map(str, lattice.weights)),
+        locations=(),
+        wall_term="none",
+        moments=tuple(
+            Moment(order=n, index=_plain(moment_index(k, x, y, z, symbols, config, lattice)))
+            for k, n in enumerate(orders(lattice))
+        ),
     )
 
 
@@ -107,7 +137,7 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
     elements = program.buffer_elements(program.case.domain)
     stored = program.config.stored
     size = elements * stored.bytes
-    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.case.stencil.q)
+    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.frame.q)
     formula = _plain(program.config.memory.length(symbols))
     copies = (
         Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)

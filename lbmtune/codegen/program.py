@@ -58,7 +58,7 @@ class Program:
     """The text for one target, and the launches of each parity of one period.
 
     period[p]: the launches that advance a state of parity p by one time step.
-    options: for the compiler, in order.
+    options: for the compiler, in order; steps: time steps that each of them advances instead of one.
     storing: the same, and density and velocity of the state before the step are left in the buffer 'macroscopics';
     empty where the text has no such entries.
     """
@@ -70,6 +70,7 @@ class Program:
     options: tuple[str, ...]
     period: tuple[tuple[Launch, ...], ...]
     storing: tuple[tuple[Launch, ...], ...] = ()
+    steps: int = 1
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
     """
     from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
 
-    unit = config.stored.scale
+    unit = config.unit
     values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
     if config.indirect:
         _, sites, nodes = counts(replace(case, domain=domain), config)

@@ -12,6 +12,10 @@ def render(case: Case, config: KernelConfig) -> Program:
     if isinstance(config, CudaConfig):
         from lbmtune.codegen.cuda import render_cuda, render_indirect
 
+        if config.of_moments:
+            from lbmtune.codegen.cuda.march import render_march
+
+            return render_march(case, config)
         return render_indirect(case, config) if config.indirect else render_cuda(case, config)
     assert isinstance(config, CpuConfig)
     from lbmtune.codegen.cpu import render_cpu

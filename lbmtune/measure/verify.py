@@ -15,12 +15,14 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
+from lbmtune.catalogue.march import tile
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.moments import seen
 
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation that one step may add up to, on storing and on computing."""
@@ -71,7 +73,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     simulation = Simulation(program, binary, device, case)
-    period = program.config.propagation.period
+    period = program.config.propagation.period * program.steps
     states = _oracle_states(case, periods * period, device.xp, program.config.implicit)
     simulation.initialise(states[0])
     worst: Verification | None = None
@@ -145,6 +147,9 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
+        if config.of_moments:
+            width, height = tile(config)
+            return (-(-(width + 3) // unit) * unit, 2 * (height // 2) + 3, 2 * (config.march // 2) + 5)
         nx = config.block[0] * config.cells_per_thread + unit
         along_y, along_z = config.block[1], config.block[2] * config.march
         ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
@@ -166,7 +171,7 @@ def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
 
     The rows take three quarters of the warp, so that the ring closes at the last cell and not at the last lane.
     """
-    if not isinstance(config, CudaConfig) or config.cells_per_thread == 1:
+    if not isinstance(config, CudaConfig) or config.of_moments or config.cells_per_thread == 1:
         return None
     unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
     rows = min(32, config.block[0]) * config.cells_per_thread // unit
@@ -177,6 +182,8 @@ def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, 
     """The worst population of the fluid cells of a part. What is no finite number counts as the largest one."""
     xp, case = simulation.xp, simulation.case
     error, at, first = -1.0, (0, 0, 0, 0), 0
+    if _of_moments(simulation.program.config):
+        expected = seen(expected, case.stencil, xp)
     solid = solid_in(case, part, xp) if case.geometry else None
     for found in simulation.population_blocks(part):
         difference = abs(found - expected[first : first + len(found)])
@@ -221,6 +228,10 @@ def _written(simulation: Simulation, before: Any, steps: int, part: Window) -> V
         worst_steps=steps,
         domains=(case.domain,),
     )
+
+
+def _of_moments(config: KernelConfig) -> bool:
+    return isinstance(config, CudaConfig) and config.of_moments
 
 
 def _worst(found: Sequence[Verification]) -> Verification:

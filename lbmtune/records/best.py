@@ -76,7 +76,8 @@ class Kernel:
 
     source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
     measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
-    where there are two buffers, their roles are exchanged after every step. max_elements: the longest buffer that the
+    where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, launches do so
+    many time steps at once, and step numbers count such launches. max_elements: the longest buffer that the
     text may be used with, since its indices have so many bits; null: no limit but the memory.
     """
 
@@ -89,6 +90,7 @@ class Kernel:
     buffers: tuple[Buffer, ...]
     arguments: dict[str, Argument]
     max_elements: int | None = None
+    steps: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,17 @@ class Links:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Moment:
+    """The element at `index` holds the sum over i of c_x^a c_y^b c_z^c (f_i - w_i) / w_min, times scale.
+
+    order: a, b, c; index: in C, of the cell (x, y, z) and the extents NX, NY, NZ.
+    """
+
+    order: Int3
+    index: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Storage:
     """How populations lie in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
 
@@ -152,6 +165,7 @@ class Storage:
     locations[p]: one per direction, for a state of parity p.
     wall_term: whether a moving wall's 6 w_i c_i.u_wall is added by who reads a cut link or by who writes it.
     links: with indirect addressing, where X is the node of a cell; null where cells lie in a box.
+    moments: where a cell keeps these and no populations, before collision; `index` and `locations` are empty then.
     """
 
     dtype: str
@@ -166,6 +180,7 @@ class Storage:
     wall_term: str
     blocks: Int3 | None = None
     links: Links | None = None
+    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

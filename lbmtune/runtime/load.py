@@ -145,7 +145,7 @@ def _program(best: Best, config: KernelConfig) -> Program:
     """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
     kernel = best.kernel
     target = config.backend
-    return Program(target, best.case, config, kernel.source, kernel.options, _period(kernel))
+    return Program(target, best.case, config, kernel.source, kernel.options, _period(kernel), steps=kernel.steps)
 
 
 def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:

@@ -17,6 +17,8 @@ from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.errors import InputError
+from lbmtune.runtime.moments import moments_of, places, population
 from lbmtune.runtime.placement import blocks
 
 Array = Any
@@ -87,13 +89,25 @@ class Simulation:
         """
         self.steps_done = 0
         xp, target, first = self.xp, self.buffers["f0"], 0
+        if moments := self._of_moments:
+            found = moments_of(xp.asarray(populations) - self._weights, self.case.stencil)
+            for indices, values in zip(places(self.case, moments, xp, window), found, strict=True):
+                target[indices] = self._stored.stored(values, xp, moments.unit)
+            return
         for place in blocks(self.case, self.program.config, self.case.domain, 0, xp, window):
             part = slice(first, first := first + len(place.indices))
             shifted = xp.asarray(populations[part]) - self._weights[part] - place.gain
             target[place.indices] = self._stored.stored(shifted, xp)
 
     def step(self, steps: int) -> None:
-        """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins."""
+        """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins.
+
+        Raises InputError where a launch does several steps and these are no multiple of them.
+        """
+        if steps % self.program.steps:
+            raise InputError(
+                f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them."
+            )
         last = self.steps_done + steps
         while self.steps_done < last:
             together = self._together(last - self.steps_done)
@@ -145,6 +159,13 @@ class Simulation:
         config, xp = self.program.config, self.xp
         self.device.synchronize()
         source, first = self.state, 0
+        if moments := self._of_moments:
+            held = [
+                self._stored.deviations(source[at], xp, moments.unit) for at in places(self.case, moments, xp, window)
+            ]
+            for i in range(self.case.stencil.q):
+                yield population(i, held, self.case.stencil)[None]
+            return
         parity = self.steps_done % config.propagation.period
         for place in blocks(self.case, config, self.case.domain, parity, xp, window):
             part = slice(first, first := first + len(place.indices))
@@ -153,7 +174,13 @@ class Simulation:
     @property
     def state(self) -> Array:
         """The buffer that holds the state now."""
-        return self.buffers["f1" if self._exchanges and self.steps_done % 2 else "f0"]
+        return self.buffers["f1" if self._exchanges and self.steps_done // self.program.steps % 2 else "f0"]
+
+    @property
+    def _of_moments(self) -> CudaConfig | None:
+        """The configuration, where its kernel keeps moments."""
+        config = self.program.config
+        return config if isinstance(config, CudaConfig) and config.of_moments else None
 
     @property
     def cycle_steps(self) -> int:
@@ -163,7 +190,7 @@ class Simulation:
     @property
     def parity_steps(self) -> int:
         """Time steps after which parity and buffers are those of the start again."""
-        return len(self._plan)
+        return len(self._plan) * self.program.steps
 
     @property
     def _graphed(self) -> bool:
@@ -179,7 +206,8 @@ class Simulation:
     def _graph(self, steps: int) -> Callable[[], None]:
         """So many steps from the beginning of a cycle, recorded when first asked for."""
         if steps not in self._graphs:
-            bound = [one for t in range(steps) for one in self._plan[t % len(self._plan)]]
+            launches = steps // self.program.steps
+            bound = [one for t in range(launches) for one in self._plan[t % len(self._plan)]]
             self._graphs[steps] = self.executable.recorded(lambda: self._launch_all(bound))
         return self._graphs[steps]
 
@@ -196,9 +224,9 @@ class Simulation:
         return {MACROSCOPICS: fields}
 
     def _advance(self, plan: Plan) -> None:
-        """Enqueues one time step of a plan."""
-        self._launch_all(plan[self.steps_done % len(plan)])
-        self.steps_done += 1
+        """Enqueues the next launches of a plan."""
+        self._launch_all(plan[self.steps_done // self.program.steps % len(plan)])
+        self.steps_done += self.program.steps
 
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
         """The launches of each step of a cycle, with their arguments."""

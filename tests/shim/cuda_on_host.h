@@ -14,6 +14,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __restrict__
+#define __shared__
 
 struct dim3 {
     unsigned x, y, z;
@@ -24,6 +25,12 @@ struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) double2 { double x, y; };
 struct uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+
+uint4 shared[15 << 10];  // of a block
+
+template <int BYTES> void copy_later(void* to, const void* from) { std::memcpy(to, from, BYTES); }
+inline void copies_begin() {}
+inline void copies_end() {}
 
 template <class T> void __stwb(T* place, const T& value) { *place = value; }
 template <class T> void fetch(T& to, const void* from) { std::memcpy(&to, from, sizeof to); }

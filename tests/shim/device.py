@@ -101,7 +101,7 @@ class HostExecutable:
 class HostDevice:
     """One CPU thread that stands for a CUDA device."""
 
-    limits = Limits()
+    limits = Limits(shared_bytes_per_block=227 << 10)
     environment = Environment(backend="cuda", device="host", device_id="host", architecture="host")
 
     @property

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lbmtune.catalogue.layout import Layout, LayoutParameters
-from lbmtune.catalogue.layouts import aos, aosoa, bundle, bundle_aosoa, soa, tiled, tiled_cells
+from lbmtune.catalogue.layouts import aos, aosoa, bundle, bundle_aosoa, rows, soa, tiled, tiled_cells
 from lbmtune.errors import unknown
 
 LAYOUTS: Mapping[str, Callable[[LayoutParameters], Layout]] = {
     "soa": soa.build,
     "aos": aos.build,
     "aosoa": aosoa.build,
+    "rows": rows.build,
     "bundle": bundle.build,
     "bundle-aosoa": bundle_aosoa.build,
     "tiled": tiled.build,

@@ -1,0 +1,291 @@
+// STEPS time steps of the moment representation in one launch: blocks march along z, halos are computed twice.
+//
+// A block has a tile of cells across x and y, with a halo of STEPS cells, and goes up a chunk of planes, with STEPS more
+// before and after. A stage takes the moments of one plane, relaxes them, and moves what each direction carries: along x
+// to the neighbouring lane, along y through shared memory, along z by waiting for the next plane. It so finishes the
+// plane before, which is what the next stage takes. Halo cells come to nonsense, which is never stored.
+//
+//@begin title
+//@end title
+
+//@begin constants
+typedef float Real;          // arithmetic
+typedef unsigned int Index;  // elements of a buffer
+constexpr int STEPS = 1;
+constexpr int CELLS = 2, ROWS = 1, WARPS = 10;  // cells of a lane along x, rows of a thread along y, warps of a block
+constexpr int PACK = 1;                         // moments of a cell that lie together
+constexpr int SECTOR = 8;                       // cells that a tile is a multiple of
+constexpr int PREFETCH = 1;                     // where the next plane waits: 0 nowhere, 1 registers, 2 shared memory
+constexpr Real unit = 1;                        // the density one, as stored
+constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9, CURRENT = 9, PENDING = 5;
+//@end constants
+
+//@begin storage
+#include "storage_plain.cu"
+//@end storage
+
+constexpr int HALO = (STEPS + CELLS - 1) / CELLS * CELLS;  // cells of a tile's rim along x: whole lanes
+
+struct Extents {
+    Index x, y, z;
+};
+
+//@begin layout
+__device__ __forceinline__ Extents storage_extents(const Index nx, const Index ny, const Index nz) {
+    return {nx, ny, nz};
+}
+__device__ __forceinline__ Index along_y(const Index y, const Extents& n) { return y * (n.x * MOMENTS); }
+__device__ __forceinline__ Index along_z(const Index z, const Extents& n) { return z * (n.x * n.y * MOMENTS); }
+__device__ __forceinline__ Index component(const Index first, const Extents& n) { return first * n.x; }
+//@end layout
+
+//@begin stage
+__device__ __forceinline__ void relax(Real (&m)[MOMENTS], const Real omega) { m[1] *= 1 - omega; }
+__device__ __forceinline__ void spread(
+    const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS]) {}
+__device__ __forceinline__ void sum_up(
+    const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], Real (&up)[ACROSS],
+    Real (&down)[ACROSS], Real (&level)[LEVEL]) {}
+__device__ __forceinline__ void gather(
+    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], Real (&current)[CURRENT],
+    Real (&pending)[PENDING], Real (&m)[MOMENTS]) {}
+//@end stage
+
+// SIZE stored values, moved 16 bytes at a time at most.
+constexpr int alignment(const int bytes) { return bytes < 16 ? bytes : 16; }
+template <int SIZE>
+struct alignas(alignment(SIZE * sizeof(Stored))) Words {
+    Stored value[SIZE];
+};
+
+// The stored moments of the cells of a lane: groups of PACK, and what is left over.
+constexpr int GROUPS = MOMENTS / PACK, REST = MOMENTS % PACK ? MOMENTS % PACK : 1;
+constexpr bool LEFT_OVER = MOMENTS % PACK;
+typedef Words<PACK * CELLS> Group;
+typedef Words<REST * CELLS> Rest;
+struct Cells {
+    Group group[GROUPS];
+    Rest rest;
+};
+
+#ifdef __CUDACC__
+// To shared memory, while the thread goes on.
+template <int BYTES>
+__device__ __forceinline__ void copy_later(void* to, const void* from) {
+    constexpr int ONCE = BYTES < 16 ? BYTES : 16;
+    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+#pragma unroll
+    for (int k = 0; k < BYTES; k += ONCE) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place + k),
+                     "l"(static_cast<const char*>(from) + k), "n"(ONCE)
+                     : "memory");
+    }
+}
+__device__ __forceinline__ void copies_begin() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void copies_end() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+#endif  // elsewhere the host provides these
+
+// A place of one size in memory, copied at once or later.
+template <class T>
+__device__ __forceinline__ void copy(T* to, const T* from, const bool later) {
+    if (later) {
+        copy_later<sizeof(T)>(to, from);
+    } else {
+        *to = *from;
+    }
+}
+
+__device__ __forceinline__ void fetch_cells(
+    Cells& cells, const Stored* source, const Index row, const int x, const Extents& n, const bool later) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        const Stored* place = source + (row + component(g * PACK, n) + x * PACK);
+        copy(&cells.group[g], reinterpret_cast<const Group*>(place), later);
+    }
+    if (LEFT_OVER) {
+        const Stored* place = source + (row + component(GROUPS * PACK, n) + x * REST);
+        copy(&cells.rest, reinterpret_cast<const Rest*>(place), later);
+    }
+}
+
+__device__ __forceinline__ void widen_cells(Real (&m)[CELLS][MOMENTS], const Cells& cells) {
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) {
+#pragma unroll
+        for (int k = 0; k < GROUPS * PACK; ++k) m[v][k] = widen(cells.group[k / PACK].value[v * PACK + k % PACK]);
+#pragma unroll
+        for (int k = 0; LEFT_OVER && k < REST; ++k) m[v][GROUPS * PACK + k] = widen(cells.rest.value[v * REST + k]);
+    }
+}
+
+__device__ __forceinline__ void store_cells(
+    const Real (&m)[CELLS][MOMENTS], Stored* target, const Index row, const int x, const Extents& n) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        Real values[PACK * CELLS];
+#pragma unroll
+        for (int k = 0; k < PACK * CELLS; ++k) values[k] = m[k / PACK][g * PACK + k % PACK];
+        write_part<PACK * CELLS>(values, target + (row + component(g * PACK, n) + x * PACK));
+    }
+    if (LEFT_OVER) {
+        Real values[REST * CELLS];
+#pragma unroll
+        for (int k = 0; k < REST * CELLS; ++k) values[k] = m[k / REST][MOMENTS - REST + k % REST];
+        write_part<REST * CELLS>(values, target + (row + component(GROUPS * PACK, n) + x * REST));
+    }
+}
+
+// What the rows at the rim of a thread hand on along y: four at a time where they are floats.
+constexpr int FOURS = sizeof(Real) == 4 ? ACROSS / 4 : 0;
+struct alignas(16) Four {
+    Real value[4];
+};
+struct Sent {
+    Four fours[FOURS ? FOURS : 1][WARPS][CELLS][32];
+    Real single[ACROSS - 4 * FOURS ? ACROSS - 4 * FOURS : 1][WARPS][CELLS][32];
+};
+struct Exchange {
+    Sent up, down;
+};
+
+__device__ __forceinline__ void send(Sent& to, const Real (&values)[ACROSS], const int warp, const int v, const int lane) {
+#pragma unroll
+    for (int k = 0; k < FOURS; ++k) {
+        to.fours[k][warp][v][lane] = {{values[4 * k], values[4 * k + 1], values[4 * k + 2], values[4 * k + 3]}};
+    }
+#pragma unroll
+    for (int k = 4 * FOURS; k < ACROSS; ++k) to.single[k - 4 * FOURS][warp][v][lane] = values[k];
+}
+
+__device__ __forceinline__ void receive(
+    Real (&values)[ACROSS], const Sent& from, const int warp, const int v, const int lane) {
+#pragma unroll
+    for (int k = 0; k < FOURS; ++k) {
+        const Four four = from.fours[k][warp][v][lane];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[4 * k + j] = four.value[j];
+    }
+#pragma unroll
+    for (int k = 4 * FOURS; k < ACROSS; ++k) values[k] = from.single[k - 4 * FOURS][warp][v][lane];
+}
+
+__device__ __forceinline__ int wrapped(int i, const int extent) {
+    while (i < 0) i += extent;
+    while (i >= extent) i -= extent;
+    return i;
+}
+
+__device__ __forceinline__ int least(const int a, const int b) { return a < b ? a : b; }
+__device__ __forceinline__ int most(const int a, const int b) { return a > b ? a : b; }
+
+// Buffers of the exchange: one per stage; where that is one alone, two in turn, so that one barrier is enough.
+constexpr int EXCHANGES = STEPS == 1 ? 2 : STEPS;
+extern __shared__ uint4 shared[];
+
+//@begin entry
+//@begin signature
+extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
+    const Stored* __restrict__ source, Stored* __restrict__ target, const int nx, const int ny, const int nz,
+    const Real omega)
+//@end signature
+{
+    Exchange* const exchange = reinterpret_cast<Exchange*>(shared);
+    const int lane = threadIdx.x, warp = threadIdx.y;
+    const Extents n = storage_extents(nx, ny, nz);
+    const int before = most(warp - 1, 0), after = least(warp + 1, WARPS - 1);
+
+    const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
+    const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
+    const int column = lane * CELLS - HALO, first_x = blockIdx.x * width + column;
+    const int x = wrapped(first_x, nx);
+    const bool inside = column >= 0 && column < width && first_x < nx;
+    Index row[ROWS];
+    bool stored[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int line = warp * ROWS + r - STEPS, y = blockIdx.y * height + line;
+        row[r] = along_y(wrapped(y, ny), n);
+        stored[r] = inside && line >= 0 && line < height && y < ny;
+    }
+    const int begin = blockIdx.z * depth, end = least(begin + depth, nz);
+    int next_z = wrapped(begin - STEPS, nz), z = begin;
+
+    Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
+    Cells waiting[PREFETCH == 2 ? 1 : ROWS];
+    Cells* const slots = reinterpret_cast<Cells*>(exchange + EXCHANGES) + (warp * 32 + lane) * ROWS;
+    const auto fetch_plane = [&]() {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            Cells& cells = PREFETCH == 2 ? slots[r] : waiting[PREFETCH == 2 ? 0 : r];
+            fetch_cells(cells, source, along_z(next_z, n) + row[r], x, n, PREFETCH == 2);
+        }
+        if (PREFETCH == 2) copies_begin();
+        next_z = next_z + 1 == nz ? 0 : next_z + 1;
+    };
+    if (PREFETCH) fetch_plane();
+
+    const int planes = end - begin + 2 * STEPS;
+#pragma unroll 1
+    for (int plane = 0; plane < planes; ++plane) {
+        if (!PREFETCH) fetch_plane();
+        if (PREFETCH == 2) copies_end();
+        Real m[ROWS][CELLS][MOMENTS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) widen_cells(m[r], PREFETCH == 2 ? slots[r] : waiting[PREFETCH == 2 ? 0 : r]);
+#pragma unroll
+        for (int t = 0; t < STEPS; ++t) {
+            Exchange& shelf = exchange[STEPS == 1 ? plane % 2 : t];
+            Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) {
+                    //@begin relax
+                    relax(m[r][v], omega);
+                    //@end relax
+                    spread(m[r][v], still[v], right[v], left[v]);
+                }
+#pragma unroll
+                for (int k = 0; k < MOVERS; ++k) {
+                    const Real from_left = __shfl_sync(0xffffffffu, right[CELLS - 1][k], (lane + 31) % 32, 32);
+                    const Real from_right = __shfl_sync(0xffffffffu, left[0][k], (lane + 1) % 32, 32);
+#pragma unroll
+                    for (int v = CELLS - 1; v > 0; --v) right[v][k] = right[v - 1][k];
+#pragma unroll
+                    for (int v = 0; v < CELLS - 1; ++v) left[v][k] = left[v + 1][k];
+                    right[0][k] = from_left;
+                    left[CELLS - 1][k] = from_right;
+                }
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
+            }
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) {
+                send(shelf.up, up[ROWS - 1][v], warp, v, lane);
+                send(shelf.down, down[0][v], warp, v, lane);
+            }
+            if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
+            __syncthreads();
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) {
+                Real below[ACROSS], above[ACROSS];
+                receive(below, shelf.up, before, v, lane);
+                receive(above, shelf.down, after, v, lane);
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    const Real(&rising)[ACROSS] = r ? up[r ? r - 1 : 0][v] : below;
+                    const Real(&falling)[ACROSS] = r < ROWS - 1 ? down[r < ROWS - 1 ? r + 1 : r][v] : above;
+                    gather(rising, falling, level[r][v], current[t][r][v], pending[t][r][v], m[r][v]);
+                }
+            }
+        }
+        if (plane < 2 * STEPS) continue;
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            if (stored[r]) store_cells(m[r], target, along_z(z, n) + row[r], x, n);
+        }
+        ++z;
+    }
+}
+//@end entry

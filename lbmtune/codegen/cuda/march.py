@@ -1,0 +1,98 @@
+"""The CUDA program of a kernel that keeps moments and does several time steps per launch."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import sector_cells, shared_bytes, tile
+from lbmtune.catalogue.storage import Domain, frame, stored_extents
+from lbmtune.codegen.cuda import moments
+from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.trace import Traced
+
+_FILE = "cuda/march.cu"
+_EXTENTS = ("nx", "ny", "nz")
+_HEAD = "__device__ __forceinline__"
+
+
+def render_march(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: one launch for `steps` time steps."""
+    launch = Launch(
+        "step_0",
+        ("f0", "f1", *_EXTENTS, *moments.scalars(case.stencil, case.forced)),
+        block=config.block,
+        covers=(*tile(config), config.march),
+        shared_bytes=shared_bytes(case, config),
+    )
+    return Program(
+        "cuda", case, config, _source(case, config), compiler_options(config), ((launch,),), steps=config.steps
+    )
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    taken = ", ".join(("m[r][v]", *moments.scalars(case.stencil, case.forced)))
+    regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
+        "constants": _constants(case, config),
+        "storage": stored_format(config),
+        "layout": _layout(case, config),
+        "stage": moments.functions(case.stencil, case.forced),
+        "entry": fill(_FILE, {"signature": _signature(case, config), "relax": f"relax({taken});"}, inside="entry"),
+    }
+    return fill(_FILE, regions) + "\n"
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    _, warps, _ = config.block
+    return "\n".join(
+        (
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {'unsigned int' if _narrow(case, config) else 'unsigned long long'} Index;",
+            f"constexpr int STEPS = {config.steps};",
+            f"constexpr int CELLS = {config.cells_per_thread}, ROWS = {config.rows}, WARPS = {warps};",
+            f"constexpr int PACK = {config.pack};",
+            f"constexpr int SECTOR = {sector_cells(config)};",
+            f"constexpr int PREFETCH = {config.prefetch};",
+            f"constexpr Real unit = {config.unit:.0f};",
+            moments.constants(case.stencil),
+        )
+    )
+
+
+def max_elements(case: Case, config: CudaConfig) -> int | None:
+    """Longest buffer that the text made for the case may be used with; None where its indices do not run out."""
+    return 2**32 if _narrow(case, config) else None
+
+
+def _narrow(case: Case, config: CudaConfig) -> bool:
+    """Whether 32 bits hold the index of every element."""
+    return int(config.memory.length(stored_extents(case, config))) < 2**32
+
+
+def _layout(case: Case, config: CudaConfig) -> str:
+    extents = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
+    n = extents._replace(x=Traced("n.x"), y=Traced("n.y"), z=Traced("n.z"))
+    return "\n".join(
+        (
+            f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{",
+            f"    return {{{extents.x}, {extents.y}, {extents.z}}};",
+            "}",
+            *(
+                f"{_HEAD} Index {head}, const Extents& n) {{ return {value}; }}"
+                for head, value in {
+                    "along_y(const Index y": config.memory.along_y(Traced("y"), n),
+                    "along_z(const Index z": config.memory.along_z(Traced("z"), n),
+                    "component(const Index first": config.memory.component(Traced("first"), n),
+                }.items()
+            ),
+        )
+    )
+
+
+def _signature(case: Case, config: CudaConfig) -> str:
+    scalars = [f"const int {n}" for n in _EXTENTS]
+    scalars += [f"const Real {n}" for n in moments.scalars(case.stencil, case.forced)]
+    buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
+    return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'
