@@ -30,11 +30,13 @@ ONE_IN = {
     "test_cpu_flags.py": 4,
     "test_flags.py": 4,
     "test_cuda_axes.py": 3,
-    "test_cuda_shim.py": 3,
+    "test_cuda_shim.py": 5,
     "test_collision_kernels.py": 3,
     "test_cpu_text.py": 2,
-    "test_cpu_kernels.py": 2,
-    "test_cuda_nvrtc.py": 3,
+    "test_cpu_kernels.py": 3,
+    "test_cuda_nvrtc.py": 6,
+    "test_cuda_mutations.py": 2,
+    "test_duties.py": 2,
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 

@@ -30,6 +30,7 @@ ATTRIBUTES = {
     "EccEnabled": (32, 1),
     "L2CacheSize": (38, 50 << 20),
     "MaxThreadsPerMultiProcessor": (39, 2048),
+    "MaxSharedMemoryPerBlockOptin": (97, 227 << 10),
 }
 
 
@@ -191,6 +192,7 @@ def test_limits_and_environment_come_from_the_device(monkeypatch: pytest.MonkeyP
     assert opened.limits.block == (1024, 1024, 64)
     assert opened.limits.grid == (2**31 - 1, 65535, 65535)
     assert opened.limits.memory_bytes == 7 << 30
+    assert opened.limits.shared_bytes_per_block == 227 << 10
     assert opened.multiprocessors == 132
     assert opened.caches_bytes == {"L2": 50 << 20}
     found = opened.environment

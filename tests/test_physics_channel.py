@@ -11,7 +11,7 @@ from lbmtune.catalogue.case import Case, channel
 from physics import FP64, start, viscosity
 
 PEAK = 0.05
-WIDTHS = (8, 16, 32)
+WIDTHS = (6, 12, 24)
 
 
 def _case(collision: str, cells: int, omega: float, magic: float, lattice: str = "d2q9") -> Case:

@@ -54,7 +54,9 @@ def test_kill_9_in_every_stage(tmp_path, stage):
     assert sum(trial.final is not None for trial in after.trials) == 5
 
 
-@pytest.mark.parametrize("stage", ["compile", "verify", "measure"])
+@pytest.mark.parametrize(
+    "stage", ["measure", *(pytest.param(early, marks=pytest.mark.slow) for early in ("compile", "verify"))]
+)
 def test_kill_9_of_a_study_on_the_processor(tmp_path, tmp_path_factory, stage):
     cache = tmp_path_factory.getbasetemp() / "kernels"  # shared, so that each kernel is compiled once
     environment = {**with_path(), "LBMTUNE_CACHE": str(cache)}

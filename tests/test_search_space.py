@@ -73,14 +73,14 @@ def test_an_unknown_name_is_bad_input():
 def test_a_hundred_thousand_points_take_seconds():
     axes = {
         **usual_axes("cuda"),
-        "padding": tuple(range(0, 256, 16)),
+        "padding": tuple(range(0, 144, 16)),
         "max_registers": (0, *range(32, 256, 32)),
         "width": (2, 4, 8, 16, 32, 64),
     }
     begin = time.process_time()
     space = legal_set(CASE, "cuda", axes, LIMITS)
     assert space.products > 100_000
-    assert time.process_time() - begin < 20
+    assert time.process_time() - begin < 12
 
 
 def test_a_configuration_survives_its_flat_form():

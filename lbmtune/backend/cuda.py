@@ -276,7 +276,7 @@ class CudaDevice:
             self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
 
 
-_UNNAMED_ATTRIBUTES = {"ComputeCapabilityMajor": 75, "ComputeCapabilityMinor": 76}
+_UNNAMED_ATTRIBUTES = {"ComputeCapabilityMajor": 75, "ComputeCapabilityMinor": 76, "MaxSharedMemoryPerBlockOptin": 97}
 """Attributes of cudaDeviceAttr that CuPy gives no name."""
 
 

@@ -24,7 +24,7 @@ from lbmtune.records import Conditions, Environment, Resources
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
-_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+_OPTIONS = ("-std=c++17", "-Og", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
 
 
 @cache
