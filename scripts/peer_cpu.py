@@ -81,15 +81,13 @@ class SharedMemory(CpuDevice):
 
 
 def our_configs(paths: list[Path], threads: int, precision: str) -> list[KernelConfig]:
-    """Those of the best.json files; where none is given those of the list, in double what it has in single."""
-    if paths:
-        flats = [read_best(path).configuration for path in paths]
-    else:
-        lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
-        flats = [parse_config(line, "cpu").flat() for line in lines if line]
-        if precision == "fp64":
-            double = {"storage": "fp64", "compute": "fp64"}
-            flats = [{**flat, **double} for flat in flats if flat["storage"] == "fp32"]
+    """Those of the best.json files and those of the list, in double what it has in single."""
+    lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
+    flats = [parse_config(line, "cpu").flat() for line in lines if line]
+    if precision == "fp64":
+        double = {"storage": "fp64", "compute": "fp64"}
+        flats = [{**flat, **double} for flat in flats if flat["storage"] == "fp32"]
+    flats += [read_best(path).configuration for path in paths]
     return [from_flat({**flat, "backend": "cpu", "threads": threads}) for flat in flats]
 
 
@@ -188,7 +186,7 @@ def report(ours: list[Contender], peers: list[Contender]) -> None:
 def main() -> int:
     """Prints the table; 1 where lbmpy is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, instead of the committed list")
+    parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, beside the committed list")
     parser.add_argument("--edge", type=int, default=256, help="cells along each axis")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=8, help="time steps of a round, an even number")
