@@ -40,9 +40,29 @@ ONE_IN = {
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 
+LONGEST = (
+    "test_resume.py",
+    "test_cuda_nvrtc.py",
+    "test_cpu_kernels.py",
+    "test_collision_kernels.py",
+    "test_cli_verbs.py",
+    "test_cuda_mutations.py",
+    "test_cuda_shim.py",
+    "test_indirect_kernels.py",
+    "test_physics_channel.py",
+    "test_search_space.py",
+    "test_flags.py",
+    "test_cuda_axes.py",
+    "test_evaluate_faults.py",
+    "test_conformance.py",
+)
+"""Files that begin first, so that no long one is left alone at the end."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
     seen: Counter[tuple[Path, str]] = Counter()
     for item in items:
         one_in = ONE_IN.get(item.path.name, 1)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -143,15 +144,25 @@ def test_an_unusable_optuna_storage(refused, cpu):
     assert not Path("mine/study.json").exists()
 
 
-@pytest.fixture
-def finished(cpu, capsys, monkeypatch, tmp_path):
-    """The folder of a finished study."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["study", "--device", "cpu", "--out", "mine", *SMALL])
-    capsys.readouterr()
+@pytest.fixture(scope="module")
+def one_study(tmp_path_factory):
+    """A finished study that nobody changes."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in(patch)
+        patch.chdir(folder)
+        with pytest.raises(SystemExit) as ended:
+            main(["study", "--device", "cpu", "--out", "mine", *SMALL])
     assert not ended.value.code
-    return tmp_path / "mine"
+    return folder / "mine"
+
+
+@pytest.fixture
+def finished(one_study, cpu, capsys, monkeypatch, tmp_path):
+    """The folder of a finished study, for one test."""
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    return Path(shutil.copytree(one_study, tmp_path / "mine"))
 
 
 def test_a_report_that_cannot_be_written(refused, finished):
