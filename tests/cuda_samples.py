@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+import pytest
+
+from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, box, cavity, channel
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.lattice import LATTICES
 
 Sample = tuple[Case, CudaConfig]
@@ -31,6 +35,17 @@ LAYOUT_AXES: dict[str, dict[str, object]] = {
     "tiled-cells": {"layout_tile": (8, 3, 1)},
 }
 """What a layout needs besides its name."""
+
+
+def _why_no_nvrtc() -> str:
+    try:
+        nvrtc.nvrtc()
+    except DeviceUnavailableError as error:
+        return str(error)
+    return ""
+
+
+needs_nvrtc = pytest.mark.skipif(bool(_why_no_nvrtc()), reason=_why_no_nvrtc() or "NVRTC is there")
 
 
 def domain(lattice: str) -> tuple[int, int, int]:

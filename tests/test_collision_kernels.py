@@ -20,7 +20,6 @@ from lbmtune.catalogue.case import Case, collides
 from lbmtune.catalogue.collisions import OPERATORS
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.errors import DeviceUnavailableError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verify import verify
 from lbmtune.records import Verification
@@ -151,15 +150,7 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
     assert digests("1") == digests("271828")
 
 
-def _why_no_nvrtc() -> str:
-    try:
-        nvrtc.nvrtc()
-    except DeviceUnavailableError as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.skipif(bool(_why_no_nvrtc()), reason=_why_no_nvrtc() or "NVRTC is there")
+@cuda_samples.needs_nvrtc
 @each_pair
 def test_nvrtc_compiles_without_spilling(operator: str, lattice: str) -> None:
     case = cuda_samples.flows(lattice, operator)["box"]

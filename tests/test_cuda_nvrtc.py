@@ -10,7 +10,7 @@ from itertools import groupby
 
 import pytest
 
-from cuda_samples import Sample, config, flows, legal, one_of_each_kind, sampled
+from cuda_samples import Sample, config, flows, legal, needs_nvrtc, one_of_each_kind, sampled
 from lbmtune.backend import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.case import Case, box
@@ -25,15 +25,7 @@ FLOWS = {"sm_80": "box", "sm_90": "cavity"}
 """Architectures, and which flow is compiled for each: without walls and with them."""
 
 
-def _why_no_nvrtc() -> str:
-    try:
-        nvrtc.nvrtc()
-    except DeviceUnavailableError as error:
-        return str(error)
-    return ""
-
-
-pytestmark = pytest.mark.skipif(bool(_why_no_nvrtc()), reason=_why_no_nvrtc() or "NVRTC is there")
+pytestmark = needs_nvrtc
 
 Job = tuple[Case, CudaConfig, str]
 

@@ -12,6 +12,7 @@ import pytest
 import sympy
 from sympy import Rational, Symbol
 
+from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.collision import assignments, population, relaxed, weight
@@ -250,15 +251,7 @@ def test_steps_that_are_no_multiple_of_a_launch_are_refused() -> None:
         simulation.step(3)
 
 
-def _why_no_nvrtc() -> str:
-    try:
-        nvrtc.nvrtc()
-    except Exception as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.skipif(bool(_why_no_nvrtc()), reason=_why_no_nvrtc() or "NVRTC is there")
+@needs_nvrtc
 @pytest.mark.parametrize(
     ("registers", "axes"),
     [

@@ -13,7 +13,7 @@ SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 
 
-def group_of(k: int, config: CudaConfig, lattice: Lattice) -> tuple[int, int]:
+def _group(k: int, config: CudaConfig, lattice: Lattice) -> tuple[int, int]:
     """The first moment of the group that moment k lies in, and how many lie in it."""
     first = k // config.pack * config.pack
     return first, min(config.pack, len(orders(lattice)) - first)
@@ -21,7 +21,7 @@ def group_of(k: int, config: CudaConfig, lattice: Lattice) -> tuple[int, int]:
 
 def moment_index(k: int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
     """The element of moment k of a cell; ints, arrays that go together, or traced values."""
-    memory, (first, size) = config.memory, group_of(k, config, lattice)
+    memory, (first, size) = config.memory, _group(k, config, lattice)
     row = memory.along_y(y, extents) + memory.along_z(z, extents)
     return row + memory.component(first, extents) + x * size + (k - first)
 
@@ -31,7 +31,7 @@ def sector_cells(config: CudaConfig) -> int:
     return max(config.cells_per_thread, SECTOR_BYTES // (config.pack * config.stored.bytes))
 
 
-def halo(config: CudaConfig) -> int:
+def _halo(config: CudaConfig) -> int:
     """Cells of the rim of a tile along x, on each side: whole lanes."""
     cells = config.cells_per_thread
     return -(-config.steps // cells) * cells
@@ -40,11 +40,11 @@ def halo(config: CudaConfig) -> int:
 def tile(config: CudaConfig) -> tuple[int, int]:
     """The most cells along x and y that a block finishes."""
     sector = sector_cells(config)
-    width = (WARP * config.cells_per_thread - 2 * halo(config)) // sector * sector
+    width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
     return width, config.block[1] * config.rows - 2 * config.steps
 
 
-def handed_on(lattice: Lattice) -> int:
+def _handed_on(lattice: Lattice) -> int:
     """Sums that a row hands on along y, each way."""
     upward = [row for row in rows(lattice) if row[0] == 1]
     return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
@@ -54,7 +54,7 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, and planes that are on their way."""
     lanes = WARP * config.block[1]
     exchanges = max(2, config.steps)
-    sums = 2 * handed_on(case.stencil) * lanes * config.cells_per_thread * config.computed.bytes
+    sums = 2 * _handed_on(case.stencil) * lanes * config.cells_per_thread * config.computed.bytes
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
     return exchanges * sums + ahead
 
