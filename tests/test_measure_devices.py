@@ -45,6 +45,7 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {"4", "8"} <= set(machine.stream_bytes_per_s)
     assert min(machine.stream_bytes_per_s.values()) > 1e6  # arrays this small take as long as threads take to meet
     assert machine.thread_bytes_per_s
+    assert 0 < (machine.conditions.cpu_share or 0) <= 1
     assert machine.in_place_bytes_per_s >= machine.thread_bytes_per_s
     assert set(machine.spread) == {"copy", "in_place", *machine.stream_bytes_per_s}
     (path,) = tmp_path.glob("machines/*.toml")
@@ -72,6 +73,10 @@ def test_an_old_description_does_not_count_where_age_matters(
     dated = replace(machine, date=(datetime.now(UTC) - timedelta(seconds=age_s)).isoformat())
     write_machine(tmp_path / "it.toml", dated)
     assert devices._known(tmp_path / "it.toml", machine.environment, max_age_s) == (dated if known else None)
+    for share, alone in ((0.5, False), (0.999, True)):
+        write_machine(tmp_path / "it.toml", replace(dated, conditions=replace(dated.conditions, cpu_share=share)))
+        found = devices._known(tmp_path / "it.toml", machine.environment, max_age_s)
+        assert (found is not None) == (known and (alone or max_age_s is None))
     write_machine(tmp_path / "it.toml", replace(machine, date=""))
     assert (devices._known(tmp_path / "it.toml", machine.environment, max_age_s) is None) == (max_age_s is not None)
 

@@ -21,11 +21,13 @@ from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Environment
+from lbmtune.records.study import TimingProtocol
 
 CONFIG_VARIABLE = "LBMTUNE_CONFIG"
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -43,7 +45,8 @@ def describe(
 ) -> Machine:
     """The description of a device, from its file, or measured in a process of its own.
 
-    refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count.
+    refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
+    nor does one measured while other programs used the processor.
     Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -79,7 +82,11 @@ def measured(device: Device, say: Say) -> Machine:
     """Measures the bandwidths of an open device."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
+    before = usage()
     found = measure_bandwidths(device, compiler_for(environment), last_cache_bytes, say)
+    conditions = device.conditions()
+    if environment.backend == "cpu":
+        conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))
     named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
     return Machine(
         name=environment.device,
@@ -91,7 +98,7 @@ def measured(device: Device, say: Say) -> Machine:
         caches_bytes=caches,
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
-        conditions=device.conditions(),
+        conditions=conditions,
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -119,14 +126,22 @@ def machine_path(environment: Environment) -> Path:
 
 
 def _known(path: Path, environment: Environment, max_age_s: float | None) -> Machine | None:
-    """The description on file, if it still speaks of this device and software, and is young enough."""
+    """The description on file, if it still speaks of this device and software.
+
+    Where its age matters, its figures do: those of a processor that others used at the time do not count either.
+    """
     try:
         machine = read_machine(path)
     except InputError:
         return None  # missing, of another version, or damaged: it is measured and written anew
     here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
-    young = max_age_s is None or _age_s(machine) <= max_age_s
-    return machine if young and _identity(machine) == _identity(here) else None
+    fit = max_age_s is None or (_age_s(machine) <= max_age_s and _left_alone(machine))
+    return machine if fit and _identity(machine) == _identity(here) else None
+
+
+def _left_alone(machine: Machine) -> bool:
+    share = machine.conditions.cpu_share
+    return share is None or share >= TimingProtocol().min_cpu_share
 
 
 def _identity(machine: Machine) -> tuple[object, ...]:
