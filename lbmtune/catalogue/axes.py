@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, REPRESENTATIONS, Scalar, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, Scalar, defaults
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
+from lbmtune.catalogue.representation import REPRESENTATIONS
 from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, Limits
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES

@@ -14,6 +14,7 @@ from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import layout
 from lbmtune.catalogue.layouts.rows import Rows
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
+from lbmtune.catalogue.representation import POPULATIONS, Representation, representation
 from lbmtune.catalogue.scheme import Scheme, by_plane
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.errors import InputError, unknown
@@ -21,7 +22,6 @@ from lbmtune.errors import InputError, unknown
 Scalar = int | str
 Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
-REPRESENTATIONS = ("populations", "moments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,19 @@ class KernelConfig:
         return storage(self.storage)
 
     @property
+    def kept(self) -> Representation:
+        """What a cell keeps."""
+        return POPULATIONS
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return 1
+
+    @property
     def unit(self) -> float:
         """The density one, as stored."""
-        return self.stored.scale
+        return self.kept.scale(self.stored)
 
     @property
     def computed(self) -> Compute:
@@ -186,17 +196,22 @@ class CudaConfig(KernelConfig):
     @property
     def of_moments(self) -> bool:
         """Whether a cell keeps moments."""
-        return self.representation == "moments"
+        return self.kept.name == "moments"
+
+    @property
+    def kept(self) -> Representation:
+        """What a cell keeps."""
+        return representation(self.representation)
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return self.steps
 
     @property
     def memory(self) -> Layout:
-        """The layout itself; rows of moments may lie in groups."""
-        return Rows(self.pack) if self.of_moments and self.layout == "rows" else super().memory
-
-    @property
-    def unit(self) -> float:
-        """The density one, as stored: in 16 bits less for moments, which are up to 216 times what they are sums of."""
-        return min(self.stored.scale, 128.0) if self.of_moments else self.stored.scale
+        """The layout itself; values in rows may lie in groups."""
+        return Rows(self.pack) if self.layout == "rows" else super().memory
 
     @property
     def chased(self) -> bool:

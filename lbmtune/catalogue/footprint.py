@@ -11,7 +11,6 @@ from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
-from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 
@@ -100,17 +99,18 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
 
 
 def _population_bytes(case: Case, config: KernelConfig) -> float:
-    """In each pass, what it moves is read and written once.
+    """In each pass of a launch, what it moves is read and written once.
 
     On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
     a third share unless their stores stream (Wellein et al. 2006).
     """
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
-    if isinstance(config, CudaConfig) and config.of_moments:
-        return 2 * len(orders(case.stencil)) * config.stored.bytes / config.steps
-    passes = config.propagation.passes(case.stencil, 0)
-    shares = sum(len(phase.accesses) * (3 if fetches and not phase.in_place else 2) for phase in passes)
-    return shares * config.stored.bytes + _ring_bytes(case, config)
+    shares = 0
+    for phase in config.propagation.passes(case.stencil, 0):
+        moved = config.kept.moved(len(phase.accesses), case.stencil)
+        shares += moved * (3 if fetches and not phase.in_place else 2)
+    moved_bytes = shares * config.stored.bytes + _ring_bytes(case, config)
+    return moved_bytes / config.fused_steps if config.fused_steps > 1 else moved_bytes
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:

@@ -44,6 +44,14 @@ def tile(config: CudaConfig) -> tuple[int, int]:
     return width, config.block[1] * config.rows - 2 * config.steps
 
 
+def block_cells(config: CudaConfig) -> tuple[int, int, int]:
+    """Cells along each axis that a block updates, at most."""
+    if config.of_moments:
+        return (*tile(config), config.march)
+    x, y, z = config.block
+    return (x * config.cells_per_thread, y, z * config.march)
+
+
 def _handed_on(lattice: Lattice) -> int:
     """Sums that a row hands on along y, each way."""
     upward = [row for row in rows(lattice) if row[0] == 1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import ADDRESSINGS, REPRESENTATIONS, CpuConfig, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, CpuConfig, CudaConfig, KernelConfig, defaults
 from lbmtune.catalogue.footprint import footprint_bytes, index_fits, largest_cube, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
@@ -199,8 +199,6 @@ def _cpu(rule: Callable[[Case, CpuConfig, Limits], str | None]) -> Rule:
 
 @_cuda
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if config.representation not in REPRESENTATIONS:
-        raise unknown("representation", config.representation, REPRESENTATIONS)
     if config.of_moments:
         return why_no_moments(case, config, limits.shared_bytes_per_block)
     return why_no_march(config)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.layout import Extents, Int, Tile
-from lbmtune.catalogue.moments import orders
 from lbmtune.lattice import Lattice
 
 
@@ -86,16 +85,13 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
 
 
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
-    if config.of_moments:
-        # rows of whole groups, each of which starts where the widest access may
-        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), (8, 1, 1), len(orders(lattice)))
     x, y, z = config.memory.tile
-    align = (max(config.cells_per_thread, x), y, z)
+    align = (max(config.kept.row_unit(config.cells_per_thread), x), y, z)
     if config.propagation.phase(lattice, 0).blockwise:
         ring = (1, 1, int(lattice.dimensions == 3))
         return StorageFrame((True, True, bool(ring[2])), ring, ring, align, lattice.q, config.block)
     if config.wrap == "arithmetic":
-        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, lattice.q)
+        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, config.kept.values(lattice))
     # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy
     ghost = (False, True, lattice.dimensions == 3)
     layer = (0, 1, int(ghost[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lbmtune.catalogue.config import CudaConfig
@@ -16,7 +17,6 @@ from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
-from lbmtune.lattice import Lattice
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
@@ -43,7 +43,10 @@ def max_elements(program: Program) -> int | None:
     config = program.config
     if not isinstance(config, CudaConfig):
         return None
-    return march.max_elements(program.case, config) if config.of_moments else layout.max_elements(program.case, config)
+    return _MAX_ELEMENTS[config.kept.name](program.case, config)
+
+
+_MAX_ELEMENTS = {"populations": layout.max_elements, "moments": march.max_elements}
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
@@ -61,49 +64,52 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
 
 
 def describe_storage(program: Program) -> Storage:
-    """Where f_i(x, t) lies, as formulas in C and tables."""
+    """Where a state lies, as formulas in C and tables: each f_i(x, t), or each moment."""
     config, stencil, frame = program.config, program.case.stencil, program.frame
-    if isinstance(config, CudaConfig) and config.of_moments:
-        return _moments(stencil, config, frame)
     extents = ("nodes", "1", "1") if config.indirect else tuple(map(_plain, frame.extents(_DOMAIN)[:3]))
-    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), stencil.q)
-    phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
-    return Storage(
+    common = Storage(
         dtype=config.stored.dtype,
-        scale=config.stored.scale,
-        index=_plain(index(config.memory, symbols, Traced("X"), Traced("Y"), Traced("Z"), Traced("Q"))),
+        scale=config.unit,
+        index="",
         extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
         origin=(0, 0, 0) if config.indirect else frame.origin,
         ghost=(False, False, False) if config.indirect else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
-        locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
-        wall_term=phases[0].wall_term,
+        locations=(),
+        wall_term="none",
         blocks=frame.blocks,
         links=_links(program) if config.indirect else None,
     )
+    return _WITH_PLACES[config.kept.name](common, program)
 
 
-def _moments(lattice: Lattice, config: CudaConfig, storage: StorageFrame) -> Storage:
-    extents = tuple(map(_plain, storage.extents(_DOMAIN)[:3]))
-    symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), storage.q)
-    x, y, z = Traced("x"), Traced("y"), Traced("z")
-    return Storage(
-        dtype=config.stored.dtype,
-        scale=config.unit,
-        index="",
-        extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
-        origin=storage.origin,
-        ghost=storage.ghost,
-        velocities=lattice.velocities,
-        weights=tuple(map(str, lattice.weights)),
-        locations=(),
-        wall_term="none",
-        moments=tuple(
-            Moment(order=n, index=_plain(moment_index(k, x, y, z, symbols, config, lattice)))
-            for k, n in enumerate(orders(lattice))
-        ),
+def _with_populations(common: Storage, program: Program) -> Storage:
+    config, stencil = program.config, program.case.stencil
+    phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
+    x, y, z, q = (Traced(name) for name in "XYZQ")
+    return replace(
+        common,
+        index=_plain(index(config.memory, _symbols(program), x, y, z, q)),
+        locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
+        wall_term=phases[0].wall_term,
     )
+
+
+def _with_moments(common: Storage, program: Program) -> Storage:
+    config, stencil, symbols = program.config, program.case.stencil, _symbols(program)
+    assert isinstance(config, CudaConfig)
+    x, y, z = (Traced(name) for name in "xyz")
+    places = (moment_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q))
+    moments = tuple(Moment(order=n, index=_plain(at)) for n, at in zip(orders(stencil), places, strict=True))
+    return replace(common, moments=moments)
+
+
+_WITH_PLACES = {"populations": _with_populations, "moments": _with_moments}
+
+
+def _symbols(program: Program) -> Extents:
+    return Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.frame.q)
 
 
 def _links(program: Program) -> Links:

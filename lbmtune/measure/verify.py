@@ -15,14 +15,13 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
-from lbmtune.catalogue.march import tile
+from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.moments import seen
 
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation that one step may add up to, on storing and on computing."""
@@ -147,11 +146,8 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
-        if config.of_moments:
-            width, height = tile(config)
-            return (-(-(width + 3) // unit) * unit, 2 * (height // 2) + 3, 2 * (config.march // 2) + 5)
-        nx = config.block[0] * config.cells_per_thread + unit
-        along_y, along_z = config.block[1], config.block[2] * config.march
+        along_x, along_y, along_z = block_cells(config)
+        nx = along_x + unit
         ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
         if config.block_order != "row":
             # six blocks by four (two by six in two dimensions), which a curve takes in more than one square
@@ -171,7 +167,7 @@ def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
 
     The rows take three quarters of the warp, so that the ring closes at the last cell and not at the last lane.
     """
-    if not isinstance(config, CudaConfig) or config.of_moments or config.cells_per_thread == 1:
+    if not isinstance(config, CudaConfig) or not config.kept.rings or config.cells_per_thread == 1:
         return None
     unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
     rows = min(32, config.block[0]) * config.cells_per_thread // unit
@@ -182,8 +178,7 @@ def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, 
     """The worst population of the fluid cells of a part. What is no finite number counts as the largest one."""
     xp, case = simulation.xp, simulation.case
     error, at, first = -1.0, (0, 0, 0, 0), 0
-    if _of_moments(simulation.program.config):
-        expected = seen(expected, case.stencil, xp)
+    expected = simulation.kept.seen(expected)
     solid = solid_in(case, part, xp) if case.geometry else None
     for found in simulation.population_blocks(part):
         difference = abs(found - expected[first : first + len(found)])
@@ -228,10 +223,6 @@ def _written(simulation: Simulation, before: Any, steps: int, part: Window) -> V
         worst_steps=steps,
         domains=(case.domain,),
     )
-
-
-def _of_moments(config: KernelConfig) -> bool:
-    return isinstance(config, CudaConfig) and config.of_moments
 
 
 def _worst(found: Sequence[Verification]) -> Verification:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, whole
 from lbmtune.catalogue.march import moment_index
 from lbmtune.catalogue.moments import orders, smallest_weight
@@ -49,8 +49,9 @@ def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     return xp.stack([population(i, found, lattice) for i in range(lattice.q)])
 
 
-def places(case: Case, config: CudaConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
+def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
     """Element index of each moment at every cell of a window: int64, shape (nz, ny, nx)."""
+    assert isinstance(config, CudaConfig), "a CPU keeps none"
     extents = stored_extents(case, config)
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):

@@ -18,8 +18,7 @@ from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
 from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.errors import InputError
-from lbmtune.runtime.moments import moments_of, places, population
-from lbmtune.runtime.placement import blocks
+from lbmtune.runtime.states import state_of
 
 Array = Any
 Bound = tuple[Launch, tuple[int, int, int], list[Any]]
@@ -45,8 +44,7 @@ class Simulation:
         self.steps_done = 0
         self._stored = program.config.stored
         self._exchanges = program.config.propagation.exchanges(self.case.stencil)
-        weights = [float(w) for w in self.case.stencil.weights]
-        self._weights = self.xp.asarray(weights).reshape(-1, 1, 1, 1)
+        self.kept = state_of(self.case, program.config, self.xp)
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
@@ -88,16 +86,7 @@ class Simulation:
         With a window: of its cells only, so that a large state can be set part by part.
         """
         self.steps_done = 0
-        xp, target, first = self.xp, self.buffers["f0"], 0
-        if moments := self._of_moments:
-            found = moments_of(xp.asarray(populations) - self._weights, self.case.stencil)
-            for indices, values in zip(places(self.case, moments, xp, window), found, strict=True):
-                target[indices] = self._stored.stored(values, xp, moments.unit)
-            return
-        for place in blocks(self.case, self.program.config, self.case.domain, 0, xp, window):
-            part = slice(first, first := first + len(place.indices))
-            shifted = xp.asarray(populations[part]) - self._weights[part] - place.gain
-            target[place.indices] = self._stored.stored(shifted, xp)
+        self.kept.put(populations, self.buffers["f0"], window)
 
     def step(self, steps: int) -> None:
         """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins.
@@ -152,35 +141,14 @@ class Simulation:
             yield from block
 
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
-        """All f_i in order as float64, not shifted, of the domain or of a window, some at a time: (k, nz, ny, nx).
-
-        k is q where the cells are few and 1 otherwise, so that a large state need not be held twice.
-        """
-        config, xp = self.program.config, self.xp
+        """All f_i in order as float64, not shifted, of the domain or of a window, some at a time: (k, nz, ny, nx)."""
         self.device.synchronize()
-        source, first = self.state, 0
-        if moments := self._of_moments:
-            held = [
-                self._stored.deviations(source[at], xp, moments.unit) for at in places(self.case, moments, xp, window)
-            ]
-            for i in range(self.case.stencil.q):
-                yield population(i, held, self.case.stencil)[None]
-            return
-        parity = self.steps_done % config.propagation.period
-        for place in blocks(self.case, config, self.case.domain, parity, xp, window):
-            part = slice(first, first := first + len(place.indices))
-            yield self._stored.deviations(source[place.indices], xp) + (place.gain + self._weights[part])
+        return self.kept.blocks(self.state, self.steps_done % self.program.config.propagation.period, window)
 
     @property
     def state(self) -> Array:
         """The buffer that holds the state now."""
         return self.buffers["f1" if self._exchanges and self.steps_done // self.program.steps % 2 else "f0"]
-
-    @property
-    def _of_moments(self) -> CudaConfig | None:
-        """The configuration, where its kernel keeps moments."""
-        config = self.program.config
-        return config if isinstance(config, CudaConfig) and config.of_moments else None
 
     @property
     def cycle_steps(self) -> int:

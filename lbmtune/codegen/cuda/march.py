@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import sector_cells, shared_bytes, tile
+from lbmtune.catalogue.march import block_cells, sector_cells, shared_bytes
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
 from lbmtune.codegen.cuda import moments
 from lbmtune.codegen.cuda.assemble import fill
@@ -23,7 +23,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", *_EXTENTS, *moments.scalars(case.stencil, case.forced)),
         block=config.block,
-        covers=(*tile(config), config.march),
+        covers=block_cells(config),
         shared_bytes=shared_bytes(case, config),
     )
     return Program(

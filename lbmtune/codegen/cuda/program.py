@@ -8,6 +8,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.hints import load_instruction, store_instruction
+from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.cuda import access, flags, ghost, layout, physics
@@ -243,12 +244,11 @@ def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
 
 def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
     phase = one.phase
-    x, y, z = config.block
     step = Launch(
         one.entry,
         (*one.buffers, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
-        covers=(x * config.cells_per_thread, y, z * config.march),
+        covers=block_cells(config),
     )
     if phase.blockwise:
         rings = Launch(one.refresh("read"), (*one.buffers, *_EXTENTS), block=(RING_THREADS, 1, 1), covers=config.block)

@@ -1,0 +1,101 @@
+"""Populations as a buffer keeps them, and back: each representation's map, as an object that knows its case.
+
+A state is f_i, not shifted, shape (q, nz, ny, nx) of the domain or of a window of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Protocol
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.links import Window
+from lbmtune.runtime import moments
+from lbmtune.runtime.placement import blocks
+
+Array = Any
+
+
+class State(Protocol):
+    """What a buffer keeps of the populations of a case."""
+
+    def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
+        """Writes a state at time 0 to a buffer."""
+
+    def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
+        """All f_i in order as float64, some at a time: (k, nz, ny, nx)."""
+
+    def seen(self, populations: Array) -> Array:
+        """What is left of a state that is put and read again in full precision."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    case: Case
+    config: KernelConfig
+    xp: ModuleType
+
+    @cached_property
+    def weights(self) -> Array:
+        """w_i, shape (q, 1, 1, 1)."""
+        return self.xp.asarray([float(w) for w in self.case.stencil.weights]).reshape(-1, 1, 1, 1)
+
+
+class PopulationState(_Kept):
+    """Each f_i - w_i at its place, which changes with the parity of the time step (`runtime.placement`)."""
+
+    def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
+        """See State."""
+        first, xp = 0, self.xp
+        for place in blocks(self.case, self.config, self.case.domain, 0, xp, window):
+            part = slice(first, first := first + len(place.indices))
+            shifted = xp.asarray(populations[part]) - self.weights[part] - place.gain
+            buffer[place.indices] = self.config.stored.stored(shifted, xp)
+
+    def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
+        """See State; k is q where the cells are few and 1 otherwise, so that a large state need not be held twice."""
+        first, xp = 0, self.xp
+        for place in blocks(self.case, self.config, self.case.domain, parity, xp, window):
+            part = slice(first, first := first + len(place.indices))
+            yield self.config.stored.deviations(buffer[place.indices], xp) + (place.gain + self.weights[part])
+
+    def seen(self, populations: Array) -> Array:
+        """All of it."""
+        return populations
+
+
+class MomentState(_Kept):
+    """Moments of f_i - w_i, always at the same places (`runtime.moments`)."""
+
+    def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
+        """See State."""
+        found = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil)
+        for indices, values in zip(moments.places(self.case, self.config, self.xp, window), found, strict=True):
+            buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
+
+    def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
+        """See State; one at a time, of the populations that the moments tell of."""
+        stored, unit = self.config.stored, self.config.unit
+        places = moments.places(self.case, self.config, self.xp, window)
+        held = [stored.deviations(buffer[at], self.xp, unit) for at in places]
+        for i in range(self.case.stencil.q):
+            yield moments.population(i, held, self.case.stencil)[None]
+
+    def seen(self, populations: Array) -> Array:
+        """Populations of the same moments."""
+        return moments.seen(populations, self.case.stencil, self.xp)
+
+
+_STATES: Mapping[str, Callable[[Case, KernelConfig, ModuleType], State]] = {
+    "populations": PopulationState,
+    "moments": MomentState,
+}
+
+
+def state_of(case: Case, config: KernelConfig, xp: ModuleType) -> State:
+    """The map of a configuration's representation."""
+    return _STATES[config.kept.name](case, config, xp)
