@@ -137,36 +137,41 @@ __device__ __forceinline__ void store_cells(
 
 // What the rows at the rim of a thread hand on along y: four at a time where they are floats.
 constexpr int FOURS = sizeof(Real) == 4 ? ACROSS / 4 : 0;
+constexpr int LANES = 32 * CELLS * WARPS;
 struct alignas(16) Four {
     Real value[4];
 };
-struct Sent {
-    Four fours[FOURS ? FOURS : 1][WARPS][CELLS][32];
-    Real single[ACROSS - 4 * FOURS ? ACROSS - 4 * FOURS : 1][WARPS][CELLS][32];
+struct alignas(16) Sent {
+    Real value[ACROSS * LANES];
 };
 struct Exchange {
     Sent up, down;
 };
 
-__device__ __forceinline__ void send(Sent& to, const Real (&values)[ACROSS], const int warp, const int v, const int lane) {
-#pragma unroll
-    for (int k = 0; k < FOURS; ++k) {
-        to.fours[k][warp][v][lane] = {{values[4 * k], values[4 * k + 1], values[4 * k + 2], values[4 * k + 3]}};
-    }
-#pragma unroll
-    for (int k = 4 * FOURS; k < ACROSS; ++k) to.single[k - 4 * FOURS][warp][v][lane] = values[k];
+__device__ __forceinline__ int among_lanes(const int warp, const int v, const int lane) {
+    return (warp * CELLS + v) * 32 + lane;
 }
 
-__device__ __forceinline__ void receive(
-    Real (&values)[ACROSS], const Sent& from, const int warp, const int v, const int lane) {
+__device__ __forceinline__ void send(Sent& to, const Real (&values)[ACROSS], const int place) {
+    Four* const fours = reinterpret_cast<Four*>(to.value);
 #pragma unroll
-    for (int k = 0; k < FOURS; ++k) {
-        const Four four = from.fours[k][warp][v][lane];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) values[4 * k + j] = four.value[j];
+    for (int k = 0; k < 4 * FOURS; k += 4) {
+        fours[k / 4 * LANES + place] = {{values[k], values[k + 1], values[k + 2], values[k + 3]}};
     }
 #pragma unroll
-    for (int k = 4 * FOURS; k < ACROSS; ++k) values[k] = from.single[k - 4 * FOURS][warp][v][lane];
+    for (int k = 4 * FOURS; k < ACROSS; ++k) to.value[k * LANES + place] = values[k];
+}
+
+__device__ __forceinline__ void receive(Real (&values)[ACROSS], const Sent& from, const int place) {
+    const Four* const fours = reinterpret_cast<const Four*>(from.value);
+#pragma unroll
+    for (int k = 0; k < 4 * FOURS; k += 4) {
+        const Four four = fours[k / 4 * LANES + place];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) values[k + j] = four.value[j];
+    }
+#pragma unroll
+    for (int k = 4 * FOURS; k < ACROSS; ++k) values[k] = from.value[k * LANES + place];
 }
 
 __device__ __forceinline__ int wrapped(int i, const int extent) {
@@ -262,16 +267,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             }
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
-                send(shelf.up, up[ROWS - 1][v], warp, v, lane);
-                send(shelf.down, down[0][v], warp, v, lane);
+                send(shelf.up, up[ROWS - 1][v], among_lanes(warp, v, lane));
+                send(shelf.down, down[0][v], among_lanes(warp, v, lane));
             }
             if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
             __syncthreads();
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 Real below[ACROSS], above[ACROSS];
-                receive(below, shelf.up, before, v, lane);
-                receive(above, shelf.down, after, v, lane);
+                receive(below, shelf.up, among_lanes(before, v, lane));
+                receive(above, shelf.down, among_lanes(after, v, lane));
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     const Real(&rising)[ACROSS] = r ? up[r ? r - 1 : 0][v] : below;

@@ -26,7 +26,7 @@ struct alignas(16) double2 { double x, y; };
 struct uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 
-uint4 shared[15 << 10];  // of a block
+uint4 shared[15 << 10];  // of a block, as large as that of a device may be
 
 template <int BYTES> void copy_later(void* to, const void* from) { std::memcpy(to, from, BYTES); }
 inline void copies_begin() {}
@@ -212,9 +212,11 @@ static void run_block_as_loop(const dim3 block) {
 }
 
 // with_fibers: whether the threads of the kernel talk to one another. Every other launch goes through the blocks
-// backwards, so that a kernel that depends on their order is found out.
-static void launch(
-    void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const bool with_fibers) {
+// backwards, so that a kernel that depends on their order is found out. Returns how many bytes of shared memory behind
+// the given ones were written; who reads them finds no numbers.
+static size_t launch(
+    void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const bool with_fibers,
+    const size_t shared_bytes) {
     body = kernel;
     arguments = values;
     const dim3 threads = {block[0], block[1], block[2]};
@@ -222,12 +224,16 @@ static void launch(
     static bool backwards = false;
     backwards = !backwards;
     const unsigned blocks = grid[0] * grid[1] * grid[2];
+    std::memset(shared, 0xff, sizeof shared);
     for (unsigned n = 0; n < blocks; ++n) {
         const unsigned b = backwards ? blocks - 1 - n : n;
         number = b;
         blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
         with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
     }
+    size_t strayed = 0;
+    for (size_t k = shared_bytes; k < sizeof shared; ++k) strayed += reinterpret_cast<unsigned char*>(shared)[k] != 0xff;
+    return strayed;
 }
 
 }  // namespace host

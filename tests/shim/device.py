@@ -67,8 +67,8 @@ def _launcher(program: Program, launch: Launch) -> str:
     entry = launch.entry
     return (
         f"static void call_{entry}(void** values) {{ {entry}({values}); }}\n"
-        f'extern "C" void run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
-        f"    host::launch(call_{entry}, grid, block, values, {str(fibers).lower()});\n}}\n"
+        f'extern "C" size_t run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
+        f"    return host::launch(call_{entry}, grid, block, values, {str(fibers).lower()}, {launch.shared_bytes});\n}}\n"
     )
 
 
@@ -95,7 +95,8 @@ class HostExecutable:
         cells = [np.array([a.ctypes.data if isinstance(a, np.ndarray) and a.ndim else a]) for a in arguments]
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
         assert prod(launch.block) <= 1024
-        self._entries[launch.entry]((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*launch.block), pointers)
+        strayed = self._entries[launch.entry]((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*launch.block), pointers)
+        assert not strayed, f"{strayed} bytes of shared memory behind the {launch.shared_bytes} of a block were written"
 
 
 class HostDevice:
