@@ -8,7 +8,7 @@ import pytest
 
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
-from lbmtune.catalogue.rules import RULES, Limits, broken
+from lbmtune.catalogue.rules import RULES, Limits, broken, common
 from lbmtune.errors import InputError
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
@@ -368,8 +368,6 @@ def test_every_rule_speaks_in_an_example_above() -> None:
     large = replace(CASE, domain=(4096, 4096, 4096))
     examples += [(large, CudaConfig()), (large, CudaConfig(addressing="indirect"))]  # too large for memory, for a word
     examples += [(replace(CASE, geometry="sandstone"), CudaConfig()), (OPENED, CudaConfig(addressing="indirect"))]
-    first = {
-        next(number for number, rule in enumerate(RULES) if rule(case, config, LIMITS)) for case, config in examples
-    }
-    unknown_names = 0  # its examples raise
-    assert first | {unknown_names} == set(range(len(RULES)))
+    first = {next(rule for rule in RULES[config.backend] if rule(case, config, LIMITS)) for case, config in examples}
+    unknown_names = common.FIRST[0]  # its examples raise
+    assert first | {unknown_names} == {rule for rules in RULES.values() for rule in rules}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
-from lbmtune.catalogue.rules import RULES, Limits, Rule
+from lbmtune.catalogue.rules import RULES, Limits
 from lbmtune.errors import InputError
+from lbmtune.search.verdicts import Point, Remembered
 
 Axes = Mapping[str, Sequence[Scalar]]
 
@@ -35,34 +36,44 @@ def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
 
     Raises InputError for an unknown name, and where no configuration is legal.
     """
-    legal: list[KernelConfig] = []
-    examples: dict[Rule, str] = {}
-    counts: dict[Rule, int] = {}
-    for config in points(backend, axes, limits):
-        verdict = _first_broken(case, config, limits)
-        if verdict is None:
-            legal.append(config)
-            continue
-        rule, reason = verdict
-        examples.setdefault(rule, reason)
-        counts[rule] = counts.get(rule, 0) + 1
-    illegal = {examples[rule]: count for rule, count in sorted(counts.items(), key=lambda item: -item[1])}
-    if not legal:
+    left = list(points(backend, axes, limits))
+    several = _several(left)
+    illegal: dict[str, int] = {}
+    reason = "an axis has no values"
+    for rule in RULES[backend]:
+        remembered = Remembered(rule, case, limits, several)
+        reasons = [remembered(point) for point in left]
+        against = [one for one in reasons if one is not None]
+        if against:
+            reason = against[0]
+            illegal[reason] = illegal.get(reason, 0) + len(against)
+            left = [point for point, one in zip(left, reasons, strict=True) if one is None]
+    if not left:
         # the points that broke the last rule kept all others
-        reason = examples[max(examples, key=RULES.index)] if examples else "an axis has no values"
         raise InputError(f"no configuration of these axes is legal: {reason}; change the axis or the case.")
-    return Space(tuple(legal), illegal)
+    most_first = dict(sorted(illegal.items(), key=lambda item: -item[1]))
+    return Space(tuple(map(from_flat, left)), most_first)
 
 
-def points(backend: str, axes: Axes, limits: Limits) -> Iterator[KernelConfig]:
+def points(backend: str, axes: Axes, limits: Limits) -> Iterator[Point]:
     """Every distinct point of the product, first axis slowest. Axes that do not act are not varied."""
     names = [axis.name for axis in AXES[backend] if axis.name in axes]
-    seen: set[KernelConfig] = set()
-    for values in _product(names, axes, {"backend": backend}):
-        config = from_flat(completed(values, limits))
-        if config not in seen:
-            seen.add(config)
-            yield config
+    distinct = {name: _distinct(backend, name, axes[name], limits) for name in names}
+    for values in _product(names, distinct, {"backend": backend}):
+        yield completed(values, limits)
+
+
+def _distinct(backend: str, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:
+    """Values of an axis without those that say the same on this device, so that all points differ."""
+    return tuple(dict.fromkeys(completed({"backend": backend, name: value}, limits)[name] for value in values))
+
+
+def _several(space: Sequence[Point]) -> frozenset[str]:
+    """Names of the axes that do not stand at one value in all points."""
+    if not space:
+        return frozenset()
+    same = set(space[0].items()).intersection(*(point.items() for point in space))
+    return frozenset().union(*space) - {name for name, _ in same}
 
 
 def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
@@ -82,11 +93,3 @@ def _product(names: Sequence[str], axes: Axes, chosen: dict[str, Scalar]) -> Ite
             return
         chosen[name] = values[0]
     yield chosen
-
-
-def _first_broken(case: Case, config: KernelConfig, limits: Limits) -> tuple[Rule, str] | None:
-    for rule in RULES:
-        reason = rule(case, config, limits)
-        if reason:
-            return rule, reason
-    return None

@@ -1,0 +1,26 @@
+"""Legality, said once: a rule is a pure function of case, configuration and limits that returns a reason or None.
+
+A reason is a sentence with the relation and the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.rules import cpu, cuda
+from lbmtune.catalogue.rules.cpu import FIRST_TOUCHES, PAGES, PINNINGS
+from lbmtune.catalogue.rules.limits import Limits
+
+__all__ = ["FIRST_TOUCHES", "PAGES", "PINNINGS", "RULES", "Limits", "Rule", "broken"]
+
+Rule = Callable[[Case, Any, Limits], str | None]
+RULES: Mapping[str, tuple[Rule, ...]] = {"cuda": cuda.RULES, "cpu": cpu.RULES}
+"""Those of each backend, in the order in which they are asked."""
+
+
+def broken(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """The reason why the configuration is illegal for the case on a device with these limits, or None."""
+    return next((reason for rule in RULES[config.backend] if (reason := rule(case, config, limits))), None)

@@ -1,0 +1,171 @@
+"""Rules of both backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import ADDRESSINGS, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.catalogue.indirect import MAX_NODES
+from lbmtune.catalogue.orders import order
+from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.errors import unknown
+from lbmtune.units import format_bytes
+
+Rule = Callable[[Case, KernelConfig, Limits], str | None]
+
+
+def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    # the properties raise InputError with a suggestion: an unknown name is bad input, not an illegal point
+    _ = config.propagation, config.memory, config.stored, config.computed, order(config.order)
+    if config.addressing not in ADDRESSINGS:
+        raise unknown("addressing", config.addressing, ADDRESSINGS)
+    return None
+
+
+def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not config.indirect:
+        if config.chased:
+            return "neighbours chase with direct addressing: there is no list"
+        if config.prefetch_index:
+            return f"prefetch_index {config.prefetch_index} with direct addressing: there is no list"
+        return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
+    if config.prefetch_index < 0:
+        return f"prefetch_index {config.prefetch_index} is negative"
+    usual = defaults(config.backend)
+    for name, meaning in _BOX_AXES.items():
+        if name in usual and getattr(config, name) != usual[name]:
+            return f"{name} {getattr(config, name)} with {config.addressing} addressing: {meaning}"
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return f"scheme {config.scheme} with {config.addressing} addressing: its blocks are cut out of a box"
+    if config.propagation.phase(case.stencil, 0).ordered:
+        return f"scheme {config.scheme} with {config.addressing} addressing: its order is that of the rows of a box"
+    if config.layout.startswith("tiled"):
+        return f"layout {config.layout} with {config.addressing} addressing: there is no box to be cut into tiles"
+    if isinstance(config, CudaConfig) and prod(config.block[1:]) > 1:
+        return f"block {extents(config.block)} with {config.addressing} addressing: sites are counted in one dimension"
+    return None
+
+
+def _local_faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if not case.local_faces:
+        return None
+    face, kind = case.local_faces[0]
+    where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
+    if config.indirect:
+        return f"{where} with {config.addressing} addressing: a list of sites does not say which lie at a face"
+    return None
+
+
+def _nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
+
+    if not config.indirect or 2 * case.sites <= MAX_NODES:
+        return None
+    nodes = counts(case, config).nodes
+    if nodes > MAX_NODES:
+        return f"{nodes:,} nodes with {config.addressing} addressing: a word of the list reaches {MAX_NODES:,}"
+    return None
+
+
+_NO_ROWS = "there are no rows, and so no ends of them"
+_BOX_AXES = {
+    "wrap": _NO_ROWS,
+    "row_offset": _NO_ROWS,
+    "row_padding": _NO_ROWS,
+    "loop": "blocks of sites are what the loop runs over",
+    "tile_y": "blocks of sites are what the loop runs over",
+    "tile_z": "blocks of sites are what the loop runs over",
+    "march": "there are no columns",
+    "prefetch": "there are no columns",
+    "flags": "flags stand in the list",
+    "prefetch_propagated": "only direct addressing is prepared for it",
+    "prefetch_local": "only direct addressing is prepared for it",
+    "macroscopics": "only direct addressing is prepared for them",
+    "block_order": "blocks follow the order of the sites",
+    "streaming_stores": "only direct addressing is prepared for them",
+}
+"""Axes that act on a box only, and why."""
+
+
+def _width_belongs_to_aosoa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.layout in ("aosoa", "bundle-aosoa"):
+        return None if config.width > 1 else f"width {config.width}: groups of an AoSoA have at least 2 cells"
+    only = f"width {config.width} with layout {config.layout}: only aosoa and bundle-aosoa have groups"
+    return None if config.width == 1 else only
+
+
+def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.padding < 0:
+        return f"padding {config.padding} is negative"
+    if config.padding and config.layout != "soa":
+        return f"padding {config.padding} with layout {config.layout}: only soa has separate direction arrays"
+    return None
+
+
+def _group_belongs_to_bundles(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    group, q = config.group, case.stencil.q
+    if config.layout not in ("bundle", "bundle-aosoa"):
+        only = f"group {group} with layout {config.layout}: only bundle and bundle-aosoa have groups of directions"
+        return None if group == 1 else only
+    if not 1 < group < q:
+        return f"group {group}: a bundle of {case.lattice} has 2 to {q - 1} of its {q} directions"
+    return None
+
+
+def _tile_belongs_to_tiled(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    tile = config.layout_tile
+    if min(tile) < 1:
+        return f"layout_tile {extents(tile)} has an extent below 1"
+    if config.layout not in ("tiled", "tiled-cells"):
+        only = f"layout_tile {extents(tile)} with layout {config.layout}: only tiled and tiled-cells have tiles"
+        return None if tile == (1, 1, 1) else only
+    if any(edge > cells for edge, cells in zip(tile, case.domain, strict=True)):
+        return f"layout_tile {extents(tile)} reaches beyond the domain {extents(case.domain)}"
+    return None
+
+
+def _compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.computed.bytes < config.stored.bytes:
+        return f"compute {config.compute} is narrower than storage {config.storage}"
+    return None
+
+
+def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.flags not in ("compiled", "memory"):
+        return f"flags {config.flags!r}: compiled and memory exist"
+    if config.flags == "compiled":
+        known = config.indirect or not case.geometry
+        return None if known else f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
+    if not case.geometry and not case.walled:
+        return f"flags memory: the case {case.flow} has neither walls nor solid cells"
+    if isinstance(config, CudaConfig) and config.propagation.phase(case.stencil, 0).blockwise:
+        return f"flags memory with scheme {config.scheme}: the rings of its blocks know the faces alone"
+    return None
+
+
+def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    needed = footprint_bytes(case, config)
+    if needed <= limits.memory_bytes:
+        return None
+    need = f"domain {extents(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}"
+    free = f"the device has {format_bytes(limits.memory_bytes)} free"
+    if config.indirect:
+        return f"{need} with {config.addressing} addressing; {free}"
+    return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"
+
+
+FIRST: tuple[Rule, ...] = (_known_names, _addressing)
+LAYOUTS: tuple[Rule, ...] = (
+    _width_belongs_to_aosoa,
+    _padding_belongs_to_soa,
+    _group_belongs_to_bundles,
+    _tile_belongs_to_tiled,
+    _compute_holds_storage,
+    _flags,
+    _local_faces,
+)
+LAST: tuple[Rule, ...] = (_nodes, _fits_in_memory)
+"""Those that take longest."""

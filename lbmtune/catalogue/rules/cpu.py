@@ -1,0 +1,152 @@
+"""Rules of CPU kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.rules import common
+from lbmtune.catalogue.rules.limits import Limits, extents
+
+PINNINGS = ("none", "cores")
+PAGES = ("default", "normal", "huge")
+FIRST_TOUCHES = ("serial", "parallel")
+
+
+def _names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.loop not in ("z", "zy", "tile"):
+        return f"loop {config.loop!r}: z, zy and tile exist"
+    if config.wrap not in ("ghost", "select"):
+        return f"wrap {config.wrap!r}: ghost and select exist on the CPU"
+    if config.vector_bits not in (0, 256, 512):
+        return f"vector_bits {config.vector_bits}: 0, 256 and 512 exist"
+    if config.gather not in ("vector", "lanes"):
+        return f"gather {config.gather!r}: vector and lanes exist"
+    if config.gather == "lanes" and not config.indirect:
+        return "gather lanes with direct addressing: nothing is gathered there"
+    tile = config.tile_y, config.tile_z
+    if (min(tile) < 1) if config.loop == "tile" else any(tile):
+        return f"tile {config.tile_y}x{config.tile_z} with loop {config.loop}: exactly the tile loop has a tile"
+    return None
+
+
+def _vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.vector_bits > 2 * limits.vector_bits:
+        return f"vector_bits {config.vector_bits}; this CPU has {limits.vector_bits}, and two registers make a vector"
+    if not config.vector_bits:
+        return None
+    lanes = config.vector_bits // (8 * config.computed.bytes)
+    if not config.indirect and case.domain[0] % lanes:
+        domain = extents(case.domain)
+        return f"domain {domain}: nx = {case.domain[0]} is not divisible by {lanes} lanes of {config.compute}"
+    if config.wrap == "select":
+        return f"vector_bits {config.vector_bits} with wrap select: vectors need the ghost columns"
+    run = config.memory.run
+    if run and run % lanes:
+        return (
+            f"vector_bits {config.vector_bits} with layout {config.layout}: "
+            f"its runs of {run} cells are no multiple of {lanes} lanes"
+        )
+    return None
+
+
+def _rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.row_padding < 0 or config.row_offset < 0:
+        return f"row_padding {config.row_padding} and row_offset {config.row_offset} are not negative"
+    if config.wrap == "ghost" and config.row_offset < 1:
+        return f"row_offset {config.row_offset}: the ghost column before a row needs 1"
+    if config.wrap == "select" and config.row_offset:
+        return f"row_offset {config.row_offset} with wrap select: rows start at 0"
+    run = config.memory.run
+    if run > 1 and not config.indirect and config.row_offset % run:
+        return f"row_offset {config.row_offset} is no multiple of the runs of {run} cells of layout {config.layout}"
+    return None
+
+
+def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not config.streaming_stores:
+        return None
+    if config.streaming_stores != 1:
+        return f"streaming_stores {config.streaming_stores}: 0 and 1 exist"
+    if config.scheme != "pull":
+        return (
+            f"streaming_stores with scheme {config.scheme}: only pull writes whole aligned lines that it did not read"
+        )
+    line = 64 // config.stored.bytes
+    if config.vector_bits != 512 or config.computed.bytes != config.stored.bytes:
+        return (
+            f"streaming_stores with {config.vector_bits} bits of {config.storage}: "
+            "a store must fill a cache line of 64 bytes"
+        )
+    if config.layout != "soa":
+        return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
+    row = config.row_offset + case.domain[0] + 1 + config.row_padding
+    if config.row_offset % line or row % line or config.padding % line:
+        return (
+            f"streaming_stores: row_offset {config.row_offset}, row length {row} and padding {config.padding} "
+            f"must be multiples of {line} elements"
+        )
+    return None
+
+
+def _prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    for name in ("prefetch_propagated", "prefetch_local", "prefetch_index"):
+        ahead = getattr(config, name)
+        if ahead < 0:
+            return f"{name} {ahead} is negative"
+        if ahead and not config.vector_bits:
+            return f"{name} {ahead} with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
+    return None
+
+
+def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not 1 <= config.threads <= limits.cores:
+        return f"threads {config.threads}; this device has {limits.cores} cores"
+    return None
+
+
+def _memory(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    for name, known in (("pinning", PINNINGS), ("pages", PAGES), ("first_touch", FIRST_TOUCHES)):
+        if getattr(config, name) not in known:
+            return f"{name} {getattr(config, name)!r}: {', '.join(known)} exist"
+    if config.pages == "huge" and not limits.huge_pages:
+        return "pages huge: this system gives no transparent huge pages of 2 MiB"
+    if config.first_touch == "parallel" and config.threads == 1:
+        return "first_touch parallel with threads 1: one thread works on all rows"
+    return None
+
+
+def _tiles_with_rings(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not config.propagation.phase(case.stencil, 0).blockwise or config.loop == "tile":
+        return None
+    return f"loop {config.loop} with scheme {config.scheme}: its blocks are the tiles of loop tile"
+
+
+def _in_order(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not config.propagation.phase(case.stencil, 0).ordered:
+        return None
+    if config.loop != "z":
+        return f"loop {config.loop} with scheme {config.scheme}: each thread goes through the rows of a slab in order"
+    if config.wrap != "ghost":
+        return f"wrap {config.wrap} with scheme {config.scheme}: the last cell of a row swaps over ghost columns"
+    if config.flags != "compiled":
+        return f"flags {config.flags} with scheme {config.scheme}: a row knows which swaps are due by faces alone"
+    return None
+
+
+# in this order: a rule may take for granted what those before it demand
+RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
+    *common.FIRST,
+    _tiles_with_rings,
+    _in_order,
+    *common.LAYOUTS,
+    _names,
+    _vectors,
+    _rows,
+    _streaming_stores,
+    _prefetch,
+    _threads,
+    _memory,
+    *common.LAST,
+)

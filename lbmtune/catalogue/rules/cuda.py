@@ -1,0 +1,194 @@
+"""Rules of CUDA kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import index_fits, largest_index
+from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.indirect import beyond_chase
+from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.march_rules import why_no_march, why_no_moments
+from lbmtune.catalogue.rules import blocks, common
+from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.catalogue.scheme import not_reversed, shared_slot
+
+
+def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.of_moments:
+        return why_no_moments(case, config, limits.shared_bytes_per_block)
+    return why_no_march(config)
+
+
+def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    cells = config.cells_per_thread
+    if cells not in (1, 2, 4, 8):
+        return f"cells_per_thread {cells}: 1, 2, 4 and 8 exist"
+    width = cells * config.stored.bytes
+    if width > 16:
+        return f"cells_per_thread {cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
+    if not config.indirect and case.domain[0] % cells:
+        return f"domain {extents(case.domain)}: nx = {case.domain[0]} is not divisible by cells_per_thread {cells}"
+    run = config.memory.run
+    if cells > 1 and run and run % cells:
+        return (
+            f"cells_per_thread {cells} with layout {config.layout}: its runs of {run} cells are no multiple of {cells}"
+        )
+    if config.layout == "soa" and config.padding % cells:
+        return f"padding {config.padding} is no multiple of cells_per_thread {cells}"
+    return None
+
+
+def _wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.wrap not in ("arithmetic", "ghost"):
+        return f"wrap {config.wrap!r}: arithmetic and ghost exist on CUDA"
+    if config.indirect:
+        return None
+    if config.layout == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % config.width:
+        return (
+            f"domain {extents(case.domain)}: nx = {case.domain[0]} is not divisible by the AoSoA width {config.width}"
+        )
+    return None
+
+
+def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if not config.prefetch or config.of_moments:
+        return None
+    if config.prefetch != 1:
+        return f"prefetch {config.prefetch}: 0 and 1 exist"
+    if config.march == 1:
+        return "prefetch 1 with march 1: a thread has no next cell to read"
+    scheme = config.propagation
+    passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
+    for shared in filter(None, map(shared_slot, passes)):
+        slot, one, other = shared
+        return (
+            f"prefetch 1 with scheme {config.scheme}: slot {slot} is touched at {one.offset} and at {other.offset}, "
+            "so another thread may write what is read ahead"
+        )
+    return None
+
+
+def _neighbours(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.neighbours not in ("all", "chase"):
+        return f"neighbours {config.neighbours!r}: all and chase exist"
+    if not config.chased:
+        return None
+    astray = beyond_chase(seen_by(case, config), config.propagation)
+    if astray is None:
+        return None
+    why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
+    return (
+        f"neighbours chase with scheme {config.scheme}: its pointer to {astray.open} {why}, "
+        "so nodes on the way there may be missing"
+    )
+
+
+def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    for name, hint, known in (
+        ("load_hint", config.load_hint, LOAD_HINTS),
+        ("store_hint", config.store_hint, STORE_HINTS),
+    ):
+        if hint not in known:
+            return f"{name} {hint!r}: {', '.join(known)} exist"
+    if config.l2_prefetch not in L2_PREFETCHES:
+        return f"l2_prefetch {config.l2_prefetch}: {', '.join(map(str, L2_PREFETCHES))} exist"
+    return None
+
+
+def _implicit(case: Case, config: CudaConfig) -> str | None:
+    """Why a skipped cell would be no wall."""
+    if not case.geometry:
+        return f"boundary implicit: the case {case.flow} has no solid cells to skip"
+    if case.walled:
+        return f"boundary implicit with faces {', '.join(case.faces)}: behind a wall at a face is no cell to skip"
+    scheme = config.propagation
+    if scheme.lattices > 1:
+        return (
+            f"boundary implicit with scheme {config.scheme}: what is skipped is missing in the lattice of the next step"
+        )
+    lost = not_reversed(scheme, case.stencil)
+    if lost is not None:
+        return f"boundary implicit with scheme {config.scheme}: a skipped cell does not reverse f_{lost}"
+    return None
+
+
+def _flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.boundary not in ("branch", "predicated", "implicit"):
+        return f"boundary {config.boundary!r}: branch, predicated and implicit exist"
+    if config.indirect and config.boundary == "predicated":
+        return f"boundary predicated with {config.addressing} addressing: flags stand in the list"
+    if config.implicit and (reason := _implicit(case, config)):
+        return reason
+    if config.indirect:
+        return None
+    if config.flags == "compiled":
+        return (
+            f"boundary {config.boundary} with flags compiled: it acts on flags" if config.boundary != "branch" else None
+        )
+    if config.boundary == "predicated" and config.cells_per_thread > 1:
+        return f"boundary predicated with {config.cells_per_thread} cells per thread: a vector has one place"
+    if config.wrap == "ghost":
+        return "flags memory with wrap ghost: the refresh of ghost rows knows the faces alone"
+    if config.march > 1:
+        return f"flags memory with march {config.march}: columns of cells read no flags"
+    return None
+
+
+def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.index_bits not in (0, 64):
+        return f"index_bits {config.index_bits}: 0 (32 where that is enough) and 64 exist"
+    if config.index_bits and not index_fits(case, config, 32):
+        return f"index_bits 64: {largest_index(case, config):,} elements of one component need as many anyway"
+    return None
+
+
+def _launch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    return None if config.launch in ("call", "graph") else f"launch {config.launch!r}: call and graph exist"
+
+
+def _macroscopics(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.macroscopics == "never":
+        return None
+    if config.macroscopics != "every-step":
+        return f"macroscopics {config.macroscopics!r}: never and every-step exist"
+    if config.march > 1:
+        return f"macroscopics every-step with march {config.march}: threads that go up a column write none"
+    if config.flags == "memory":
+        return "macroscopics every-step with flags memory: kernels that read flags write none"
+    return None
+
+
+def _in_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if not config.propagation.phase(case.stencil, 0).ordered:
+        return None
+    return f"scheme {config.scheme}: a cell swaps with those updated before it, and blocks of a GPU run in no order"
+
+
+# in this order: a rule may take for granted what those before it demand
+RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
+    *common.FIRST,
+    _representation,
+    blocks.rings,
+    _in_order,
+    *common.LAYOUTS,
+    blocks.size,
+    _vectors,
+    blocks.shape,
+    blocks.covers_row,
+    blocks.registers,
+    _wrap,
+    _flags,
+    blocks.march,
+    _prefetch,
+    _neighbours,
+    _cache_hints,
+    _index_bits,
+    blocks.order,
+    _macroscopics,
+    _launch,
+    blocks.grid,
+    *common.LAST,
+)

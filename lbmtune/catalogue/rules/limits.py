@@ -1,0 +1,26 @@
+"""What a device allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5."""
+
+    threads_per_block: int = 1024
+    block: tuple[int, int, int] = (1024, 1024, 64)
+    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    threads_per_multiprocessor: int = 2048
+    cores: int = 1
+    vector_bits: int = 512
+    memory_bytes: int = 2**63
+    huge_pages: bool = True
+    shared_bytes_per_block: int = 48 << 10
+
+
+def extents(cells: Sequence[int]) -> str:
+    """Three numbers as reasons print them: 32x4x1."""
+    return "x".join(map(str, cells))
