@@ -65,10 +65,11 @@ def _launcher(program: Program, launch: Launch) -> str:
     types = [_type(name) for name in launch.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))
     entry = launch.entry
+    call = f"call_{entry}, grid, block, values, {str(fibers).lower()}, {launch.shared_bytes}"
     return (
         f"static void call_{entry}(void** values) {{ {entry}({values}); }}\n"
         f'extern "C" size_t run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
-        f"    return host::launch(call_{entry}, grid, block, values, {str(fibers).lower()}, {launch.shared_bytes});\n}}\n"
+        f"    return host::launch({call});\n}}\n"
     )
 
 
