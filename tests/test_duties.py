@@ -16,8 +16,10 @@ from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.codegen.render import render
 from lbmtune.measure import duties, oracle
+from lbmtune.measure.arena import Arena
 from lbmtune.measure.duties import Comparing, Saving, Staged, Storing, equipped, residual, simulated
 from lbmtune.measure.evaluate import Evaluator
+from lbmtune.measure.stages import Work, tried
 from lbmtune.measure.verify import verify_simulation
 from lbmtune.records import Outcome
 from lbmtune.records.claims import DUTIES, Duty
@@ -150,6 +152,14 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
         assert trial.proven
         assert trial.final
         assert trial.final.sites == case.sites
+
+
+@pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
+def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) -> None:
+    program = equipped(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), Duty(kind, 500))
+    binary, protocol = compile_on_host(program), TimingProtocol()
+    found = tried(program, binary, Arena(HostDevice()), Work(path=Path(), full=True), protocol, print, Duty(kind, 500))
+    assert found.outcome is Outcome.OK, found.reason
 
 
 def test_host_memory_of_the_processor_is_its_own() -> None:

@@ -24,7 +24,8 @@ from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
-from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.measure.arena import Arena
+from lbmtune.measure.verify import verify, verify_full_size, verify_simulation
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
@@ -96,6 +97,20 @@ def test_cuda_text_with_chased_pointers(lattice: str, kind: str, cells: int) -> 
     config = cuda("esoteric-twist", cells_per_thread=cells, neighbours="chase", order="hilbert")
     found = on_shim(flow(kind, lattice), config)
     assert found.passed, found
+
+
+@on_host
+def test_finalists_that_share_their_memory_keep_their_lists() -> None:
+    case = flow("solid", "d2q9")
+    arena, made = Arena(HostDevice()), []
+    arena.reset(1 << 24)
+    for scheme in ("pull", "aa", "push", "esoteric-twist"):
+        arena.reset()
+        program = render(case, cuda(scheme))
+        made.append(Simulation(program, compile_on_host(program), arena))
+    for one in made:
+        found = verify_simulation(one)
+        assert found.passed, found
 
 
 def prefetches(config: CudaConfig | CpuConfig) -> list[str]:

@@ -244,8 +244,10 @@ def test_the_text_of_a_kernel_needs_no_geometry(monkeypatch: pytest.MonkeyPatch)
         counts(case, indirect("pull"))
 
 
-BOTH_MODULES = ("arange", "asarray", "flatnonzero", "full", "int32", "ones", "roll", "take", "uint32", "uint8", "where",
-                "zeros")  # fmt: skip
+BOTH_MODULES = (
+    *("arange", "asarray", "empty", "flatnonzero", "full", "int32", "ones", "roll", "take", "uint32", "uint8", "where"),
+    "zeros",
+)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -62,7 +62,7 @@ def _words(
 ) -> Array:
     # of what cuts links, so that cases that differ in other ways share their tables
     case = Case("box", lattice, "bgk", domain, 1.0, faces, wall_velocity, geometry=geometry)
-    made = _aligned(case.sites, xp).reshape(case.domain[::-1])
+    made = aligned_words(case.sites, xp).reshape(case.domain[::-1])
     made[...] = 0
     for i, c in enumerate(case.stencil.velocities[1:], 1):
         kind = cut_kind(case, negate(c), None, xp)
@@ -73,8 +73,8 @@ def _words(
     return made.reshape(-1)
 
 
-def _aligned(elements: int, xp: ModuleType) -> Array:
-    """On the host aligned as a device aligns."""
+def aligned_words(elements: int, xp: ModuleType) -> Array:
+    """Memory of that many words (uint32), not filled; on the host aligned as a device aligns."""
     import numpy as np  # here: what a kernel reads is known without it
 
     if xp is not np:

@@ -20,6 +20,7 @@ import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.flagging import aligned_words
 from lbmtune.catalogue.geometry import fluid_cells
 from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows
 from lbmtune.catalogue.links import cut_kind, solid_in, whole
@@ -188,7 +189,8 @@ def _seen_from(field: Array, offset: Vector, xp: ModuleType) -> Array:
 def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) -> Array:
     numbering = _numbered(case, rows.pointers, name, unit, xp)
     length = numbering.count if rows.chased else numbering.sites
-    words = xp.zeros((rows.rows, length), xp.uint32)
+    words = aligned_words(rows.rows * length, xp).reshape(rows.rows, length)
+    words.fill(0)
     words[: len(rows.kept)] = xp.arange(length, dtype=xp.uint32)
     for row, found in enumerate(rows.kept):
         words[row, : numbering.fluid] = _pointers(case, numbering, found, xp)

@@ -10,7 +10,7 @@ from typing import Literal
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.facing import boundary_values
-from lbmtune.catalogue.flagging import MOVING_WORDS, WORD_BYTES, WORDS
+from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, list_elements
 from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.storage import StorageFrame, frame
@@ -106,9 +106,8 @@ class Program:
         return launch.grid(domain, self.frame, self._sites(domain))
 
     def array_bytes(self, domain: tuple[int, int, int]) -> list[int]:
-        """Bytes of each array that a launch may take."""
-        lattice = self.buffer_elements(domain) * self.config.stored.bytes
-        return [lattice for _ in self.buffers()] + [WORD_BYTES * self.list_elements(domain)] * self.config.indirect
+        """Bytes of each lattice copy."""
+        return [self.buffer_elements(domain) * self.config.stored.bytes for _ in self.buffers()]
 
     def list_elements(self, domain: tuple[int, int, int]) -> int:
         """Words of the index list for a domain; 0 with direct addressing."""

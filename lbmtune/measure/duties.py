@@ -84,7 +84,9 @@ class Storing(Simulation):
     def _outputs(self) -> dict[str, Array]:
         # not from the arena: other simulations would find ones there, which are no small noise
         own = self.device.device if isinstance(self.device, Arena) else self.device
-        return {MACROSCOPICS: own.empty(_FIELDS * self.case.sites, self.program.config.computed.dtype)}
+        fields = own.empty(_FIELDS * self.case.sites, self.program.config.computed.dtype)
+        fields.fill(np.nan)
+        return {MACROSCOPICS: fields}
 
 
 class Saving(Storing):

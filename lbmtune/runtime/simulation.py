@@ -67,12 +67,19 @@ class Simulation:
         return self.device.empty(elements, dtype, placing)
 
     def _index_list(self) -> Array | None:
-        """The list on the device; None with direct addressing."""
-        if not self.program.config.indirect:
+        """The list on the device; None with direct addressing.
+
+        Simulations with the same links share it. It never lies where a state does: those of finalists share their
+        memory, too.
+        """
+        config = self.program.config
+        if not config.indirect:
             return None
-        rows = listed_rows(self.case, self.program.config).rows
-        words = self._empty(self.program.list_elements(self.case.domain), "uint32", rows)
-        words[...] = index_list(self.case, self.program.config, self.xp)
+        made = index_list(self.case, config, self.xp)
+        if not isinstance(config, CpuConfig) or not config.placed:
+            return made
+        words = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
+        words[...] = made
         return words
 
     def poison(self) -> None:
