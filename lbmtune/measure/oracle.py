@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, solid_in, whole
+from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, solid_in, whole
 from lbmtune.lattice import Lattice, negate
 from lbmtune.measure import textbook
 from lbmtune.measure.faces import bounded
@@ -45,14 +45,16 @@ def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> 
     out = xp.empty((lattice.q, *rho.shape))
     uu = (u * u).sum(axis=0)
     for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
-        cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
+        cu = sum(a * v for a, v in zip(c, u, strict=True) if a)
         out[i] = float(w) * rho * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * uu)
     return out
 
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
-    """Guo's forcing term without its relaxation prefactor, shape (q, nz, ny, nx)."""
+    """Guo's forcing term without its relaxation prefactor, shape (q, nz, ny, nx), or (q, 1, 1, 1) of zeros."""
     lattice, force = case.stencil, case.force
+    if not any(force):
+        return xp.zeros((lattice.q, 1, 1, 1))
     out = xp.zeros((lattice.q, *u.shape[1:]))
     for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
         cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
@@ -61,20 +63,38 @@ def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
     return out
 
 
-def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
-    """Post-collision populations."""
-    u = velocity(f, case, xp)
-    rest = equilibrium(density(f), u, case.stencil, xp)
-    source = guo_source(u, case, xp)
-    omega, departure = case.relaxation_rate, f - rest
+_CELLS_AT_ONCE = 1 << 14
+"""So few that what a collision works out in between stays in the caches of a processor."""
+
+
+def collide(f: Array, case: Case, xp: ModuleType = np, out: Array | None = None) -> Array:
+    """Post-collision populations, shape (q, nz, ny, nx). out: where they go, which may be f.
+
+    On a processor some cells are worked out at a time.
+    """
+    out = xp.empty(f.shape) if out is None else out
+    parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
+    each = (xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out))
+    for before, after in zip(*each, strict=True):
+        after[...] = _collided(before, case, xp)
+    return out
+
+
+def _collided(f: Array, case: Case, xp: ModuleType) -> Array:
+    rho, u = density(f), velocity(f, case, xp)
+    if case.collision == "mrt":
+        return textbook.central_moments(f, case, rho, u, xp)
+    if case.collision == "cumulant":
+        return textbook.cumulants(f, case, rho, u, xp)
+    rest, source = equilibrium(rho, u, case.stencil, xp), guo_source(u, case, xp)
     if case.collision == "regularised":
         return textbook.regularised(f, case, rest, source, xp)
-    if case.collision == "mrt":
-        return textbook.central_moments(f, case, density(f), u, xp)
-    if case.collision == "cumulant":
-        return textbook.cumulants(f, case, density(f), u, xp)
+    omega, departure = case.relaxation_rate, xp.subtract(f, rest, out=rest)
     if case.collision == "bgk":
-        return f - omega * departure + (1 - omega / 2) * source
+        departure *= omega
+        after = xp.subtract(f, departure, out=departure)
+        after += (1 - omega / 2) * source
+        return after
     assert case.collision == "trt"
     omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
     opposite = list(case.stencil.opposite)
@@ -83,14 +103,16 @@ def collide(f: Array, case: Case, xp: ModuleType = np) -> Array:
     return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
 
 
-def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
-    """Populations after streaming with the case's walls and solid cells.
+def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = None, out: Array | None = None) -> Array:
+    """Populations after streaming with the case's walls and solid cells. out: where they go, not g.
 
     window: which cells of the case's domain g holds, where it is not all of them; over its rim it is periodic.
     """
-    lattice, out = case.stencil, xp.empty_like(g)
+    lattice, out = case.stencil, xp.empty_like(g) if out is None else out
     for i, c in enumerate(lattice.velocities):
         out[i] = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
+        if not may_cut(case, negate(c)):
+            continue
         kind = cut_kind(case, negate(c), window, xp)
         bounced = g[lattice.opposite[i]]
         gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, case.wall_velocity, strict=True))
@@ -98,18 +120,28 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
     return out
 
 
-def step(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None, *, implicit: bool = False) -> Array:
+def step(
+    f: Array,
+    case: Case,
+    xp: ModuleType = np,
+    window: Window | None = None,
+    *,
+    implicit: bool = False,
+    out: Array | None = None,
+) -> Array:
     """One time step, of the whole domain or of a window of it (`stream`); faces complete what arrived over them.
 
+    out: where the new state goes; f is then used up.
     implicit: solid cells do not cut links; instead of colliding they reverse what has come to them (full-way
     bounce-back), so that it is back at the fluid two steps after it left. Half-way bounce-back takes one step; where
     nothing changes any more, both give the same flow. Source: Geier, Schoenherr 2017.
     """
     if not implicit:
-        return stream(collide(bounded(f, case, xp, window), case, xp), case, xp, window)
+        relaxed = collide(bounded(f, case, xp, window), case, xp, None if out is None else f)
+        return stream(relaxed, case, xp, window, out)
     solid = solid_in(case, window or whole(case.domain), xp)
     relaxed = xp.where(solid, f[list(case.stencil.opposite)], collide(f, case, xp))
-    return stream(relaxed, replace(case, geometry=""), xp, window)
+    return stream(relaxed, replace(case, geometry=""), xp, window, out)
 
 
 NOISE = 0.05
@@ -123,20 +155,24 @@ def random_state(case: Case, seed: int = 1, xp: ModuleType = np) -> Array:
     return _weights(case, xp) * (1 + noise)
 
 
-def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = np) -> Array:
+def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = np, out: Array | None = None) -> Array:
     """Such a state for any part of a domain: the noise of a population is a hash of its cell and direction.
 
-    x, y, z: coordinates of the part along each axis. Shape (q, len(z), len(y), len(x)).
+    x, y, z: coordinates of the part along each axis. Shape (q, len(z), len(y), len(x)). out: where it goes.
     Source of the hash: Wellons, hash-prospector, 'lowbias32'.
     """
-    i = xp.arange(case.stencil.q, dtype=xp.uint32).reshape(-1, 1, 1, 1)
-    parts = (a.astype(xp.uint32) for a in (x, y.reshape(-1, 1), z.reshape(-1, 1, 1), i))
-    primes = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)
-    hashed = sum(part * xp.uint32(prime) for part, prime in zip(parts, primes, strict=True))
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        hashed = (hashed ^ (hashed >> xp.uint32(shift))) * xp.uint32(factor)
-    hashed = hashed ^ (hashed >> xp.uint32(16))
-    return _weights(case, xp) * (1 - NOISE + hashed * (2 * NOISE / 2**32))
+    parts = (a.astype(xp.uint32) for a in (x, y.reshape(-1, 1), z.reshape(-1, 1, 1)))
+    primes = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
+    cells = sum(part * xp.uint32(prime) for part, prime in zip(parts, primes, strict=True))
+    out = xp.empty((case.stencil.q, *cells.shape)) if out is None else out
+    for i, w in enumerate(case.stencil.weights):
+        hashed = cells + xp.uint32(i * 0x27D4EB2F % 2**32)
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            hashed ^= hashed >> xp.uint32(shift)
+            hashed *= xp.uint32(factor)
+        hashed ^= hashed >> xp.uint32(16)
+        out[i] = float(w) * (1 - NOISE + hashed * (2 * NOISE / 2**32))
+    return out
 
 
 def _weights(case: Case, xp: ModuleType) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import lcm
+from math import lcm, prod
 from types import ModuleType
 from typing import Any
 
@@ -28,8 +28,8 @@ STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 _ORACLE_ROUNDINGS, _ORACLE_EPSILON = 8.0, 2.0**-53
 _REMEMBERED_BYTES = 1 << 30
 """Of states of the oracle: those of a hundred small domains or so."""
-_SLAB_CELLS = {"cpu": 1 << 17, "cuda": 1 << 22}
-"""Cells of one part of a full-size comparison: within the caches of a CPU, within a few gigabytes of a GPU."""
+_SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
+"""Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
 
 
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
@@ -55,17 +55,15 @@ def verify_simulation(simulation: Simulation) -> Verification:
     """
     case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
     parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
-    for part in parts:
-        simulation.initialise(_scattered(case, part, xp), part)
+    for part, state in zip(parts, expected_slabs(case, parts, 0, xp), strict=True):
+        simulation.initialise(state, part)
     simulation.step(steps)
     bound = error_bound(case, simulation.program.config, steps)
-    implicit = simulation.program.config.implicit
-    found = [
-        _deviation(simulation, expected_slab(case, part, steps, xp, implicit=implicit), steps, bound, part)
-        for part in parts
-    ]
+    after = expected_slabs(case, parts, steps, xp, implicit=simulation.program.config.implicit)
+    found = [_deviation(simulation, state, steps, bound, part) for part, state in zip(parts, after, strict=True)]
     if simulation.outputs:
-        found += [_written(simulation, expected_slab(case, part, steps - 1, xp), steps, part) for part in parts]
+        before = expected_slabs(case, parts, steps - 1, xp)
+        found += [_written(simulation, state, steps, part) for part, state in zip(parts, before, strict=True)]
     return replace(_worst(found), full_size=True)
 
 
@@ -101,31 +99,44 @@ def slabs(case: Case, cells: int) -> Iterator[Window]:
         yield (part[0], part[1], part[2])
 
 
-def expected_slab(case: Case, part: Window, steps: int, xp: ModuleType, *, implicit: bool = False) -> Any:
-    """The oracle's state of a slab after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
+def expected_slabs(
+    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False
+) -> Iterator[Any]:
+    """The oracle's states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
 
-    It is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
-    where the neighbours are missing, has not come to the slab by then.
+    Each is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
+    where the neighbours are missing, has not come to the slab by then. A state lasts until the next one is asked for:
+    all take turns in the same memory, as it takes longer to get so much from the system than to work on it.
     """
+    widened = [_widened(case, part, steps) for part in parts]
+    room = [
+        xp.empty(case.stencil.q * max(prod(map(len, window)) for window in widened)) for _ in range(1 + (steps > 0))
+    ]
+    for part, window in zip(parts, widened, strict=True):
+        shape = (case.stencil.q, *map(len, reversed(window)))
+        arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
+        _scattered(case, window, xp, arrays[0])
+        for n in range(steps):
+            oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
+        inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
+        x, y, z = (slice(r.start, r.stop) for r in inner)
+        yield arrays[steps % 2][:, z, y, x]
+
+
+def _widened(case: Case, part: Window, steps: int) -> Window:
+    """A slab and the layers around it that matter to it; beyond a periodic face, those of the image."""
     axis = case.stencil.dimensions - 1
     low, high = part[axis].start - steps, part[axis].stop + steps
     if case.faces[2 * axis] != "periodic":
         low, high = max(0, low), min(case.domain[axis], high)
-    widened = list(part)
-    widened[axis] = range(low, high)
-    window = (widened[0], widened[1], widened[2])
-    state = _scattered(case, window, xp)
-    for _ in range(steps):
-        state = oracle.step(state, case, xp, window, implicit=implicit)
-    inner: list[Any] = [slice(None)] * 4
-    inner[3 - axis] = slice(part[axis].start - low, part[axis].stop - low)
-    return state[tuple(inner)]
+    x, y, z = (range(low, high) if along == axis else r for along, r in enumerate(part))
+    return (x, y, z)
 
 
-def _scattered(case: Case, part: Window, xp: ModuleType) -> Any:
+def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any:
     """The random state of a part; coordinates beyond a periodic face are those of the image."""
     x, y, z = (xp.arange(r.start, r.stop) % n for r, n in zip(part, case.domain, strict=True))
-    return oracle.scattered_state(case, x, y, z, xp)
+    return oracle.scattered_state(case, x, y, z, xp, out)
 
 
 def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
@@ -175,14 +186,13 @@ def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
 
 
 def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, part: Window) -> Verification:
-    """The worst population of the fluid cells of a part. What is no finite number counts as the largest one."""
+    """The worst population of the fluid cells of a part."""
     xp, case = simulation.xp, simulation.case
     error, at, first = -1.0, (0, 0, 0, 0), 0
     expected = simulation.kept.seen(expected)
     solid = solid_in(case, part, xp) if case.geometry else None
     for found in simulation.population_blocks(part):
-        difference = abs(found - expected[first : first + len(found)])
-        difference = xp.where(xp.isfinite(difference), difference, sys.float_info.max)
+        difference = _difference(found, expected[first : first + len(found)], xp)
         if solid is not None:
             difference[:, solid] = 0.0
         flat = int(difference.argmax())
@@ -212,8 +222,7 @@ def _written(simulation: Simulation, before: Any, steps: int, part: Window) -> V
     found = simulation.outputs[MACROSCOPICS].reshape(-1, nz, ny, nx)[:, z, y, x].astype(xp.float64)
     before = bounded(before, case, xp, part)
     expected = xp.concatenate([oracle.density(before)[None], oracle.velocity(before, case, xp)])
-    difference = abs(found - expected)
-    difference = xp.where(xp.isfinite(difference), difference, sys.float_info.max)
+    difference = _difference(found, expected, xp)
     field, k, j, i = (int(n) for n in np.unravel_index(int(difference.argmax()), difference.shape))
     return Verification(
         error=float(difference[field, k, j, i]),
@@ -223,6 +232,13 @@ def _written(simulation: Simulation, before: Any, steps: int, part: Window) -> V
         worst_steps=steps,
         domains=(case.domain,),
     )
+
+
+def _difference(found: Any, expected: Any, xp: ModuleType) -> Any:
+    """|found - expected|; what is no finite number counts as the largest one."""
+    difference = found - expected
+    xp.abs(difference, out=difference)
+    return xp.nan_to_num(difference, copy=False, nan=sys.float_info.max, posinf=sys.float_info.max)
 
 
 def _worst(found: Sequence[Verification]) -> Verification:
