@@ -47,7 +47,7 @@ def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
     """Names of the tables that a pass of a kernel takes."""
     if config.flags != "memory" or not reads_flags(case, phase):
         return ()
-    return (WORDS, MOVING_WORDS) if adds_momentum(case, phase) else (WORDS,)
+    return (WORDS, MOVING_WORDS) if adds_momentum(case, phase) and config.kept.reads_moving else (WORDS,)
 
 
 def words(case: Case, table: str, xp: ModuleType) -> Array:

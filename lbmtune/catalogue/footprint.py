@@ -125,7 +125,8 @@ def _flag_bytes(case: Case, config: KernelConfig) -> float:
     Those of moving walls are read at the walls alone, and count nothing.
     """
     read = sum(bool(tables(case, config, phase)) for phase in phases(case.stencil, config.propagation))
-    return WORD_BYTES * read / config.propagation.period * (case.sites / case.fluid_sites) if read else 0
+    launches = config.propagation.period * config.fused_steps
+    return WORD_BYTES * read / launches * (case.sites / case.fluid_sites) if read else 0
 
 
 def bytes_per_update(case: Case, config: KernelConfig) -> float:

@@ -6,6 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import orders, rows, unit_weight
+from lbmtune.catalogue.returning import cuts, waiting_sums
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -59,12 +60,13 @@ def _handed_on(lattice: Lattice) -> int:
 
 
 def shared_bytes(case: Case, config: CudaConfig) -> int:
-    """Shared memory of a block: what its warps exchange in each stage, and planes that are on their way."""
+    """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
     exchanges = max(2, config.steps)
     sums = 2 * _handed_on(case.stencil) * lanes * config.cells_per_thread * config.computed.bytes
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
-    return exchanges * sums + ahead
+    returned = lanes * config.cells_per_thread * config.rows * waiting_sums(case) * config.computed.bytes
+    return exchanges * sums + returned * cuts(case) + ahead
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:

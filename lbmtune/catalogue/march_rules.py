@@ -13,7 +13,6 @@ _MARCHES = "its blocks march over a box, with loads, stores and neighbours of th
 _FIXED = {
     "scheme": "its neighbours' moments are read from one copy and written to the other",
     "padding": _MARCHES,
-    "flags": "it knows the faces alone",
     "wrap": _MARCHES,
     "boundary": _MARCHES,
     "load_hint": _MARCHES,
@@ -45,8 +44,12 @@ def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
         return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
     if case.stencil.dimensions == 2:
         return f"representation moments with lattice {case.lattice}: blocks march along z"
-    if case.walled or case.geometry:
-        return f"representation moments with the case {case.flow}: only periodic boxes are prepared for it"
+    if case.local_faces:
+        face, kind = case.local_faces[0]
+        where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
+        return (
+            f"{where} with representation moments: its cells complete what arrives, which is not kept"
+        )
     if config.indirect:
         return f"representation moments with {config.addressing} addressing: blocks march over a box"
     return None

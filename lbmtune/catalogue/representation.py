@@ -23,6 +23,10 @@ class Representation(Protocol):
     def rings(self) -> bool:
         """Whether the lanes of a warp form a ring where a row fits into it: another path through a kernel."""
 
+    @property
+    def reads_moving(self) -> bool:
+        """Whether kernels that read flags read the words of moving walls, too; the others know them by their place."""
+
     def values(self, lattice: Lattice) -> int:
         """Values that a cell keeps."""
 
@@ -42,6 +46,7 @@ class Populations:
 
     name: str = "populations"
     rings: bool = True
+    reads_moving: bool = True
 
     def values(self, lattice: Lattice) -> int:
         """One for each direction."""
@@ -66,6 +71,7 @@ class Moments:
 
     name: str = "moments"
     rings: bool = False
+    reads_moving: bool = False
 
     def values(self, lattice: Lattice) -> int:
         """Ten in three dimensions, six in two."""

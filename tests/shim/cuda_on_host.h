@@ -115,6 +115,8 @@ inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
     return result;
 }
 
+inline bool __any_sync(const unsigned mask, const bool vote) { return __ballot_sync(mask, vote); }
+
 template <class T> T __shfl_sync(const unsigned mask, const T value, const int source, const int width) {
     const unsigned lane = host::my_lane() / width * width + static_cast<unsigned>(source) % width;
     if (!(mask >> lane & 1)) abort();  // undefined on a device

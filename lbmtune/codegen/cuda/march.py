@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import block_cells, sector_cells, shared_bytes
+from lbmtune.catalogue.returning import cuts, splits
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda import moments
+from lbmtune.codegen.cuda import flags, march_walls, moments
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import Launch, Program
@@ -21,7 +23,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", *_EXTENTS, *moments.scalars(case.stencil, case.forced)),
+        ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(config),
         shared_bytes=shared_bytes(case, config),
@@ -33,15 +35,25 @@ def render_march(case: Case, config: CudaConfig) -> Program:
 
 def _source(case: Case, config: CudaConfig) -> str:
     taken = ", ".join(("m[r][v]", *moments.scalars(case.stencil, case.forced)))
+    inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": _layout(case, config),
-        "stage": moments.functions(case.stencil, case.forced),
-        "entry": fill(_FILE, {"signature": _signature(case, config), "relax": f"relax({taken});"}, inside="entry"),
+        "stage": moments.functions(case.stencil, case.forced, splits(case)),
+        "entry": march_walls.entry(case, config, inner) if cuts(case) else fill(_FILE, inner, inside="entry"),
     }
     return fill(_FILE, regions) + "\n"
+
+
+def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    return tables(case, config, config.propagation.phase(case.stencil, 0))
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    """Launch arguments that relaxation and walls use."""
+    return (*moments.scalars(case.stencil, case.forced), *march_walls.scalars(case))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -56,7 +68,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int SECTOR = {sector_cells(config)};",
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
-            moments.constants(case.stencil),
+            moments.constants(case.stencil, splits(case)),
         )
     )
 
@@ -92,7 +104,7 @@ def _layout(case: Case, config: CudaConfig) -> str:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    scalars = [f"const int {n}" for n in _EXTENTS]
-    scalars += [f"const Real {n}" for n in moments.scalars(case.stencil, case.forced)]
+    scalars = flags.parameters(_tables(case, config)) + [f"const int {n}" for n in _EXTENTS]
+    scalars += [f"const Real {n}" for n in _scalars(case)]
     buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

@@ -32,10 +32,12 @@ class Sums:
     """Which sums a lattice has, and where each stands in the arrays of the kernel.
 
     `weights` of a row: that of the population that stays, in units of those that move along x; `factor`: what all
-    sums of a row still have to be multiplied by.
+    sums of a row still have to be multiplied by. split: whether moments with c_z and with c_z^2 wait in sums of their
+    own.
     """
 
     lattice: Lattice
+    split: bool = False
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -69,23 +71,36 @@ class Sums:
         x, y = part
         return any(row[1] == c_z and x in self.powers(row) and (row[0] or not y) for row in self.rows)
 
+    @cached_property
+    def upward(self) -> tuple[Order, ...]:
+        """Moments with c_z that a sum of parts of c_z = 1 waits for."""
+        single = tuple((*part, 1) for part in self.parts[1] if sum(part) < 2)
+        return (*single, (0, 0, 2)) if self.split else single
 
-def functions(lattice: Lattice, forced: bool) -> str:
+    def waiting(self, n: Order) -> int:
+        """Where what a moment has so far waits for the plane above."""
+        x, y, z = n
+        if not z:
+            return self.parts[0].index((x, y))
+        return len(self.parts[0]) + self.upward.index(n if n in self.upward else (x, y, 1))
+
+
+def functions(lattice: Lattice, forced: bool, split: bool = False) -> str:
     """The device functions of a stage."""
-    sums = Sums(lattice)
+    sums = Sums(lattice, split)
     return "\n".join((_relax(lattice, forced), _spread(lattice, sums), _sum_up(sums), _gather(lattice, sums)))
 
 
-def constants(lattice: Lattice) -> str:
+def constants(lattice: Lattice, split: bool = False) -> str:
     """Lengths of the arrays."""
-    sums = Sums(lattice)
+    sums = Sums(lattice, split)
     lengths = {
         "MOMENTS": len(orders(lattice)),
         "LINES": len(sums.rows),
         "MOVERS": len(sums.movers),
         "ACROSS": len(sums.along_y(1)),
         "LEVEL": len(sums.along_y(0)),
-        "CURRENT": len(sums.parts[0]) + len(_upward(sums)),
+        "CURRENT": len(sums.parts[0]) + len(sums.upward),
         "PENDING": len(sums.parts[1]),
     }
     return "\n".join(f"constexpr int {name} = {length};" for name, length in lengths.items())
@@ -99,7 +114,7 @@ def scalars(lattice: Lattice, forced: bool) -> tuple[str, ...]:
 
 def _relax(lattice: Lattice, forced: bool) -> str:
     takes = "".join(f", const Real {name}" for name in scalars(lattice, forced))
-    return _function(
+    return function(
         f"relax(Real (&m)[MOMENTS]{takes})",
         [
             *(f"const Real {moment(n)} = m[{k}];" for k, n in enumerate(orders(lattice))),
@@ -113,7 +128,7 @@ def _spread(lattice: Lattice, sums: Sums) -> str:
     """From coefficients to the values of the polynomial in each row: at c_x = 0, 1 and -1."""
     number = {n: f"m[{k}]" for k, n in enumerate(orders(lattice))}
     lines = [*_in_rows(sums, number), *_along_rows(sums, number)]
-    return _function(
+    return function(
         "spread(const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS])", lines
     )
 
@@ -165,7 +180,7 @@ def _sum_up(sums: Sums) -> str:
         lines.append(f"{place[2]} = right[{k}] + left[{k}];")
         lines.append(f"{place[1]} = right[{k}] - left[{k}];")
         lines.append(f"{place[0]} = {still} + {place[2]};")
-    return _function(
+    return function(
         "sum_up(\n    const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], "
         "Real (&up)[ACROSS],\n    Real (&down)[ACROSS], Real (&level)[LEVEL])",
         lines,
@@ -184,7 +199,7 @@ def _gather(lattice: Lattice, sums: Sums) -> str:
     lines = [line for c_z in (-1, 0, 1) for line in _plane(sums, c_z)]
     lines += _finish(lattice, sums)
     lines += _begin(sums)
-    return _function(
+    return function(
         "gather(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
         "Real (&current)[CURRENT],\n    Real (&pending)[PENDING], Real (&m)[MOMENTS])",
         lines,
@@ -223,31 +238,24 @@ def _part(c_z: int, part: Part, factor: int, value: str) -> str:
     return f"const Real {_name(c_z, part)} = {value if factor == 1 else f'{factor} * {value}'};"
 
 
-def _upward(sums: Sums) -> tuple[Part, ...]:
-    """Parts of c_z = 1 that the moments with an odd power of c_z need, too."""
-    return tuple(part for part in sums.parts[1] if sum(part) < 2)
-
-
 def _finish(lattice: Lattice, sums: Sums) -> Iterator[str]:
-    upward, stays = _upward(sums), sums.parts[0]
-    for k, (x, y, z) in enumerate(orders(lattice)):
-        part = (x, y)
+    for k, n in enumerate(orders(lattice)):
+        part, before = n[:2], f"current[{sums.waiting(n)}]"
         falls = _name(-1, part) if part in sums.parts[-1] else ""
-        if z == 0:
-            before = f"current[{stays.index(part)}]"
+        if n[2] == 0:
             yield f"m[{k}] = {' + '.join(filter(None, (before, falls)))};"
         else:
             assert falls, "a lattice that goes up goes down"
-            sign = "-" if z == 1 else "+"
-            yield f"m[{k}] = current[{len(stays) + upward.index(part)}] {sign} {falls};"
+            sign = "-" if n[2] == 1 else "+"
+            yield f"m[{k}] = {before} {sign} {falls};"
 
 
 def _begin(sums: Sums) -> Iterator[str]:
     waiting = {part: f"pending[{k}]" for k, part in enumerate(sums.parts[1])}
     for k, part in enumerate(sums.parts[0]):
         yield f"current[{k}] = {' + '.join(filter(None, (_name(0, part), waiting.get(part, ''))))};"
-    for k, part in enumerate(_upward(sums)):
-        yield f"current[{len(sums.parts[0]) + k}] = {waiting[part]};"
+    for n in sums.upward:
+        yield f"current[{sums.waiting(n)}] = {waiting[n[:2]]};"
     for part, place in waiting.items():
         yield f"{place} = {_name(1, part)};"
 
@@ -260,5 +268,6 @@ def _row(axis: int, value: int) -> Row:
     return (value, 0) if axis == 0 else (0, value)
 
 
-def _function(head: str, lines: Iterable[str]) -> str:
+def function(head: str, lines: Iterable[str]) -> str:
+    """A device function that returns nothing."""
     return "\n".join((f"__device__ __forceinline__ void {head} {{", *(f"    {line}" for line in lines), "}"))

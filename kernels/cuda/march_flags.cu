@@ -1,0 +1,48 @@
+// Cut links from words in memory, one for each cell: those of a plane follow its moments from stage to stage.
+struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
+    Word of[CELLS];
+};
+struct Links {
+    int row[ROWS];  // the first cell of the thread within a plane; -1 outside of the box
+    Marks next[ROWS], words[STEPS][ROWS];
+};
+
+__device__ __forceinline__ void find_links(
+    Links& links, const int first_x, const int first_y, const int nx, const int ny) {
+    const bool beyond = at_faces(first_x, nx, WALLED_X, 0, 0);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int y = first_y + r;
+        links.row[r] = beyond || at_faces(y, ny, WALLED_Y, 0, 0) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        for (int t = 0; t < STEPS; ++t) links.words[t][r] = {};
+    }
+}
+
+// Reads the words of a plane: wrapped_z, or z as it is.
+__device__ __forceinline__ void fetch_links(
+    Links& links, const Word* words, const int wrapped_z, const int z, const int nx, const int ny, const int nz) {
+    const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int v = 0; v < CELLS; ++v) links.next[r].of[v] = 1u;
+        if (beyond || links.row[r] < 0) continue;
+        const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + links.row[r]);
+        links.next[r] = *reinterpret_cast<const Marks*>(place);
+    }
+}
+
+// What was read becomes the first of the planes that are worked on.
+__device__ __forceinline__ void next_links(Links& links) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int t = STEPS - 1; t > 0; --t) links.words[t][r] = links.words[t - 1][r];
+        links.words[0][r] = links.next[r];
+    }
+}
+
+__device__ __forceinline__ Word links_of(
+    const Links& links, const int t, const int r, const int v, const int z, const int nz) {
+    return links.words[t][r].of[v];
+}
