@@ -1,8 +1,8 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
-Four parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; kernels of moments; and a pairwise covering array of all other axes, cases included. Deterministic: the
-same seed, the same list.
+Five parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
+two schemes; kernels of moments, without and with walls; and a pairwise covering array of all other axes, cases
+included. Deterministic: the same seed, the same list.
 """
 
 from __future__ import annotations
@@ -202,10 +202,27 @@ def of_moments(backend: str, seed: int = 1) -> Iterator[Sample]:
                 break
 
 
+def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """The same on every flow with walls or solid cells, by faces and by words."""
+    draw = random.Random(seed)
+    flows = [name for name in FLOWS if name not in ("box", "opened", "slipping")]
+    for lattice, flow, flags in product(("d3q19", "d3q27"), flows, ("compiled", "memory")):
+        if backend != "cuda":
+            return
+        case, fixed = case_of(flow, lattice, "regularised"), {"representation": "moments", "flags": flags}
+        for _ in range(_TRIES):
+            chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
+            chosen["layout"], chosen["storage"] = draw.choice(("soa", "rows")), draw.choice(("fp32", "fp16s"))
+            config = from_flat({"backend": backend, **fixed, **chosen, "block": "32x8x1", "march": 5})
+            if broken(case, config, LIMITS) is None:
+                yield case, config
+                break
+
+
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    parts = (schemes_layouts_lattices, collisions_precisions, of_moments)
+    parts = (schemes_layouts_lattices, collisions_precisions, of_moments, of_moments_with_walls)
     samples = (*(one for part in parts for one in part(backend)), *covering.samples)
     return replace(covering, samples=tuple(dict.fromkeys(samples)))
 

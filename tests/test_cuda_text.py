@@ -28,6 +28,14 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q19", "bgk")["box"],
         config(scheme="esoteric-pull", layout="aosoa", cells_per_thread=4),
     ),
+    "moments_d3q19_box": (
+        flows("d3q19", "regularised")["box"],
+        config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),
+    ),
+    "moments_d3q27_grinder_flags": (
+        flows("d3q27", "regularised")["grinder"],
+        config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),
+    ),
     "esoteric-twist_d2q9_cavity": (flows("d2q9", "bgk")["cavity"], config(scheme="esoteric-twist", cells_per_thread=2)),
 }
 

@@ -47,9 +47,7 @@ def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
     if case.local_faces:
         face, kind = case.local_faces[0]
         where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
-        return (
-            f"{where} with representation moments: its cells complete what arrives, which is not kept"
-        )
+        return f"{where} with representation moments: its cells complete what arrives, which is not kept"
     if config.indirect:
         return f"representation moments with {config.addressing} addressing: blocks march over a box"
     return None

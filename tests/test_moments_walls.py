@@ -1,0 +1,188 @@
+"""Kernels of moments with walls, moving walls and solid cells, in every step of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from covering import case_of
+from cuda_samples import needs_nvrtc
+from lbmtune.backend import nvrtc
+from lbmtune.catalogue.case import Case, Faces, cavity, channel, half_channel, porous
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import footprint_bytes, traffic
+from lbmtune.catalogue.march import shared_bytes
+from lbmtune.catalogue.returning import returning, splits, waiting_sums
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.render import render
+from lbmtune.measure.verify import verify, verify_full_size
+from shim.device import COMPILER, HostDevice, compile_on_host
+from test_moments import LIMITS, config
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+SIZE = (64, 64, 64)
+ROCK = "blocks:fraction=0.3"
+
+
+def lid(lattice: str = "d3q19", size: tuple[int, int, int] = SIZE) -> Case:
+    return cavity(lattice, "regularised", size, 1.3)
+
+
+def duct(lattice: str = "d3q19") -> Case:
+    """Walls on four sides, and a force along the fifth."""
+    faces: Faces = ("periodic", "periodic", "wall", "wall", "wall", "wall")
+    return replace(channel(lattice, "regularised", SIZE, 1.3, force=1e-3), flow="duct", faces=faces)
+
+
+def stone(lattice: str = "d3q19", size: tuple[int, int, int] = SIZE) -> Case:
+    return porous(lattice, "regularised", size, 1.3, ROCK, force=(1e-3, -5e-4, 2e-4))
+
+
+def mixed(flow: str, lattice: str = "d3q19") -> Case:
+    """Resting and moving walls on five faces with a force ("grinder"), and solid cells besides ("solids")."""
+    return case_of(flow, lattice, "regularised")
+
+
+# what is known before
+
+
+def test_links_that_something_returns_by() -> None:
+    velocities = lid().stencil.velocities
+    assert returning(replace(lid(), faces=("periodic",) * 6)) == ()
+    assert {velocities[i][1] for i in returning(channel("d3q19", "regularised", SIZE, 1.3))} == {1, -1}
+    assert returning(lid()) == returning(stone()) == tuple(range(1, 19))
+    assert (splits(channel("d3q19", "regularised", SIZE, 1.3)), splits(lid())) == (True, True)
+
+
+def test_a_floor_returns_nothing_from_above() -> None:
+    """Where nothing can return from above, the moments with c_z and with c_z^2 wait in one sum."""
+    flat = channel("d2q9", "regularised", (64, 64, 1), 1.3)
+    assert not splits(flat)
+    assert waiting_sums(lid()) == 10
+
+
+def test_bytes_of_words_and_of_what_returns() -> None:
+    """A word is read once per launch; 10 sums of each cell of a block wait in shared memory."""
+    one = config(steps=2, flags="memory")
+    assert traffic(lid(), one).flags == 2
+    assert traffic(lid(), config(steps=2)).flags == 0
+    assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config(steps=2)) == 4 * 64**3
+    without = replace(lid(), faces=("periodic",) * 6)
+    assert shared_bytes(lid(), one) - shared_bytes(without, one) == 10 * 4 * 32 * 6
+
+
+@pytest.mark.parametrize(
+    ("case", "axes", "reason"),
+    [
+        (half_channel("d3q19", "regularised", SIZE, 1.3), {}, "slip face y- with representation moments"),
+        (stone(), {}, "flags compiled with geometry"),
+        (replace(lid(), faces=("periodic",) * 6), {"flags": "memory"}, "neither walls nor solid cells"),
+        (stone(), {"flags": "memory", "boundary": "predicated"}, "boundary predicated with representation moments"),
+    ],
+)
+def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
+    assert reason in str(broken(case, config(**axes), LIMITS))
+
+
+def test_a_kernel_without_walls_knows_nothing_of_them() -> None:
+    assert "int Word;" not in render(replace(lid(), faces=("periodic",) * 6), config()).source
+
+
+# results
+
+_VECTORS = {"steps": 2, "rows": 2, "cells_per_thread": 2, "prefetch": 1, "pack": 2}
+_ASYNC = {"steps": 3, "prefetch": 2, "pack": 2, "block": (32, 8, 1)}
+SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
+    "channel": (channel("d3q19", "regularised", SIZE, 1.3, force=1e-3), {}),
+    "cavity, two steps, vectors": (lid(), _VECTORS),
+    "cavity, three steps, flags": (lid(), {**_ASYNC, "flags": "memory"}),
+    "cavity of 27": (lid("d3q27"), {"steps": 2, "prefetch": 1, "pack": 4}),
+    "duct of 27, flags": (duct("d3q27"), {**_VECTORS, "flags": "memory"}),
+    "duct, three steps": (duct(), _ASYNC),
+    "rock, halves": (stone(), {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2, "flags": "memory"}),
+    "rock of 27": (stone("d3q27"), {**_ASYNC, "flags": "memory"}),
+    "grinder, four steps": (mixed("grinder"), {"steps": 4, "rows": 2, "prefetch": 1, "pack": 4}),
+    "solids of 27, double": (
+        mixed("solids", "d3q27"),
+        {"layout": "soa", "storage": "fp64", "compute": "fp64", "cells_per_thread": 2, "flags": "memory"},
+    ),
+}
+
+
+def _some(names: Iterable[str], every_day: set[str]) -> list[Any]:
+    return [name if name in every_day else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "name", _some(SAMPLES, {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves"})
+)
+def test_kernels_on_the_host(name: str) -> None:
+    case, axes = SAMPLES[name]
+    assert broken(case, config(**axes), LIMITS) is None
+    program = render(case, config(**axes))
+    found = verify(program, compile_on_host(program), HostDevice(), 2)
+    assert found.passed, found
+
+
+@needs_compiler
+@pytest.mark.parametrize(("flags", "size"), [("compiled", (2, 3, 1)), ("memory", (31, 9, 2))])
+def test_domains_smaller_than_the_halo(flags: str, size: tuple[int, int, int]) -> None:
+    """Three steps of a launch see both faces of a narrow box."""
+    program = render(lid(size=size), config(**{**_ASYNC, "flags": flags, "march": 1}))
+    found = verify_full_size(program, compile_on_host(program), HostDevice())
+    assert found.passed, found
+
+
+def _text(old: str, new: str) -> Callable[[str], str]:
+    def changed(source: str) -> str:
+        assert old in source, old
+        return source.replace(old, new, 1)
+
+    return changed
+
+
+FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "a link returns what another sends": ("compiled", _text("where_cut(cut, 7, left", "where_cut(cut, 7, right")),
+    "a link is forgotten": ("compiled", _text("CUT_X_LOW = 0x", "CUT_X_LOW = 0x1 ^ 0x")),
+    "a lid at rest": ("compiled", _text("if (returns[r]) {", "if (returns[r]) { const Real wall_x = 0;")),
+    "walls at rest push": ("compiled", _text("where_cut(moving, ", "where_cut(cut, ")),
+    "what is outside sends": ("compiled", _text("m[r][v][k] = word[v] & 1u ? Real(0) : m[r][v][k]", "(void)k")),
+    "an open top": ("compiled", _text("i == n - 1 ? high : 0u", "0u")),
+    "sums of another row": ("compiled", _text("const place = returned + r", "const place = returned + (ROWS - 1 - r)")),
+    "added one plane late": (
+        "compiled",
+        _text("here_z = begin - STEPS + plane - t;", "here_z = begin - STEPS + plane;"),
+    ),
+    "solid cells send": ("memory", _text("m[r][v][k] = word[v] & 1u ? Real(0) : m[r][v][k]", "(void)k")),
+    "words stay behind": ("memory", _text("links.words[t][r] = links.words[t - 1][r]", "(void)t")),
+    "words of another plane": ("memory", _text("fetch_links(links, words, next_z,", "fetch_links(links, words, z,")),
+    "links of one side alone": ("memory", _text("if (anywhere(cut & 0x", "if (anywhere(cut & 0 & 0x")),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "fault",
+    _some(FAULTS, {"a link returns what another sends", "a lid at rest", "solid cells send", "words stay behind"}),
+)
+def test_verification_finds(fault: str) -> None:
+    flags, change = FAULTS[fault]
+    case = mixed("solids") if flags == "memory" else lid()
+    program = render(case, config(steps=2, rows=2, prefetch=1, flags=flags))
+    changed = replace(program, source=change(program.source))
+    assert changed.source != program.source
+    assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("case", "flags"), [(lid(size=(256, 256, 256)), "memory"), (stone("d3q27", (256, 256, 256)), "memory")]
+)
+def test_they_stay_in_their_class_of_registers(case: Case, flags: str) -> None:
+    one: CudaConfig = config(steps=2, rows=2, block=(32, 12, 1), pack=4, prefetch=1, march=64, flags=flags)
+    found = nvrtc.compile_cuda(render(case, one), "sm_90").resources
+    assert found.registers <= 168
