@@ -29,8 +29,8 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
-from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol
-from lbmtune.search.space import Axes, Space, legal_set
+from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import Observer, Search
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
 
 def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:
     few = {**usual_axes(backend), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
-    chosen = {backend: {name: tuple(values) for name, values in (axes or few).items()}}
+    several = tuple({name: tuple(values) for name, values in table.items()} for table in tables(axes or few))
+    chosen = {backend: several if len(several) > 1 else several[0]}
     plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
     return replace(plain, **changes)
 

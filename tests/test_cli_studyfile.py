@@ -6,7 +6,7 @@ from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.rules import Limits
 from lbmtune.cli.output import note_once
 from lbmtune.cli.source import line_of
-from lbmtune.cli.studyfile import find_study, load_study, parse_study, shipped_studies
+from lbmtune.cli.studyfile import find_study, load_study, overridden, parse_study, shipped_studies
 from lbmtune.errors import InputError
 from lbmtune.search.space import legal_set
 
@@ -154,6 +154,96 @@ def test_errors_name_file_line_and_key(old, new, message):
     assert old in TEXT
     with pytest.raises(InputError, match=message):
         parse_study(TEXT.replace(old, new), "small.toml")
+
+
+SEVERAL = (
+    TEXT.replace("[axes.cuda]", "[[axes.cuda]]")
+    + """
+[[axes.cuda]]
+representation = "moments"
+steps = [1, 2]
+march = [8, 16]
+"""
+)
+
+
+def several(*overrides):
+    return parse_study(SEVERAL, "several.toml", overrides).axes["cuda"]
+
+
+def test_several_tables_of_axes_are_spaces_of_their_own():
+    first, second = several()
+    assert first == read().axes["cuda"]
+    assert second == {"representation": ("moments",), "steps": (1, 2), "march": (8, 16)}
+    assert parse_study(SEVERAL, "t").axes["cpu"] == read().axes["cpu"]
+    (alone,) = parse_study(TEXT.replace("[axes.cuda]", "[[axes.cuda]]"), "t").axes["cuda"]
+    assert alone == first
+
+
+@pytest.mark.parametrize(
+    ("override", "storages"),
+    [
+        ("storage=fp64", [("fp64",), ("fp64",)]),
+        ("axes.cuda.storage=fp64", [("fp64",), ("fp64",)]),
+        ("axes.cuda[2].storage=fp64", [("fp32",), ("fp64",)]),
+        ("axes.cuda[1].storage=fp64", [("fp64",), None]),
+    ],
+)
+def test_an_override_acts_on_all_tables_or_on_one(override, storages):
+    assert [table.get("storage") for table in several(override)] == storages
+    again = overridden(parse_study(SEVERAL, "t"), [override]).axes["cuda"]
+    assert [table.get("storage") for table in again] == storages
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("steps =", "stepps =", "several.toml, line 21: axes.cuda[2].stepps: unknown key; did you mean 'steps'"),
+        ("[1, 2]", '["two"]', "several.toml, line 21: axes.cuda[2].steps: 'two' is not a whole number"),
+        (
+            '"moments"',
+            '"moment"',
+            "several.toml, line 20: axes.cuda[2].representation: unknown representation 'moment'",
+        ),
+        ("scheme =", "schem =", "several.toml, line 15: axes.cuda[1].schem: unknown key; did you mean 'scheme'"),
+        ("[8, 16]", "[]", "several.toml, line 22: axes.cuda[2].march: has no values"),
+        ("seed = 4", "axes.cpu = [3]", "several.toml, line 2: axes.cpu[1]: is a table; write [axes.cpu] and its keys"),
+        ("seed = 4", "axes.cpu = []", "several.toml, line 2: axes.cpu: is a table"),
+        ("[budget]", "[[budget]]", "several.toml, line 10: budget: is a table; write [budget] and its keys below"),
+    ],
+)
+def test_errors_in_one_of_several_tables_name_file_line_and_key(old, new, message):
+    assert old in SEVERAL
+    with pytest.raises(InputError) as raised:
+        parse_study(SEVERAL.replace(old, new), "several.toml")
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("axes.cuda[3].steps=1", "--set axes.cuda[3].steps=1: the study has 2 axes.cuda; correct the number."),
+        ("axes.cuda[0].steps=1", "--set axes.cuda[0].steps=1: the study has 2 axes.cuda; correct the number."),
+        ("axes.cpu[1].loop=z", "--set axes.cpu[1].loop=z: the study has 1 axes.cpu; correct the number."),
+        ("axes.cuda[2].stepps=1", "--set axes.cuda[2].stepps: there is no such key; did you mean 'axes.cuda.steps'?"),
+        ("axes.cuda[2].steps=two", "--set axes.cuda[2].steps: 'two' is not a whole number; correct it."),
+    ],
+)
+def test_a_wrong_override_of_one_of_several_tables_is_named(override, message):
+    with pytest.raises(InputError) as raised:
+        several(override)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
+def test_the_fast_study_has_populations_and_moments_of_every_number_of_steps(storage):
+    spec = load_study("d3q19-box-fast", [f"storage={storage}", "march=64", "case.domain=384x384x384"])
+    space = legal_set(spec.case, "cuda", spec.axes["cuda"], Limits(shared_bytes_per_block=227 << 10))
+    kinds = {(c.representation, c.steps) for c in space.configs}
+    assert kinds == {("populations", 1), *(("moments", steps) for steps in (1, 2, 3, 4))}
+    assert {c.storage for c in space.configs} == {storage}
+    assert len(space.sizes) == 3
+    assert 500 < len(space.configs) == sum(space.sizes) < 3000
 
 
 def test_a_budget_that_is_left_out_is_no_limit():

@@ -82,6 +82,30 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
 
 
+def test_list_of_several_spaces_shows_each(run, monkeypatch, tmp_path):
+    stand_in(monkeypatch)
+    path = tmp_path / "two.toml"
+    case = '[case]\nflow = "box"\nlattice = "d3q19"\ndomain = "64x64x64"\nrelaxation_rate = 1.6\n'
+    spaces = '[[axes.cpu]]\nscheme = ["aa", "pull"]\n[[axes.cpu]]\nscheme = "push"\nloop = ["z", "zy"]\n'
+    path.write_text(f'name = "two"\n{case}{spaces}')
+    facts = json.loads(run("list", "--device", "cpu", "--json", "--study", str(path))[1])
+    assert facts["legal_of_each_space"] == [2, 2]
+    assert facts["axes"]["scheme"]["spaces"] == [["aa", "pull"], ["push"]]
+    assert facts["axes"]["scheme"]["values"] == ["aa", "pull", "push"]
+    out = run("list", "--device", "cpu", "--study", str(path))[1]
+    assert "4 legal configurations (2 + 2 in its spaces) on cpu" in out
+    assert re.search(r"scheme .* aa, pull +push", out)
+    fixed = json.loads(run("explain", "scheme=aa", "--device", "cpu", "--json", "--study", str(path))[1])
+    assert fixed["config"]["storage"] == "fp32"
+    wide = ("--set", "storage=fp64")
+    assert (
+        json.loads(run("explain", "scheme=aa", "--device", "cpu", "--json", "--study", str(path), *wide)[1])["config"][
+            "storage"
+        ]
+        == "fp64"
+    )
+
+
 def test_list_of_a_gpu_that_is_not_here_says_so(run, monkeypatch):
     stand_in(monkeypatch)
     code, out, _ = run("list", "--device", "0")

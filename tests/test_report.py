@@ -205,3 +205,10 @@ def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
     asked = visit(path, tmp_path)
     assert any("planted" in line for line in asked.console)
     assert any("Content Security Policy" in line for line in asked.console)
+
+
+def test_figures_tell_kernels_of_moments_by_their_steps() -> None:
+    assert info.family({"scheme": "aa"}) == "aa"
+    assert info.family({"scheme": "aa", "representation": "populations", "steps": 1}) == "aa"
+    assert info.family({"scheme": "pull", "representation": "moments", "steps": 2}) == "moments, 2 steps per launch"
+    assert info.family({"scheme": "pull", "representation": "moments"}) == "moments, 1 step per launch"

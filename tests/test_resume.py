@@ -239,6 +239,37 @@ def test_another_question_is_refused(tmp_path, change):
         resume(tmp_path, spec(**change))
 
 
+SPACES = (
+    {"scheme": ("aa", "pull"), "block": ("32x1x1",), "cells_per_thread": (1, 2)},
+    {"scheme": ("push",), "block": ("64x1x1",), "wrap": ("arithmetic", "ghost")},
+)
+
+
+def test_a_union_of_spaces_goes_on_and_is_used_up(tmp_path):
+    begin = spec(axes=SPACES, budget=Budget(trials=4, sample=2))
+    before = run_study(search(tmp_path, FakeEvaluator()), header(begin), space_of(begin))
+    assert before.header.spec == begin == read_study(tmp_path).header.spec
+    after, evaluator = resume(tmp_path, spec(axes=SPACES, budget=Budget(trials=20, sample=2)))
+    assert same_measurements(before, after)
+    assert {trial.key for trial in after.trials} == {config.key for config in space_of(begin).configs}
+    assert len(after.trials) == 6
+    assert len(evaluator.tried) == 2
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ((SPACES[0], {**SPACES[1], "wrap": ("ghost",)}), r"with axes.cuda\[2\].wrap arithmetic, ghost, .* ghost;"),
+        ((SPACES[0],), "with axes.cuda.*this one has"),
+    ],
+)
+def test_another_union_of_spaces_is_refused(tmp_path, axes, message):
+    begin = spec(axes=SPACES, budget=Budget(trials=2))
+    run_study(search(tmp_path, FakeEvaluator()), header(begin), space_of(begin))
+    with pytest.raises(InputError, match=message):
+        resume(tmp_path, spec(axes=axes))
+
+
 def test_a_folder_with_a_study_is_not_overwritten(tmp_path):
     before = begun(tmp_path)
     with pytest.raises(InputError, match="--resume"):

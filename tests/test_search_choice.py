@@ -57,6 +57,24 @@ def test_the_first_proposals_are_the_best_of_the_model_and_differ_in_kind():
     assert all(config.cells_per_thread == 4 for config in first[:5])
 
 
+def test_the_first_proposals_have_kernels_of_moments_by_their_steps():
+    """However many of their other axes vary, so that schemes are tried early, too."""
+    many = [
+        CudaConfig(representation="moments", steps=steps, rows=rows, cells_per_thread=cells)
+        for steps in (1, 2, 3)
+        for rows in (1, 2, 3)
+        for cells in (1, 2)
+    ]
+    few = [CudaConfig(scheme=scheme, cells_per_thread=cells) for scheme in ("aa", "pull") for cells in (1, 4)]
+    expected = [100.0 + config.steps for config in many] + [1.0] * len(few)
+    choice = Choice(many + few, expected, seed=1)
+    first = [(many + few)[choice.propose()] for _ in range(7)]
+    assert [config.steps for config in first] == [3, 2, 1, 1, 1, 1, 1]
+    assert {(config.scheme, config.cells_per_thread) for config in first[3:]} == {
+        (scheme, cells) for scheme in ("aa", "pull") for cells in (1, 4)
+    }
+
+
 def test_the_same_seed_gives_the_same_search():
     configs = configs_of("cpu")
     assert guided(configs, seed=5) == guided(configs, seed=5) != guided(configs, seed=6)

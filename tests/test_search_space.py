@@ -97,3 +97,31 @@ def test_a_configuration_survives_its_flat_form():
 def test_varied_names_what_is_searched():
     space = legal_set(CASE, "cuda", {"scheme": ("aa", "pull"), "block": ("64x1x1",)}, LIMITS)
     assert varied(space.configs) == ("scheme",)
+
+
+FIRST = {"scheme": ("aa", "pull"), "block": ("64x1x1", "32x1x1")}
+SECOND = {"scheme": ("pull", "push"), "block": ("64x1x1",), "cells_per_thread": (1, 3)}
+
+
+def test_a_union_has_the_configurations_of_each_space_once_in_their_order():
+    union = legal_set(CASE, "cuda", (FIRST, SECOND), LIMITS)
+    one, two = (legal_set(CASE, "cuda", axes, LIMITS) for axes in (FIRST, SECOND))
+    assert one.configs[2] == two.configs[0]
+    assert union.configs == (*one.configs, two.configs[1])
+    assert union.sizes == (4, 2)
+    assert union.illegal == {"cells_per_thread 3: 1, 2, 4 and 8 exist": 2}
+    assert legal_set(CASE, "cuda", [FIRST], LIMITS) == one
+
+
+def test_reasons_of_one_rule_are_counted_over_all_spaces():
+    wide = {"cells_per_thread": (1, 8), "block": ("32x1x1",)}
+    union = legal_set(CASE, "cuda", (SECOND, wide), LIMITS)
+    assert union.illegal == {"cells_per_thread 3: 1, 2, 4 and 8 exist": 3}
+    assert union.products == len(union.configs) + 3 == 6
+
+
+def test_a_space_without_legal_configurations_leaves_the_others():
+    none = {"cells_per_thread": (3,)}
+    assert legal_set(CASE, "cuda", (none, FIRST), LIMITS).sizes == (0, 4)
+    with pytest.raises(InputError, match="cells_per_thread 3"):
+        legal_set(CASE, "cuda", (none, none), LIMITS)

@@ -16,7 +16,7 @@ from lbmtune.cli.studyfile import load_study
 from lbmtune.errors import InputError
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import StudySpec
+from lbmtune.records.study import Axes, StudySpec, tables
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,9 @@ def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
         raise InputError(f"backend={values['backend']} does not go with --device {where}; leave one of them out.")
     _check_backend(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
-    fixed = {name: axis[0] for name, axis in spec.axes[backend].items() if len(axis) == 1}
     here = devices.bounds(where)
-    return Subject(
-        spec.case, from_flat(completed({**_storage(fixed), **values}, here.limits)), where, here.limits, here.known
-    )
+    full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
+    return Subject(spec.case, from_flat(full), where, here.limits, here.known)
 
 
 def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
@@ -120,9 +118,10 @@ def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
         raise InputError(f"{foreign} is an axis of {kind} kernels; add --device {device}.")
 
 
-def _storage(fixed: dict[str, int | str]) -> dict[str, int | str]:
-    """Of the axes that a study fixes, those that say what is solved to which accuracy."""
-    return {name: value for name, value in fixed.items() if name in ("storage", "compute")}
+def _precision(axes: Axes) -> dict[str, int | str]:
+    """Of the axes that a study fixes, in all its spaces, those that say what is solved to which accuracy."""
+    searched = {name: {v for table in tables(axes) for v in table.get(name, ())} for name in ("storage", "compute")}
+    return {name: values.pop() for name, values in searched.items() if len(values) == 1}
 
 
 def _parts(text: str) -> dict[str, int | str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
+    from lbmtune.records.study import Table
 
 
 def devices(
@@ -72,6 +73,7 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
     from lbmtune.cli import output
     from lbmtune.cli.configs import study_spec
     from lbmtune.cli.devices import bounds, chosen
+    from lbmtune.records.study import tables
     from lbmtune.search.space import legal_set
 
     spec = study_spec(study, sets)
@@ -82,11 +84,12 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
     facts = {
         **_catalogue(),
         "flops_per_update": _flops(),
-        "axes": _axes(backend, spec.axes[backend]),
+        "axes": _axes(backend, tables(spec.axes[backend])),
         "study": spec.name,
         "device": where,
         "limits_of_device": here.known,
         "legal_configurations": len(space.configs),
+        "legal_of_each_space": space.sizes,
         "illegal_configurations": space.illegal,
     }
     if as_json:
@@ -129,12 +132,19 @@ def _first_sentence(module: str) -> str:
     return text.partition(". ")[0].rstrip(".")
 
 
-def _axes(backend: str, searched: dict[str, tuple[int | str, ...]]) -> dict[str, dict[str, Any]]:
+def _axes(backend: str, searched: Sequence[Table]) -> dict[str, dict[str, Any]]:
+    """values: of all spaces together; spaces: of each."""
     from lbmtune.catalogue.axes import AXES
 
+    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in AXES[backend]}
     return {
-        axis.name: {"title": axis.title, "values": searched.get(axis.name, ()), "known": axis.names}
-        for axis in AXES[backend]
+        axis.name: {
+            "title": axis.title,
+            "values": tuple(dict.fromkeys(value for values in each for value in values)),
+            "spaces": each,
+            "known": axis.names,
+        }
+        for axis, each in found.items()
     }
 
 
@@ -147,9 +157,14 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
-    axes = ((n, a["title"], ", ".join(map(str, a["values"])) or "default") for n, a in facts["axes"].items())
-    console.print(output.table("axes", ("name", "title", f"values in {facts['study']}"), axes), "")
-    console.print(f"{facts['legal_configurations']} legal configurations on {_where(facts)}")
+    sizes = facts["legal_of_each_space"]
+    names = [f"space {n}" for n in range(1, len(sizes) + 1)] if len(sizes) > 1 else [f"values in {facts['study']}"]
+    axes = (
+        (n, a["title"], *(", ".join(map(str, v)) or "default" for v in a["spaces"])) for n, a in facts["axes"].items()
+    )
+    console.print(output.table("axes", ("name", "title", *names), axes), "")
+    each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
+    console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
     console.print(output.table("illegal points", ("points>", "reason"), _reasons(facts["illegal_configurations"])))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -24,22 +27,34 @@ class Source:
         line = line_of(self.text, key)
         raise InputError(f"{self.name}{f', line {line}' if line else ''}: {key}: {problem}")
 
+    def check_name(self, key: str, value: str, known: Iterable[str]) -> None:
+        """Raises InputError where a value is none of the known ones."""
+        names = list(known)
+        if value not in names:
+            close = difflib.get_close_matches(value, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
+            self.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {hint}")
+
 
 def line_of(text: str, key: str) -> int | None:
-    """The line, from 1, on which a dotted key stands; else that of the nearest table above it."""
-    table, found = "", None
+    """The line, from 1, on which a dotted key stands; else that of the nearest table above it.
+
+    Of several tables of one name, the second is 'name[2]'.
+    """
+    table, found, seen = "", None, Counter[str]()
     for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[([^\[\]]+)\]", line)
+        header = re.match(r"\s*(\[\[?)([^\[\]]+)\]", line)
         entry = re.match(r"\s*([\w.\"'-]+)\s*=", line)
         if header:
-            table = header[1].replace(" ", "")
-            name = table
+            name = header[2].replace(" ", "")
+            seen[name] += 1
+            table = name = f"{name}[{seen[name]}]" if header[1] == "[[" else name
         elif entry:
             name = f"{table}.{entry[1]}" if table else entry[1]
         else:
             continue
-        if name == key:
+        if name in (key, f"{key}[1]"):
             return number
-        if header and key.startswith(f"{name}."):
+        if key.startswith(f"{name}." if header else f"{name}["):
             found = number
     return found

@@ -14,15 +14,16 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lbmtune.catalogue.axes import AXES, Axis
+from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
-from lbmtune.catalogue.config import CONFIGS, Scalar
+from lbmtune.cli.axesfile import AxesFile, spaces
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
+from lbmtune.cli.override import override
 from lbmtune.cli.source import Source
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
-from lbmtune.records.study import Budget, StudySpec, TimingProtocol
+from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class StudyFile:
     seed: int = 1
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
-    axes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    axes: dict[str, AxesFile] = field(default_factory=dict)
 
 
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -91,7 +92,7 @@ def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpe
         line = re.search(r"line (\d+)", str(error))
         at = f", line {line[1]}" if line else ""
         raise InputError(f"{name}{at}: this is not TOML: {message[0].lower() + message[1:]}.") from None
-    keys = [_override(tree, item) for item in overrides]
+    keys = [override(tree, item, TABLES) for item in overrides]
     source = Source(name, text, frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
@@ -102,7 +103,7 @@ def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
     if not overrides:
         return kept
     tree = _tree(kept)
-    keys = [_override(tree, item) for item in overrides]
+    keys = [override(tree, item, TABLES) for item in overrides]
     source = Source("the study", "", frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
@@ -124,8 +125,13 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value},
         "protocol": asdict(spec.protocol),
-        "axes": {backend: {n: list(v) for n, v in axes.items()} for backend, axes in spec.axes.items()},
+        "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
+
+
+def _plain(axes: Axes) -> AxesFile:
+    plain = [{name: list(values) for name, values in table.items()} for table in tables(axes)]
+    return plain[0] if isinstance(axes, Mapping) else plain
 
 
 def find_study(reference: str) -> Path:
@@ -163,68 +169,27 @@ def _read(path: Path) -> str:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
 
 
-def _override(tree: dict[str, Any], item: str) -> list[str]:
-    """Puts 'key=value' into the tree and returns the dotted keys that it set."""
-    key, equals, text = item.partition("=")
-    key = key.strip()
-    if not equals or not key:
-        raise InputError(f"--set {item!r} is not of the form key=value; write for example --set storage=fp64.")
-    targets = _targets(key)
-    for target in targets:
-        *tables, last = target.split(".")
-        node = tree
-        for table in tables:
-            node = node.setdefault(table, {})
-            if not isinstance(node, dict):
-                raise InputError(f"--set {item}: {table} is not a table in the study; correct it there.")
-        node[last] = _value(text.strip())
-        if tables == ["case"]:
-            _drop_rivals(node, last)
-    return targets
-
-
-def _drop_rivals(case: dict[str, Any], key: str) -> None:
-    """An override of one way to give the viscosity takes the place of the file's."""
-    rivals = ("relaxation_rate", "viscosity", "reynolds")
-    for rival in rivals if key in rivals else ():
-        if rival != key:
-            case.pop(rival, None)
-
-
-def _targets(key: str) -> list[str]:
-    axes = [f"axes.{backend}.{key}" for backend in AXES if key in TABLES[f"axes.{backend}"]]
-    if axes:
-        return axes
-    table, _, last = key.rpartition(".")
-    if last in TABLES.get(table, ()):
-        return [key]
-    everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in TABLES.items() for k in names}
-    everything |= {k: k for backend in AXES for k in TABLES[f"axes.{backend}"]}
-    everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol") for k in TABLES[t]}
-    close = difflib.get_close_matches(key, everything, n=1, cutoff=0.5)
-    hint = f"did you mean {everything[close[0]]!r}?" if close else "lbmtune list shows the axes."
-    raise InputError(f"--set {key}: there is no such key; {hint}")
-
-
-def _value(text: str) -> object:
-    """A TOML value where it is one, else the text itself; a comma makes a list."""
-    try:
-        return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        return [_value(part.strip()) for part in text.split(",")] if "," in text else text
-
-
-def _check_keys(tree: Mapping[str, Any], table: str, source: Source) -> None:
+def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "") -> None:
+    """at: the key of the table, where it is one of several."""
     for key, value in tree.items():
-        dotted = f"{table}.{key}" if table else key
+        dotted, place = (f"{one}.{key}" if one else key for one in (table, at or table))
         if key not in TABLES[table]:
             close = difflib.get_close_matches(key, TABLES[table], n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(TABLES[table])}."
-            source.fail(dotted, f"unknown key; {hint}")
+            source.fail(place, f"unknown key; {hint}")
         if dotted in TABLES:
-            if not isinstance(value, Mapping):
-                source.fail(dotted, f"is a table; write [{dotted}] and its keys below.")
-            _check_keys(value, dotted, source)
+            _check_table(value, dotted, source)
+
+
+def _check_table(value: object, key: str, source: Source) -> None:
+    """That it is a table, or for axes one or more of them, with known keys."""
+    each = {key: value}
+    if isinstance(value, list) and value and key.startswith("axes."):
+        each = {f"{key}[{n}]": one for n, one in enumerate(value, 1)}
+    for place, one in each.items():
+        if not isinstance(one, Mapping):
+            source.fail(place, f"is a table; write [{key}] and its keys below.")
+        _check_keys(one, key, source, place)
 
 
 def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
@@ -232,7 +197,7 @@ def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
         table, _, last = key.rpartition(".")
         value = (tree.get(table, {}) if table else tree).get(last)
         if isinstance(value, str):
-            _check_name(value, known, key, source)
+            source.check_name(key, value, known)
     return _checked(tree, StudyFile, source)
 
 
@@ -274,7 +239,7 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     return StudySpec(
         name=file.name,
         case=_case(file.case, source),
-        axes={backend: _axes(file.axes.get(backend), backend, source) for backend in AXES},
+        axes={backend: spaces(file.axes.get(backend), backend, source) for backend in AXES},
         budget=_budget(file.budget, source),
         objective=file.objective,
         seed=file.seed,
@@ -316,51 +281,3 @@ def _seconds(time: str | float, source: Source) -> float:
     if seconds <= 0:
         source.fail("budget.time", f"{time} must be positive; leave it out for no limit.")
     return seconds
-
-
-def _axes(table: Mapping[str, Any] | None, backend: str, source: Source) -> dict[str, tuple[Scalar, ...]]:
-    """The values of each axis. A backend without a table searches the usual values of all axes."""
-    if table is None:
-        return {axis.name: axis.values for axis in AXES[backend]}
-    known = {axis.name: axis for axis in AXES[backend]}
-    return {name: _axis(known[name], values, backend, source) for name, values in table.items()}
-
-
-def _axis(axis: Axis, values: object, backend: str, source: Source) -> tuple[Scalar, ...]:
-    key = f"axes.{backend}.{axis.name}"
-    default = getattr(CONFIGS[backend], axis.name)
-    items = values if isinstance(values, list) and not _is_extent(values, default) else [values]
-    if not items:
-        source.fail(key, "has no values; give at least one.")
-    return tuple(dict.fromkeys(_scalar(axis, item, default, key, source) for item in items))
-
-
-def _is_extent(values: list[object], default: object) -> bool:
-    return isinstance(default, tuple) and bool(values) and all(isinstance(v, int) for v in values)
-
-
-def _scalar(axis: Axis, value: object, default: object, key: str, source: Source) -> Scalar:
-    """One value in the type of the axis: a name, a whole number, or extents such as '256x1x1'."""
-    if isinstance(default, tuple):
-        return _extents(value, len(default), key, source)
-    if isinstance(value, str) and axis.names:
-        _check_name(value, axis.names, key, source)
-        return value
-    if isinstance(value, bool) or not isinstance(value, int) or isinstance(default, str):
-        source.fail(key, f"{value!r} is not {'a name' if isinstance(default, str) else 'a whole number'}; correct it.")
-    return value
-
-
-def _extents(value: object, length: int, key: str, source: Source) -> str:
-    parts = value.split("x") if isinstance(value, str) else value
-    if not isinstance(parts, list) or len(parts) != length or not all(str(p).isdecimal() for p in parts):
-        source.fail(key, f"{value!r} is not of the form {'x'.join(['256', '1', '1'][:length])}; correct it.")
-    return "x".join(str(int(p)) for p in parts)
-
-
-def _check_name(value: str, known: Iterable[str], key: str, source: Source) -> None:
-    names = list(known)
-    if value not in names:
-        close = difflib.get_close_matches(value, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
-        source.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {hint}")

@@ -8,11 +8,21 @@ report.html, best.json
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+
+Table = Mapping[str, Sequence[Scalar]]
+Axes = Table | Sequence[Table]
+"""The values of each axis: of one space, or of several, of which a study searches the union."""
+
+
+def tables(axes: Axes) -> tuple[Table, ...]:
+    """The spaces, one or several."""
+    return (axes,) if isinstance(axes, Mapping) else tuple(axes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,14 +68,15 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySpec:
-    """What a study file says. axes: values of each axis, by backend ('cuda', 'cpu'); fixed axes have one value.
+    """What a study file says.
 
+    axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
     """
 
     name: str
     case: Case
-    axes: dict[str, dict[str, tuple[Scalar, ...]]]
+    axes: dict[str, dict[str, tuple[Scalar, ...]] | tuple[dict[str, tuple[Scalar, ...]], ...]]
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
     seed: int = 1

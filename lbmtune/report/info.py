@@ -6,7 +6,7 @@ Nothing in this module draws. Rates are in MLUPS, bandwidths in bytes per second
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
@@ -22,7 +22,10 @@ from lbmtune.units import format_rate
 
 @dataclass(frozen=True)
 class Point:
-    """A verified trial. share: of the measured ceiling; intensity: flop per byte moved."""
+    """A verified trial. scheme: or what else its kernel is (`family`); share: of the measured ceiling.
+
+    intensity: flop per byte moved.
+    """
 
     number: int
     label: str
@@ -133,13 +136,21 @@ def label(trial: Trial, varied: Sequence[str]) -> str:
 
 
 def varied_axes(study: StudyRecord) -> tuple[str, ...]:
-    """Axes with more than one value among the trials; scheme, layout and storage lead."""
+    """Axes with more than one value among the trials; what is kept, scheme, layout and storage lead."""
     seen: dict[str, set[Scalar]] = {}
     for trial in study.trials:
         for name, value in trial.config.items():
             seen.setdefault(name, set()).add(value)
-    lead = [name for name in ("scheme", "layout", "storage") if name in seen]
+    lead = [name for name in ("representation", "steps", "scheme", "layout", "storage") if name in seen]
     return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
+
+
+def family(config: Mapping[str, Scalar]) -> str:
+    """What a kernel is in figures: its scheme; or what it keeps instead of populations, and steps of a launch."""
+    kept, steps = config.get("representation", "populations"), config.get("steps", 1)
+    if kept == "populations":
+        return str(config["scheme"])
+    return f"{kept}, {steps} step{'s' if steps != 1 else ''} per launch"
 
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
@@ -149,7 +160,7 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
         Point(
             number=t.number,
             label=label(t, varied),
-            scheme=str(t.config["scheme"]),
+            scheme=family(t.config),
             mlups=t.mlups or 0.0,
             predicted_mlups=t.prediction.mlups if t.prediction else None,
             share=study.share_of_ceiling(t),

@@ -157,9 +157,12 @@ def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
 
 
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
-    """The best by the model of each kind (scheme, access width), best kind first; wide access first, then drawn."""
+    """The best by the model of each kind, best kind first; wide access first, then drawn.
+
+    Kinds are scheme and access width; where something else than populations is kept, that and steps of a launch.
+    """
     draw = random.permutation(len(configs))
-    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_kind(configs[i])[1], draw[i]))
+    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_width(configs[i]), draw[i]))
     first: dict[tuple[str, int], int] = {}
     for i in order:
         first.setdefault(_kind(configs[i]), i)
@@ -167,7 +170,13 @@ def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: 
 
 
 def _kind(config: KernelConfig) -> tuple[str, int]:
+    if config.kept.name != "populations":
+        return config.kept.name, config.fused_steps
+    return config.scheme, _width(config)
+
+
+def _width(config: KernelConfig) -> int:
     if isinstance(config, CudaConfig):
-        return config.scheme, config.cells_per_thread
+        return config.cells_per_thread
     assert isinstance(config, CpuConfig)
-    return config.scheme, config.vector_bits
+    return config.vector_bits

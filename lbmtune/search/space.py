@@ -1,34 +1,43 @@
-"""The legal set: the product of the axes, filtered by the rules, each kernel once."""
+"""The legal set: the products of the axes of each space, filtered by the rules, each kernel once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
-from lbmtune.catalogue.rules import RULES, Limits
+from lbmtune.catalogue.rules import RULES, Limits, Rule
 from lbmtune.errors import InputError
+from lbmtune.records.study import Axes, Table, tables
 from lbmtune.search.verdicts import Point, Remembered
-
-Axes = Mapping[str, Sequence[Scalar]]
 
 
 @dataclass(frozen=True)
 class Space:
     """What a study may try. configs: legal and distinct, in a deterministic order.
 
-    illegal: an example of each kind of reason -> how many points it removed; products: all distinct points.
+    illegal: an example of each kind of reason -> how many points it removed; sizes: legal configurations of each space
+    whose union this is.
     """
 
     configs: tuple[KernelConfig, ...]
     illegal: dict[str, int]
+    sizes: tuple[int, ...]
 
     @property
     def products(self) -> int:
-        """Distinct points of the product of the axes, legal or not."""
+        """Points of the products of the axes, legal or not; what is legal in two spaces counts once."""
         return len(self.configs) + sum(self.illegal.values())
+
+
+class _Sifted(NamedTuple):
+    """Points that keep all rules; of each rule that others broke, an example of its reason and how many they were."""
+
+    legal: list[Point]
+    illegal: dict[Rule, tuple[str, int]]
 
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
@@ -36,26 +45,37 @@ def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
 
     Raises InputError for an unknown name, and where no configuration is legal.
     """
-    left = list(points(backend, axes, limits))
-    several = _several(left)
+    spaces = [_sifted(case, backend, table, limits) for table in tables(axes)]
     illegal: dict[str, int] = {}
-    reason = "an axis has no values"
+    for rule in RULES[backend]:
+        found = [space.illegal[rule] for space in spaces if rule in space.illegal]
+        if found:
+            reason = found[0][0]
+            illegal[reason] = illegal.get(reason, 0) + sum(count for _, count in found)
+    if not any(space.legal for space in spaces):
+        # the points that broke the last rule kept all others
+        reason = list(illegal)[-1] if illegal else "an axis has no values"
+        raise InputError(f"no configuration of these axes is legal: {reason}; change the axis or the case.")
+    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space.legal)
+    most_first = dict(sorted(illegal.items(), key=lambda item: -item[1]))
+    return Space(tuple(configs), most_first, tuple(len(space.legal) for space in spaces))
+
+
+def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:
+    left = list(points(backend, table, limits))
+    several = _several(left)
+    illegal: dict[Rule, tuple[str, int]] = {}
     for rule in RULES[backend]:
         remembered = Remembered(rule, case, limits, several)
         reasons = [remembered(point) for point in left]
-        against = [one for one in reasons if one is not None]
+        against = [reason for reason in reasons if reason is not None]
         if against:
-            reason = against[0]
-            illegal[reason] = illegal.get(reason, 0) + len(against)
-            left = [point for point, one in zip(left, reasons, strict=True) if one is None]
-    if not left:
-        # the points that broke the last rule kept all others
-        raise InputError(f"no configuration of these axes is legal: {reason}; change the axis or the case.")
-    most_first = dict(sorted(illegal.items(), key=lambda item: -item[1]))
-    return Space(tuple(map(from_flat, left)), most_first)
+            illegal[rule] = against[0], len(against)
+            left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
+    return _Sifted(left, illegal)
 
 
-def points(backend: str, axes: Axes, limits: Limits) -> Iterator[Point]:
+def points(backend: str, axes: Table, limits: Limits) -> Iterator[Point]:
     """Every distinct point of the product, first axis slowest. Axes that do not act are not varied."""
     names = [axis.name for axis in AXES[backend] if axis.name in axes]
     distinct = {name: _distinct(backend, name, axes[name], limits) for name in names}
@@ -82,7 +102,7 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls) if len({getattr(config, f.name) for config in configs}) > 1)
 
 
-def _product(names: Sequence[str], axes: Axes, chosen: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
+def _product(names: Sequence[str], axes: Table, chosen: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
     chosen = dict(chosen)
     for place, name in enumerate(names):
         fixed = neutral(name, chosen)

@@ -236,11 +236,15 @@ def check_question(kept: StudySpec, now: StudySpec, folder: Path) -> None:
 
 
 def _fields(value: Any, name: str) -> dict[str, Any]:
-    """The values of nested records and tables by dotted name."""
+    """The values of nested records and tables by dotted name; tables in a row are counted from 1."""
     parts = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    if not isinstance(parts, Mapping):
+    if isinstance(parts, Mapping):
+        inner = {f"{name}.{n}": part for n, part in parts.items()}
+    elif isinstance(parts, Sequence) and any(isinstance(part, Mapping) for part in parts):
+        inner = {f"{name}[{n}]": part for n, part in enumerate(parts, 1)}
+    else:
         return {name: parts}
-    return {key: leaf for n, part in parts.items() for key, leaf in _fields(part, f"{name}.{n}").items()}
+    return {key: leaf for n, part in inner.items() for key, leaf in _fields(part, n).items()}
 
 
 def _said(value: Any) -> str:
