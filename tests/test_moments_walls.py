@@ -148,7 +148,7 @@ def _text(old: str, new: str) -> Callable[[str], str]:
 FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "a link returns what another sends": ("compiled", _text("where_cut(cut, 7, left", "where_cut(cut, 7, right")),
     "a link is forgotten": ("compiled", _text("CUT_X_LOW = 0x", "CUT_X_LOW = 0x1 ^ 0x")),
-    "a lid at rest": ("compiled", _text("if (returns[r]) {", "if (returns[r]) { const Real wall_x = 0;")),
+    "a lid at rest": ("compiled", _text("const Word moving = (", "const Word moving = 0u & (")),
     "walls at rest push": ("compiled", _text("where_cut(moving, ", "where_cut(cut, ")),
     "what is outside sends": ("compiled", _text("m[r][v][k] = word[v] & 1u ? Real(0) : m[r][v][k]", "(void)k")),
     "an open top": ("compiled", _text("i == n - 1 ? high : 0u", "0u")),

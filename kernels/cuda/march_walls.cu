@@ -102,19 +102,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
-                Word word[CELLS], some = 0, cut = 0;
+                Word word[CELLS], some = 0;
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
                     word[v] = links_of(links, t, r, v, here_z, nz);
                     some |= word[v];
-                    cut |= word[v] & 1u ? 0u : word[v];
                     //@begin relax
                     relax(m[r][v], omega);
                     //@end relax
                 }
-                returns[r] = false;
-                if (anywhere(some)) {
-                    returns[r] = anywhere(cut);
+                returns[r] = anywhere(some);
+                if (returns[r]) {
 #pragma unroll
                     for (int v = 0; v < CELLS; ++v) {
 #pragma unroll

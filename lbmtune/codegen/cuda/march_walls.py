@@ -76,15 +76,32 @@ def _call(case: Case) -> str:
     """Of a cell, within the loops over rows and cells."""
     lines, given = [], ["own"]
     if case.moving:
-        lines = [
-            "const Word moving = at_faces(first_x + v, nx, WALLED_X, MOVING_X_LOW, MOVING_X_HIGH) |",
-            "    at_faces(first_y + r, ny, WALLED_Y, MOVING_Y_LOW, MOVING_Y_HIGH) |",
-            "    at_faces(here_z, nz, WALLED_Z, MOVING_Z_LOW, MOVING_Z_HIGH);",
-        ]
+        lines = [f"const Word moving = {_moving(case)};"]
         given.append("moving")
     given += ["still[v]", "right[v]", "left[v]", "back", *scalars(case)]
     lines.append(f"reflect({', '.join(given)});")
     return "\n".join(f"{' ' * 24}{line}" for line in lines)
+
+
+def _moving(case: Case) -> str:
+    """Links of a cell that moving faces cut.
+
+    Without solid cells the link that goes straight on tells whether the cell is at the face.
+    """
+    if case.geometry:
+        faces = (
+            f"at_faces({i}, {n}, WALLED_{axis}, MOVING_{axis}_LOW, MOVING_{axis}_HIGH)"
+            for axis, i, n in (("X", "first_x + v", "nx"), ("Y", "first_y + r", "ny"), ("Z", "here_z", "nz"))
+        )
+        return " | ".join(faces)
+    moving = [face for face, kind in enumerate(case.faces) if kind == "moving"]
+    return " | ".join(f"(own >> {_straight(case, face)} & 1u ? MOVING_{_FACES[face]} : 0u)" for face in moving)
+
+
+def _straight(case: Case, face: int) -> int:
+    """The direction that arrives over a face at right angles."""
+    axis, high = divmod(face, 2)
+    return case.stencil.velocities.index(tuple((-1 if high else 1) * (n == axis) for n in range(3)))
 
 
 def _reflect(case: Case) -> str:
@@ -92,16 +109,18 @@ def _reflect(case: Case) -> str:
     takes = ["const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += ["const Real (&still)[LINES]", "const Real (&right)[MOVERS]", "const Real (&left)[MOVERS]"]
     takes += ["Real (&back)[CURRENT]", *(f"const Real {name}" for name in scalars(case))]
-    lines = [line for c_x in (1, -1, 0) for line in _group(case, sums, c_x)]
+    groups = [c_x for c_x in (1, -1, 0) if any(case.stencil.velocities[i][0] == c_x for i in returning(case))]
+    lines = [line for c_x in groups for line in _group(case, sums, c_x, first=c_x == groups[0])]
     return function(f"reflect(\n    {', '.join(takes)})", lines)
 
 
-def _group(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """All links of one c_x: what returns over them, their sums over c_y and c_z, and where those go."""
+def _group(case: Case, sums: Sums, c_x: int, *, first: bool) -> Iterator[str]:
+    """All links of one c_x: what returns over them, their sums over c_y and c_z, and where those go.
+
+    first: nothing has gone there before; a compiler must not take 0 + x for x.
+    """
     velocities = case.stencil.velocities
     links = [i for i in returning(case) if velocities[i][0] == c_x]
-    if not links:
-        return
     yield f"if (anywhere(cut & {_word(links)})) {{"
     for i in links:
         yield f"    const Real f{i} = {_returned(case, sums, i)};"
@@ -111,8 +130,8 @@ def _group(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
     for n in orders(case.stencil):
         power, rest = n[0], n[1:]
         if rest in found and (c_x or not power) and (n != (0, 0, 2) or sums.split):
-            sign = "-" if c_x**power < 0 else "+"
-            yield f"    back[{sums.waiting(n)}] {sign}= {found[rest]};"
+            sign = "-" if c_x**power < 0 else "" if first else "+"
+            yield f"    back[{sums.waiting(n)}] {'= ' + sign if first else sign + '= '}{found[rest]};"
     yield "}"
 
 
