@@ -53,7 +53,8 @@ def main(arguments: list[str]) -> int:
         study = read_study(folder)
         lines = [*stale_trials(study), *stale_best(study, folder)]
         failures += bool(lines)
-        print(f"{folder}: {len(study.ranked)} measured trials, {'STALE' if lines else 'up to date'}")
+        measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
+        print(f"{folder}: {measured}, {'STALE' if lines else 'up to date'}")
         print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
     print(f"{len(folders)} recorded sets, {failures} stale")
     return 1 if failures or not (folders or given.allow_none) else 0
