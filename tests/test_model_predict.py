@@ -1,4 +1,4 @@
-"""The model's first form: bytes per update and the bandwidth measured for that access."""
+"""The model's first term: bytes per update and the bandwidth measured for that access."""
 
 from __future__ import annotations
 
@@ -94,6 +94,7 @@ def test_a_description_survives_its_file(tmp_path: Path, machine: Machine) -> No
     path = tmp_path / "folder" / "machine.toml"
     odd = replace(
         machine,
+        issue_utilisation=0.55,
         name='a "quoted" \\ name \u00b5',
         conditions=Conditions(power_w=1e-7, throttle=("software power cap",)),
         spread={"64 streaming": 0.01},

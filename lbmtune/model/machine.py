@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from lbmtune.records import Conditions, Environment
 
+ACCESS_BYTES = 16
+"""The most that a thread of a GPU loads or stores at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
@@ -16,6 +19,8 @@ class Machine:
     with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
+    multiprocessors: of a GPU; issue_utilisation: share of their issue slots that the instructions counted by
+    `model.issue` fill, None where nobody has measured it.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
@@ -30,6 +35,7 @@ class Machine:
     caches_bytes: dict[str, int] = field(default_factory=dict)
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
+    issue_utilisation: float | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     streams_digest: str = ""

@@ -1,13 +1,17 @@
-"""The first form of the model: bytes per update of a configuration, and the bandwidth measured for its accesses."""
+"""The model: bytes per update of a configuration and the bandwidth measured for its accesses; instructions beside them.
+
+Instructions are counted for kernels of several steps per launch alone (`model.issue`), whose bytes no longer bind them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.model.machine import Machine
+from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.records import Prediction
 from lbmtune.units import format_rate
 
@@ -20,10 +24,23 @@ class Ceiling(NamedTuple):
 
 
 def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
-    """What memory bandwidth allows. Needs no device; arithmetic, latency and caches are not in this form.
+    """What memory bandwidth allows, or the issue of instructions where that is known and less. Needs no device.
 
-    Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
+    Latency and caches are not in it. Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
     """
+    by_memory = _by_memory(case, config, machine)
+    if not isinstance(config, CudaConfig) or not config.of_moments:
+        return by_memory
+    from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
+
+    found = issue(case, config, machine)
+    if found is None or found.mlups >= by_memory.mlups:
+        return by_memory
+    limit = f"instructions: {found.slots:.0f} issue slots per update, halos included"
+    return replace(by_memory, mlups=found.mlups, limit=limit, ceiling_source=found.source)
+
+
+def _by_memory(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     moved = bytes_per_update(case, config)
     found = ceiling(config, machine)
     return Prediction(
@@ -39,7 +56,7 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
     """The measured bandwidth that fits the accesses of a configuration."""
     if isinstance(config, CudaConfig):
-        return _streams(machine, str(config.cells_per_thread * config.stored.bytes))
+        return _streams(machine, str(min(config.cells_per_thread * config.pack * config.stored.bytes, ACCESS_BYTES)))
     assert isinstance(config, CpuConfig)
     return _by_threads(config, machine, _cpu(config, machine))
 

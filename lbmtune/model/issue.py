@@ -1,0 +1,166 @@
+"""What the issue of instructions allows a kernel of several steps per launch, whose bytes no longer bind it.
+
+Instructions of a cell and time step are counted on the printed text; cells of halos, lanes beyond the domain, planes
+before and after a chunk and multiprocessors without a block take part and are wasted (`Efficiency`). Multiprocessors
+issue four instructions for 32 lanes each in a clock cycle, and reach a share of that, `UTILISATION`.
+
+Addresses, predicates, copies between registers and barriers are not counted: 10 to 20 % of what a compiled kernel has.
+Nor are walls. Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import WARP, block_cells
+from lbmtune.codegen.cuda import moments
+from lbmtune.lattice import lattice
+from lbmtune.model.instructions import arithmetic
+from lbmtune.model.machine import ACCESS_BYTES, Machine
+
+UTILISATION = 0.6
+"""Share of the issue slots that the counted instructions fill.
+
+Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8 of
+the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here. To be replaced by what a
+micro-benchmark finds, which `Machine.issue_utilisation` takes.
+"""
+_SCHEDULERS, _WORD_BYTES = 4, 4
+_REGISTERS, _MOST_REGISTERS = 65536, 255
+"""Of a multiprocessor since compute capability 3.0, and of a thread."""
+_OTHER_REGISTERS = 44
+"""Addresses and what is on its way; from kernels compiled for compute capability 9.0."""
+_LOCAL_SLOTS = 4
+"""A multiprocessor moves 32 lanes to or from its caches in a cycle, in which it issues four instructions."""
+_HALF_RATE = ("sm_60", "sm_70", "sm_80", "sm_90", "sm_100")
+"""Architectures with half as many units for double as for single precision, the others have 1/32 or fewer.
+
+Source: CUDA C++ Programming Guide, throughput of arithmetic instructions.
+"""
+
+
+class Efficiency(NamedTuple):
+    """Shares of what is computed that are not wasted: along each axis, and of the multiprocessors over all waves."""
+
+    x: float
+    y: float
+    z: float
+    wave: float
+
+    @property
+    def cells(self) -> float:
+        """Of the cells: what instructions per update are more for."""
+        return self.x * self.y * self.z
+
+
+class Issue(NamedTuple):
+    """slots: of an update, waste included; mlups: what they allow; source: where the share of them comes from."""
+
+    slots: float
+    mlups: float
+    source: str
+
+
+def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
+    """The term for a kernel of moments; None for others, and where the machine does not say what it has."""
+    clock_hz = machine.environment.max_sm_clock_hz
+    marches = config.of_moments and case.stencil.dimensions == 3
+    if not marches or not clock_hz or not machine.multiprocessors:
+        return None
+    found = efficiency(case, config, machine.multiprocessors)
+    needed = slots(case, config, machine.environment.architecture) / found.cells
+    share = machine.issue_utilisation or UTILISATION
+    lanes_per_s = machine.multiprocessors * _SCHEDULERS * WARP * clock_hz
+    source = "measured" if machine.issue_utilisation else "of a prototype"
+    return Issue(
+        needed,
+        lanes_per_s * share * found.wave / needed / 1e6,
+        f"{share:.0%} of the issue slots, a share {source}",
+    )
+
+
+def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficiency:
+    """Of the tiles of a domain. As many blocks share a multiprocessor as launch bounds ask for, one otherwise."""
+    nx, ny, nz = case.domain
+    lanes, rows = WARP * config.cells_per_thread, config.block[1] * config.rows
+    across, along, chunks = (-(-n // most) for n, most in zip(case.domain, block_cells(config), strict=True))
+    planes = -(-nz // chunks) + 2 * config.steps
+    blocks, at_once = across * along * chunks, multiprocessors * max(1, config.min_blocks)
+    waves = -(-blocks // at_once)
+    return Efficiency(
+        x=nx / (across * lanes), y=ny / (along * rows), z=nz / (chunks * planes), wave=blocks / (waves * at_once)
+    )
+
+
+def slots(case: Case, config: CudaConfig, architecture: str) -> float:
+    """Issue slots of one lane for one cell and time step, waste not included."""
+    stage = _stage(case.lattice, case.forced)
+    each = _slots_of_doubles(architecture) if config.compute == "fp64" else 1
+    words = config.computed.bytes // _WORD_BYTES
+    shuffles = 2 * words * stage.movers / config.cells_per_thread
+    # sums go up and down and are received, four floats at a time, by cells at the rim of a thread's rows
+    exchanges = 4 * (sum(divmod(stage.sums, 4)) if words == 1 else stage.sums) / config.rows
+    in_launch = _moved(case, config) + _spilled(case, config)
+    return each * stage.arithmetic + shuffles + exchanges + in_launch / config.steps
+
+
+def registers(case: Case, config: CudaConfig) -> int:
+    """What a thread would like to have, to within 20 % of what was compiled for compute capability 9.0.
+
+    For each cell the sums that wait in every stage, its moments, and with prefetch 1 those of the next plane.
+    """
+    words, cells = config.computed.bytes // _WORD_BYTES, config.cells_per_thread * config.rows
+    count = config.kept.values(case.stencil)
+    ahead = count * config.stored.bytes / _WORD_BYTES if config.prefetch == 1 else 0
+    waiting = config.steps * _stage(case.lattice, case.forced).waiting
+    return round(_OTHER_REGISTERS + cells * (words * (waiting + count) + ahead))
+
+
+class _Stage(NamedTuple):
+    """Of relaxing, spreading, summing up and gathering a cell. movers: populations that go right, as many go left.
+
+    sums: what a row hands on, up as well as down; waiting: sums that wait for the next plane.
+    """
+
+    arithmetic: int
+    movers: int
+    sums: int
+    waiting: int
+
+
+@lru_cache(maxsize=64)
+def _stage(name: str, forced: bool) -> _Stage:
+    stencil = lattice(name)
+    counted = arithmetic(moments.functions(stencil, forced), ("unit", *moments.scalars(stencil, forced)))
+    sums = moments.Sums(stencil)
+    waiting = len(sums.parts[0]) + len(sums.upward) + len(sums.parts[1])
+    return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)
+
+
+def _slots_of_doubles(architecture: str) -> int:
+    return 2 if architecture.rstrip("af") in _HALF_RATE else 64
+
+
+def _moved(case: Case, config: CudaConfig) -> float:
+    """Of a cell in a launch: loads and stores, the detour by shared memory, and conversions from and to 16 bits."""
+    count, cells = config.kept.values(case.stencil), config.cells_per_thread
+    groups = [config.pack] * (count // config.pack) + [count % config.pack] * bool(count % config.pack)
+    accesses = sum(-(-group * cells * config.stored.bytes // ACCESS_BYTES) for group in groups) / cells
+    converted = 2 * count if config.stored.bytes < config.computed.bytes else 0
+    return (3 if config.prefetch == 2 else 2) * accesses + converted
+
+
+def _spilled(case: Case, config: CudaConfig) -> float:
+    """Of a cell in a launch: what a thread has no registers for goes to local memory and comes back once per plane."""
+    allowed = config.max_registers or _allowed(prod(config.block) * max(1, config.min_blocks))
+    return 2 * _LOCAL_SLOTS * max(0, registers(case, config) - allowed) / (config.cells_per_thread * config.rows)
+
+
+def _allowed(threads: int) -> int:
+    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time."""
+    together = -(-threads // (_SCHEDULERS * WARP)) * _SCHEDULERS * WARP
+    return min(_MOST_REGISTERS, _REGISTERS // together // 8 * 8)
