@@ -25,8 +25,8 @@ from lbmtune.model.machine import ACCESS_BYTES, Machine
 UTILISATION = 0.6
 """Share of the issue slots that the counted instructions fill.
 
-Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8 of
-the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here. To be replaced by what a
+Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8
+of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here. To be replaced by what a
 micro-benchmark finds, which `Machine.issue_utilisation` takes.
 """
 _SCHEDULERS, _WORD_BYTES = 4, 4
