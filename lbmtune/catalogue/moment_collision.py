@@ -27,9 +27,10 @@ def coefficients(lattice: Lattice, forced: bool) -> list[Assignment]:
     """
     w, omega = Rational(*smallest_weight(lattice).as_integer_ratio()), Parameters.omega
     axes, force = range(lattice.dimensions), Parameters.force if forced else (sympy.Integer(0),) * 3
-    density, half_rate = Symbol("density"), Symbol("half_rate")
+    density, inverse, half_rate = Symbol("density"), Symbol("inverse"), Symbol("half_rate")
     steps = [Assignment(density, w * moment((0, 0, 0)))]
-    steps.append(Assignment(half_rate, omega / 2 / (Parameters.unit + density)))
+    steps.append(Assignment(inverse, 1 / (Parameters.unit + density)))  # a reciprocal alone is one instruction
+    steps.append(Assignment(half_rate, omega / 2 * inverse))
     steps.append(Assignment(Symbol("keep"), Rational(9, 2) * w * (1 - omega)))
     steps.append(Assignment(Symbol("lost"), Rational(3, 2) * (1 - omega) * density))
     momentum = [Symbol(f"j{'xyz'[a]}") for a in axes]
@@ -39,7 +40,7 @@ def coefficients(lattice: Lattice, forced: bool) -> list[Assignment]:
         steps.append(Assignment(Symbol(f"u{'xyz'[a]}"), half_rate * momentum[a]))
         steps.append(Assignment(coefficient(_unit(a)), momentum[a] + Rational(3, 2) * force[a]))
     if forced:
-        steps += _forcing(lattice, density)
+        steps += _forcing(lattice, inverse)
     for n in orders(lattice):
         if sum(n) == 2:
             steps.append(Assignment(coefficient(n), _second(n, momentum, forced)))
@@ -59,12 +60,12 @@ def _second(n: Order, momentum: list[Symbol], forced: bool) -> Expr:
     return value
 
 
-def _forcing(lattice: Lattice, density: Symbol) -> list[Assignment]:
+def _forcing(lattice: Lattice, inverse: Symbol) -> list[Assignment]:
     """3/2 (1 - omega/2) F / rho: with three times j it makes 9/2 (1 - omega/2) u F."""
-    inverse = Symbol("inverse")
-    steps = [Assignment(inverse, (Rational(3, 2) - Rational(3, 4) * Parameters.omega) / (Parameters.unit + density))]
+    rate = Symbol("force_rate")
+    steps = [Assignment(rate, (Rational(3, 2) - Rational(3, 4) * Parameters.omega) * inverse)]
     return steps + [
-        Assignment(Symbol(f"push{'xyz'[a]}"), inverse * Parameters.force[a]) for a in range(lattice.dimensions)
+        Assignment(Symbol(f"push{'xyz'[a]}"), rate * Parameters.force[a]) for a in range(lattice.dimensions)
     ]
 
 
