@@ -32,6 +32,10 @@ class Lattice:
     velocities: tuple[Vector, ...]
     weights: tuple[Fraction, ...]
 
+    def __hash__(self) -> int:
+        """By the name: tables are remembered by lattice, and fractions are slow to hash."""
+        return hash(self.name)
+
     @property
     def q(self) -> int:
         """Number of directions."""

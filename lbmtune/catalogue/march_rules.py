@@ -54,10 +54,10 @@ def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
 
 
 def _other_axes(_case: Case, config: CudaConfig, _: int) -> str | None:
-    flat, usual = config.flat(), defaults("cuda")
+    usual = defaults("cuda")
     for name, reason in _FIXED.items():
-        if flat[name] != usual[name]:
-            return f"{name} {flat[name]} with representation moments: {reason}"
+        if getattr(config, name) != usual[name]:
+            return f"{name} {getattr(config, name)} with representation moments: {reason}"
     return None
 
 

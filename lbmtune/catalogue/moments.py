@@ -17,6 +17,7 @@ Source: Latt, Chopard 2006 (regularised collision); Gounley et al. 2022 and Ferr
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 
 from lbmtune.lattice import Lattice, Vector
@@ -25,6 +26,7 @@ Order = tuple[int, int, int]
 """Exponents of a moment along x, y and z."""
 
 
+@cache
 def orders(lattice: Lattice) -> tuple[Order, ...]:
     """The moments that a cell has: density, momentum, diagonal and mixed second moments."""
     axes = range(lattice.dimensions)
@@ -34,11 +36,13 @@ def orders(lattice: Lattice) -> tuple[Order, ...]:
     return tuple((n[0], n[1], n[2]) for n in ((0, 0, 0), *(units[a] for a in axes), *diagonal, *mixed))
 
 
+@cache
 def smallest_weight(lattice: Lattice) -> Fraction:
     """w_min, the unit of moments."""
     return min(lattice.weights)
 
 
+@cache
 def unit_weight(lattice: Lattice, velocity: Vector) -> int:
     """u_i = w_i / w_min of a direction; 0 where the lattice has no such direction."""
     if velocity not in lattice.velocities:
@@ -48,6 +52,7 @@ def unit_weight(lattice: Lattice, velocity: Vector) -> int:
     return share.numerator
 
 
+@cache
 def rows(lattice: Lattice) -> tuple[tuple[int, int], ...]:
     """(c_y, c_z) of the directions, each once."""
     return tuple(

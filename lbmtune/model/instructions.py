@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection
 
 _ASSIGNMENT = re.compile(r"\s+(?:const Real )?(\w+)((?:\[\d+\])?) = (.+);")
-_RECIPROCAL = 2
-"""Instructions of a division with fast mathematics: an approximate reciprocal and a multiplication."""
+_RECIPROCAL, _QUOTIENT = 1, 5
+"""Instructions of a division with fast mathematics: a quotient is guarded against large divisors."""
 
 
 def arithmetic(text: str, arguments: Collection[str]) -> int:
@@ -38,7 +38,7 @@ def _instructions(node: ast.expr, beforehand: Collection[str]) -> int:
     operands = [node.left, node.right]
     inside = sum(_instructions(one, beforehand) for one in operands)
     if isinstance(node.op, ast.Div):
-        return inside + _RECIPROCAL
+        return inside + (_RECIPROCAL if _one(node.left) else _QUOTIENT)
     adds = isinstance(node.op, (ast.Add, ast.Sub))
     fused = adds and any(_product(one) and not _known(one, beforehand) for one in operands)
     return inside if fused else inside + 1
@@ -46,3 +46,8 @@ def _instructions(node: ast.expr, beforehand: Collection[str]) -> int:
 
 def _product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+def _one(node: ast.expr) -> bool:
+    literal = node.args[0] if isinstance(node, ast.Call) else node
+    return isinstance(literal, ast.Constant) and literal.value == 1
