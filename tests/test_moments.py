@@ -111,7 +111,7 @@ def test_the_tile_and_its_halo() -> None:
     assert tile(config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
     # 12 warps of 32 lanes exchange twice five sums in two stages, and have three rows of 40 bytes on the way
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
-    assert shared_bytes(flow(), one) == 2 * 2 * 5 * 4 * 384 + 384 * 3 * 48
+    assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 48
 
 
 def test_storage_is_described_for_a_solver() -> None:
@@ -192,7 +192,7 @@ def test_kernels_on_the_host(name: str) -> None:
 
 @needs_compiler
 def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
-    program = render(flow(), config(layout="soa", storage="fp64", compute="fp64", rows=2, prefetch=1))
+    program = render(flow(), config(layout="soa", storage="fp64", compute="fp64", rows=2, prefetch=2))
     less = [tuple(replace(launch, shared_bytes=launch.shared_bytes - 8) for launch in step) for step in program.period]
     with pytest.raises(AssertionError, match="8 bytes of shared memory behind"):
         _on_host(replace(program, period=tuple(less)))

@@ -144,13 +144,14 @@ struct alignas(16) Four {
 struct alignas(16) Sent {
     Real value[ACROSS * LANES];
 };
+// The first and the last row find something beyond, too, though nothing that anybody needs: so a neighbour's place is a
+// constant away from one's own.
+constexpr int NEXT = 32 * CELLS, RIM = NEXT * (FOURS ? 4 : 1);
 struct Exchange {
+    Real before[RIM];
     Sent up, down;
+    Real after[RIM];
 };
-
-__device__ __forceinline__ int among_lanes(const int warp, const int v, const int lane) {
-    return (warp * CELLS + v) * 32 + lane;
-}
 
 __device__ __forceinline__ void send(Sent& to, const Real (&values)[ACROSS], const int place) {
     Four* const fours = reinterpret_cast<Four*>(to.value);
@@ -181,7 +182,6 @@ __device__ __forceinline__ int wrapped(int i, const int extent) {
 }
 
 __device__ __forceinline__ int least(const int a, const int b) { return a < b ? a : b; }
-__device__ __forceinline__ int most(const int a, const int b) { return a > b ? a : b; }
 
 // Buffers of the exchange: one per stage; where that is one alone, two in turn, so that one barrier is enough.
 constexpr int EXCHANGES = STEPS == 1 ? 2 : STEPS;
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     Exchange* const exchange = reinterpret_cast<Exchange*>(shared);
     const int lane = threadIdx.x, warp = threadIdx.y;
     const Extents n = storage_extents(nx, ny, nz);
-    const int before = most(warp - 1, 0), after = least(warp + 1, WARPS - 1);
+    const int seat = warp * NEXT + lane;
 
     const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
@@ -267,16 +267,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             }
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
-                send(shelf.up, up[ROWS - 1][v], among_lanes(warp, v, lane));
-                send(shelf.down, down[0][v], among_lanes(warp, v, lane));
+                send(shelf.up, up[ROWS - 1][v], seat + v * 32);
+                send(shelf.down, down[0][v], seat + v * 32);
             }
             if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
             __syncthreads();
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 Real below[ACROSS], above[ACROSS];
-                receive(below, shelf.up, among_lanes(before, v, lane));
-                receive(above, shelf.down, among_lanes(after, v, lane));
+                receive(below, shelf.up, seat + v * 32 - NEXT);
+                receive(above, shelf.down, seat + v * 32 + NEXT);
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     const Real(&rising)[ACROSS] = r ? up[r ? r - 1 : 0][v] : below;

@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     Real* const returned = reinterpret_cast<Real*>(exchange + EXCHANGES);
     const int lane = threadIdx.x, warp = threadIdx.y;
     const Extents n = storage_extents(nx, ny, nz);
-    const int before = most(warp - 1, 0), after = least(warp + 1, WARPS - 1);
+    const int seat = warp * NEXT + lane;
 
     const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                         //@begin return
                         reflect(own, still[v], right[v], left[v], back);
                         //@end return
-                        Real* const place = returned + r * CURRENT * LANES + among_lanes(warp, v, lane);
+                        Real* const place = returned + r * CURRENT * LANES + seat + v * 32;
 #pragma unroll
                         for (int k = 0; k < CURRENT; ++k) place[k * LANES] = back[k];
                     }
@@ -150,23 +150,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             }
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
-                send(shelf.up, up[ROWS - 1][v], among_lanes(warp, v, lane));
-                send(shelf.down, down[0][v], among_lanes(warp, v, lane));
+                send(shelf.up, up[ROWS - 1][v], seat + v * 32);
+                send(shelf.down, down[0][v], seat + v * 32);
             }
             if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
             __syncthreads();
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 Real below[ACROSS], above[ACROSS];
-                receive(below, shelf.up, among_lanes(before, v, lane));
-                receive(above, shelf.down, among_lanes(after, v, lane));
+                receive(below, shelf.up, seat + v * 32 - NEXT);
+                receive(above, shelf.down, seat + v * 32 + NEXT);
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
                     const Real(&rising)[ACROSS] = r ? up[r ? r - 1 : 0][v] : below;
                     const Real(&falling)[ACROSS] = r < ROWS - 1 ? down[r < ROWS - 1 ? r + 1 : r][v] : above;
                     gather(rising, falling, level[r][v], current[t][r][v], pending[t][r][v], m[r][v]);
                     if (!returns[r]) continue;
-                    const Real* const place = returned + r * CURRENT * LANES + among_lanes(warp, v, lane);
+                    const Real* const place = returned + r * CURRENT * LANES + seat + v * 32;
 #pragma unroll
                     for (int k = 0; k < CURRENT; ++k) current[t][r][v][k] += place[k * LANES];
                 }

@@ -63,7 +63,9 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
     exchanges = max(2, config.steps)
-    sums = 2 * _handed_on(case.stencil) * lanes * config.cells_per_thread * config.computed.bytes
+    handed_on = _handed_on(case.stencil)
+    rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
+    sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
     returned = lanes * config.cells_per_thread * config.rows * waiting_sums(case) * config.computed.bytes
     return exchanges * sums + returned * cuts(case) + ahead
