@@ -193,7 +193,7 @@ def test_kernels_on_the_host(name: str) -> None:
 @needs_compiler
 def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
     program = render(flow(), config(layout="soa", storage="fp64", compute="fp64", rows=2, prefetch=2))
-    less = [tuple(replace(launch, shared_bytes=launch.shared_bytes - 8) for launch in step) for step in program.period]
+    less = [tuple(replace(launch, shared_bytes=launch.shared_bytes - 16) for launch in step) for step in program.period]
     with pytest.raises(AssertionError, match="8 bytes of shared memory behind"):
         _on_host(replace(program, period=tuple(less)))
 
