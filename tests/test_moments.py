@@ -107,8 +107,8 @@ def test_bytes() -> None:
 
 
 def test_the_tile_and_its_halo() -> None:
-    assert tile(config(steps=2, rows=3, block=(32, 12, 1), pack=4)) == (28, 32)
-    assert tile(config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
+    assert tile(LATTICES["d3q19"], config(steps=2, rows=3, block=(32, 12, 1), pack=4)) == (28, 32)
+    assert tile(LATTICES["d3q19"], config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
     # 12 warps of 32 lanes exchange twice five sums in two stages, and have three rows of 40 bytes on the way
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
     assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 48

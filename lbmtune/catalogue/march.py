@@ -6,7 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import orders, rows, unit_weight
-from lbmtune.catalogue.returning import cuts, waiting_sums
+from lbmtune.catalogue.returning import cuts
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -38,17 +38,17 @@ def _halo(config: CudaConfig) -> int:
     return -(-config.steps // cells) * cells
 
 
-def tile(config: CudaConfig) -> tuple[int, int]:
-    """The most cells along x and y that a block finishes."""
-    sector = sector_cells(config)
+def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
+    """The most cells along x and y that a block finishes; in two dimensions each warp marches along y on its own."""
+    sector, warps = sector_cells(config), config.block[1]
     width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
-    return width, config.block[1] * config.rows - 2 * config.steps
+    return width, warps * config.march if lattice.dimensions == 2 else warps * config.rows - 2 * config.steps
 
 
-def block_cells(config: CudaConfig) -> tuple[int, int, int]:
+def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
     """Cells along each axis that a block updates, at most."""
     if config.of_moments:
-        return (*tile(config), config.march)
+        return (*tile(lattice, config), 1 if lattice.dimensions == 2 else config.march)
     x, y, z = config.block
     return (x * config.cells_per_thread, y, z * config.march)
 
@@ -62,12 +62,14 @@ def _handed_on(lattice: Lattice) -> int:
 def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
+    ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
+    if case.stencil.dimensions == 2:
+        return ahead
     exchanges = max(2, config.steps)
     handed_on = _handed_on(case.stencil)
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
-    returned = lanes * config.cells_per_thread * config.rows * waiting_sums(case) * config.computed.bytes
+    returned = lanes * config.cells_per_thread * config.rows * len(orders(case.stencil)) * config.computed.bytes
     return exchanges * sums + returned * cuts(case) + ahead
 
 

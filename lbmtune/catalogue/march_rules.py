@@ -42,8 +42,6 @@ def why_no_march(config: CudaConfig) -> str | None:
 def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
     if case.collision != "regularised":
         return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
-    if case.stencil.dimensions == 2:
-        return f"representation moments with lattice {case.lattice}: blocks march along z"
     if case.local_faces:
         face, kind = case.local_faces[0]
         where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
@@ -68,6 +66,8 @@ def _format(case: Case, config: CudaConfig, _: int) -> str | None:
         return f"layout {config.layout} with representation moments: soa and rows exist"
     if config.pack not in PACKS or (config.layout == "soa" and config.pack > 1):
         return f"pack {config.pack} with layout {config.layout}: 1 for soa, {_list(PACKS)} for rows"
+    if config.pack > len(orders(case.stencil)):
+        return f"pack {config.pack} with lattice {case.lattice}: a cell has {len(orders(case.stencil))} moments"
     cells = config.cells_per_thread
     rest = len(orders(case.stencil)) % config.pack or config.pack
     least = min(rest, config.pack) * cells * config.stored.bytes
@@ -86,7 +86,9 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
         return f"block {'x'.join(map(str, config.block))} with representation moments: its blocks are {WARP} x n x 1"
     if not 1 <= config.steps <= MAX_STEPS or not 1 <= config.rows <= MAX_ROWS:
         return f"steps {config.steps} and rows {config.rows}: 1 to {MAX_STEPS} and 1 to {MAX_ROWS}"
-    width, height = tile(config)
+    if case.stencil.dimensions == 2 and config.rows > 1:
+        return f"rows {config.rows} with lattice {case.lattice}: warps march along y, row by row"
+    width, height = tile(case.stencil, config)
     if width < sector_cells(config) or height < 1:
         return f"steps {config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
     if config.prefetch not in (0, 1, 2):
@@ -98,8 +100,9 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
 
 
 def _chunks(case: Case, config: CudaConfig, _: int) -> str | None:
-    if not 1 <= config.march <= case.domain[2]:
-        return f"march {config.march}: a column of this domain has {case.domain[2]} cells"
+    height = case.domain[case.stencil.dimensions - 1]
+    if not 1 <= config.march <= height:
+        return f"march {config.march}: a column of this domain has {height} cells"
     return None
 
 

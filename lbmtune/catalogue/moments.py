@@ -16,6 +16,7 @@ Source: Latt, Chopard 2006 (regularised collision); Gounley et al. 2022 and Ferr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -26,10 +27,23 @@ Order = tuple[int, int, int]
 """Exponents of a moment along x, y and z."""
 
 
+def directions(lattice: Lattice) -> tuple[int, ...]:
+    """Axes that something moves along."""
+    return tuple(axis for axis in range(3) if any(c[axis] for c in lattice.velocities))
+
+
+@cache
+def upright(lattice: Lattice) -> Lattice:
+    """The lattice with the axis along which warps march as its third: in two dimensions c_y stands for c_z."""
+    if lattice.dimensions == 3:
+        return lattice
+    return replace(lattice, velocities=tuple((x, z, y) for x, y, z in lattice.velocities))
+
+
 @cache
 def orders(lattice: Lattice) -> tuple[Order, ...]:
     """The moments that a cell has: density, momentum, diagonal and mixed second moments."""
-    axes = range(lattice.dimensions)
+    axes = directions(lattice)
     units = [tuple(int(a == b) for b in range(3)) for a in range(3)]
     diagonal = [tuple(2 * n for n in units[a]) for a in axes]
     mixed = [tuple(n + m for n, m in zip(units[a], units[b], strict=True)) for a, b in combinations(axes, 2)]

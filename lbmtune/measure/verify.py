@@ -157,7 +157,7 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
-        along_x, along_y, along_z = block_cells(config)
+        along_x, along_y, along_z = block_cells(case.stencil, config)
         nx = along_x + unit
         ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
         if config.block_order != "row":

@@ -6,7 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import block_cells, sector_cells, shared_bytes
-from lbmtune.catalogue.returning import cuts, splits
+from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
 from lbmtune.codegen.cuda import flags, march_walls, moments
 from lbmtune.codegen.cuda.assemble import fill
@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.trace import Traced
 
-_FILE = "cuda/march.cu"
+_FILE, _FLAT = "cuda/march.cu", "cuda/march_flat.cu"
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
 
@@ -25,7 +25,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(config),
+        covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case, config),
     )
     return Program(
@@ -34,17 +34,24 @@ def render_march(case: Case, config: CudaConfig) -> Program:
 
 
 def _source(case: Case, config: CudaConfig) -> str:
-    taken = ", ".join(("m[r][v]", *moments.scalars(case.stencil, case.forced)))
-    inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": _layout(case, config),
-        "stage": moments.functions(case.stencil, case.forced, splits(case)),
-        "entry": march_walls.entry(case, config, inner) if cuts(case) else fill(_FILE, inner, inside="entry"),
+        "stage": moments.functions(case.stencil, case.forced, cuts(case)),
+        "entry": _entry(case, config),
     }
     return fill(_FILE, regions) + "\n"
+
+
+def _entry(case: Case, config: CudaConfig) -> str:
+    flat = case.stencil.dimensions == 2
+    taken = ", ".join(("m[v]" if flat else "m[r][v]", *moments.scalars(case.stencil, case.forced)))
+    inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    if cuts(case):
+        return march_walls.entry(case, config, inner)
+    return fill(_FLAT if flat else _FILE, {**march_walls.NONE, **inner}, inside="entry")
 
 
 def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
@@ -68,7 +75,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int SECTOR = {sector_cells(config)};",
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
-            moments.constants(case.stencil, splits(case)),
+            moments.constants(case.stencil, cuts(case)),
         )
     )
 

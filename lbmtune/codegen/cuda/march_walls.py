@@ -12,17 +12,21 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import wall_gain, weight
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
-from lbmtune.catalogue.moments import orders, unit_weight
-from lbmtune.catalogue.returning import returning, splits
+from lbmtune.catalogue.moments import orders, unit_weight, upright
+from lbmtune.catalogue.returning import returning
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.moments import Sums, function
 from lbmtune.codegen.cuda.physics import SCALARS
+from lbmtune.lattice import Lattice
 
-_FILE = "cuda/march_walls.cu"
-_FACES = ("X_LOW", "X_HIGH", "Y_LOW", "Y_HIGH", "Z_LOW", "Z_HIGH")
-_GROUPS = {1: "right", 0: "along", -1: "left"}
-"""Links by their c_x."""
+_FILE, _FLAT = "cuda/march_walls.cu", "cuda/march_flat.cu"
+_AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
+"""Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
+_COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
+_EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
+NONE = dict.fromkeys(("links", "fetch", "next", "silence", "returning", "returned"), "")
+"""What stands in the regions of an entry where no link is cut."""
 
 
 def scalars(case: Case) -> tuple[str, ...]:
@@ -33,30 +37,37 @@ def scalars(case: Case) -> tuple[str, ...]:
 
 def entry(case: Case, config: CudaConfig, regions: dict[str, str]) -> str:
     """The functions and the entry of a march with cut links; regions: `signature` and `relax` of that."""
-    flagged = config.flags == "memory"
-    fetch = "        fetch_links(links, words, next_z, next_plane, nx, ny, nz);" if flagged else ""
-    inner = {"fetch": fetch, "return": _call(case), **regions}
+    file, flagged = _FLAT if case.stencil.dimensions == 2 else _FILE, config.flags == "memory"
+    walled = {"return": _call(case), **regions}
+    if file == _FLAT:
+        walled |= {name: fill(file, walled, inside=name) for name in NONE}
+    walled["fetch"] = fill(file, {}, inside="fetch") if flagged else ""
     return fill(
         _FILE,
         {
             "links": _links(case),
             "reflect": _reflect(case),
             "known": fill("cuda/march_flags.cu" if flagged else "cuda/march_faces.cu", {}),
-            "entry": fill(_FILE, inner, inside="entry"),
+            "entry": fill(file, walled, inside="entry"),
         },
     )
 
 
+def _faces(case: Case) -> Iterator[tuple[int, str]]:
+    """Each face of a case with its name in the text."""
+    for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True):
+        yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
+
+
 def _links(case: Case) -> str:
     """Links that each face cuts, and those of them that move, as words."""
-    moving = case.moving
     lines = [
-        f"constexpr bool WALLED_{axis} = {'false' if case.faces[2 * n] == 'periodic' else 'true'};"
-        for n, axis in enumerate("XYZ")
+        f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
+        for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True)
     ]
-    for face, name in enumerate(_FACES):
+    for face, name in _faces(case):
         lines.append(f"constexpr Word CUT_{name} = {_mask(case, face, ('wall', 'moving'))};")
-        if moving:
+        if case.moving:
             lines.append(f"constexpr Word MOVING_{name} = {_mask(case, face, ('moving',))};")
     return "\n".join(lines)
 
@@ -74,13 +85,10 @@ def _word(links: Sequence[int]) -> str:
 
 def _call(case: Case) -> str:
     """Of a cell, within the loops over rows and cells."""
-    lines, given = [], ["own"]
-    if case.moving:
-        lines = [f"const Word moving = {_moving(case)};"]
-        given.append("moving")
-    given += ["still[v]", "right[v]", "left[v]", "back", *scalars(case)]
-    lines.append(f"reflect({', '.join(given)});")
-    return "\n".join(f"{' ' * 24}{line}" for line in lines)
+    given = ["own", *(["moving"] if case.moving else []), "still[v]", "right[v]", "left[v]"]
+    given += ["back[v]" if case.stencil.dimensions == 2 else "back", *scalars(case)]
+    lines = [f"const Word moving = {_moving(case)};"] if case.moving else []
+    return "\n".join((*lines, f"reflect({', '.join(given)});"))
 
 
 def _moving(case: Case) -> str:
@@ -88,14 +96,12 @@ def _moving(case: Case) -> str:
 
     Without solid cells the link that goes straight on tells whether the cell is at the face.
     """
-    if case.geometry:
-        faces = (
-            f"at_faces({i}, {n}, WALLED_{axis}, MOVING_{axis}_LOW, MOVING_{axis}_HIGH)"
-            for axis, i, n in (("X", "first_x + v", "nx"), ("Y", "first_y + r", "ny"), ("Z", "here_z", "nz"))
-        )
-        return " | ".join(faces)
-    moving = [face for face, kind in enumerate(case.faces) if kind == "moving"]
-    return " | ".join(f"(own >> {_straight(case, face)} & 1u ? MOVING_{_FACES[face]} : 0u)" for face in moving)
+    if not case.geometry:
+        moving = [(face, name) for face, name in _faces(case) if case.faces[face] == "moving"]
+        return " | ".join(f"(own >> {_straight(case, face)} & 1u ? MOVING_{name} : 0u)" for face, name in moving)
+    flat = case.stencil.dimensions
+    along = zip("XYZ", _COORDINATES[flat], _EXTENTS[flat], strict=True)
+    return " | ".join(f"at_faces({i}, {n}, WALLED_{a}, MOVING_{a}_LOW, MOVING_{a}_HIGH)" for a, i, n in along)
 
 
 def _straight(case: Case, face: int) -> int:
@@ -105,7 +111,7 @@ def _straight(case: Case, face: int) -> int:
 
 
 def _reflect(case: Case) -> str:
-    sums = Sums(case.stencil, splits(case))
+    sums = Sums(upright(case.stencil), split=True)
     takes = ["const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += ["const Real (&still)[LINES]", "const Real (&right)[MOVERS]", "const Real (&left)[MOVERS]"]
     takes += ["Real (&back)[CURRENT]", *(f"const Real {name}" for name in scalars(case))]
@@ -119,17 +125,17 @@ def _group(case: Case, sums: Sums, c_x: int, *, first: bool) -> Iterator[str]:
 
     first: nothing has gone there before; a compiler must not take 0 + x for x.
     """
-    velocities = case.stencil.velocities
+    velocities = sums.lattice.velocities
     links = [i for i in returning(case) if velocities[i][0] == c_x]
     yield f"if (anywhere(cut & {_word(links)})) {{"
     for i in links:
         yield f"    const Real f{i} = {_returned(case, sums, i)};"
     found = dict[tuple[int, int], str]()
-    for line in _sums(case, links, found):
+    for line in _sums(sums.lattice, links, found):
         yield f"    {line}"
-    for n in orders(case.stencil):
+    for n in orders(sums.lattice):
         power, rest = n[0], n[1:]
-        if rest in found and (c_x or not power) and (n != (0, 0, 2) or sums.split):
+        if rest in found and (c_x or not power):
             sign = "-" if c_x**power < 0 else "" if first else "+"
             yield f"    back[{sums.waiting(n)}] {'= ' + sign if first else sign + '= '}{found[rest]};"
     yield "}"
@@ -137,7 +143,7 @@ def _group(case: Case, sums: Sums, c_x: int, *, first: bool) -> Iterator[str]:
 
 def _returned(case: Case, sums: Sums, i: int) -> str:
     """What arrives by a link where it is cut, in units of its weight: p(-c_i), and what a moving wall adds."""
-    x, y, z = case.stencil.velocities[i]
+    x, y, z = sums.lattice.velocities[i]
     row = (-y, -z)
     sent = f"still[{sums.rows.index(row)}]" if not x else f"{'left' if x > 0 else 'right'}[{sums.movers.index(row)}]"
     back = f"where_cut(cut, {i}, {sent})"
@@ -147,12 +153,12 @@ def _returned(case: Case, sums: Sums, i: int) -> str:
     return f"{back} + where_cut(moving, {i}, {text(gain)})"
 
 
-def _sums(case: Case, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:
+def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:
     """Sums of u_i times the powers of c_y and c_z; `found` says where each is, if it is not always zero."""
-    velocities = case.stencil.velocities
+    velocities = lattice.velocities
 
     def added(chosen: Sequence[int]) -> str:
-        weights = {i: unit_weight(case.stencil, velocities[i]) for i in chosen}
+        weights = {i: unit_weight(lattice, velocities[i]) for i in chosen}
         return " + ".join(f"f{i}" if weights[i] == 1 else f"{weights[i]} * f{i}" for i in chosen)
 
     rest = [i for i in links if not velocities[i][1]]
@@ -172,8 +178,8 @@ def _sums(case: Case, links: Sequence[int], found: dict[tuple[int, int], str]) -
     found[0, 0] = "all"
     mixed = [(i, velocities[i][1] * velocities[i][2]) for i in links if velocities[i][1] * velocities[i][2]]
     if mixed:
-        assert len({unit_weight(case.stencil, velocities[i]) for i, _ in mixed}) == 1
-        factor = unit_weight(case.stencil, velocities[mixed[0][0]])
+        assert len({unit_weight(lattice, velocities[i]) for i, _ in mixed}) == 1
+        factor = unit_weight(lattice, velocities[mixed[0][0]])
         signed = " ".join(f"{'-' if sign < 0 else '+'} f{i}" for i, sign in sorted(mixed, key=lambda one: -one[1]))
         total = signed.removeprefix("+ ")
         yield f"const Real mixed = {total if factor == 1 else f'{factor} * ({total})'};"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lbmtune.catalogue.moment_collision import coefficient, coefficients, moment
-from lbmtune.catalogue.moments import Order, orders, rows, unit_weight
+from lbmtune.catalogue.moments import Order, orders, rows, unit_weight, upright
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.physics import SCALARS
 from lbmtune.lattice import Lattice
@@ -87,18 +87,19 @@ class Sums:
 
 def functions(lattice: Lattice, forced: bool, split: bool = False) -> str:
     """The device functions of a stage."""
-    sums = Sums(lattice, split)
-    return "\n".join((_relax(lattice, forced), _spread(lattice, sums), _sum_up(sums), _gather(lattice, sums)))
+    turned = upright(lattice)
+    sums = Sums(turned, split)
+    return "\n".join((_relax(lattice, forced), _spread(turned, sums), _sum_up(sums), _gather(turned, sums)))
 
 
 def constants(lattice: Lattice, split: bool = False) -> str:
-    """Lengths of the arrays."""
-    sums = Sums(lattice, split)
+    """Lengths of the arrays; those of sums that go along y are of one element at least."""
+    sums = Sums(upright(lattice), split)
     lengths = {
         "MOMENTS": len(orders(lattice)),
         "LINES": len(sums.rows),
         "MOVERS": len(sums.movers),
-        "ACROSS": len(sums.along_y(1)),
+        "ACROSS": max(1, len(sums.along_y(1))),
         "LEVEL": len(sums.along_y(0)),
         "CURRENT": len(sums.parts[0]) + len(sums.upward),
         "PENDING": len(sums.parts[1]),

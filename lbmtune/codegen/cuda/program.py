@@ -248,7 +248,7 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         one.entry,
         (*one.buffers, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
-        covers=block_cells(config),
+        covers=block_cells(case.stencil, config),
     )
     if phase.blockwise:
         rings = Launch(one.refresh("read"), (*one.buffers, *_EXTENTS), block=(RING_THREADS, 1, 1), covers=config.block)

@@ -1,0 +1,126 @@
+// The entry of march.cu in two dimensions: each warp marches along y on its own. There is nothing that goes to the side,
+// so it needs no barrier, and of shared memory only what waits there. What is z in three dimensions is y here.
+
+//@begin entry
+//@begin signature
+extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
+    const Stored* __restrict__ source, Stored* __restrict__ target, const int nx, const int ny, const int nz,
+    const Real omega)
+//@end signature
+{
+    const int lane = threadIdx.x, warp = threadIdx.y;
+    const Extents n = storage_extents(nx, ny, nz);
+
+    const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
+    const int column = lane * CELLS - HALO, first_x = blockIdx.x * width + column;
+    const int x = wrapped(first_x, nx);
+    const bool stored = column >= 0 && column < width && first_x < nx;
+    const int chunks = gridDim.y * WARPS, depth = (ny + chunks - 1) / chunks;
+    const int begin = (blockIdx.y * WARPS + warp) * depth, end = least(begin + depth, ny);
+    if (begin >= end) return;
+    int next_y = wrapped(begin - STEPS, ny), next_line = begin - STEPS, y = begin;
+    //@begin links
+    Links links;
+    find_links(links, first_x, 0, nx, 1);
+    //@end links
+
+    Real current[STEPS][CELLS][CURRENT] = {}, pending[STEPS][CELLS][PENDING] = {};
+    Cells waiting;
+    Cells& cells = PREFETCH == 2 ? reinterpret_cast<Cells*>(shared)[warp * 32 + lane] : waiting;
+    const auto fetch_line = [&]() {
+        fetch_cells(cells, source, along_y(next_y, n), x, n, PREFETCH == 2);
+        if (PREFETCH == 2) copies_begin();
+        //@begin fetch
+        fetch_links(links, words, next_y, next_line, nx, 1, ny);
+        //@end fetch
+        next_y = next_y + 1 == ny ? 0 : next_y + 1;
+        ++next_line;
+    };
+    if (PREFETCH) fetch_line();
+
+    const int lines = end - begin + 2 * STEPS;
+#pragma unroll 1
+    for (int line = 0; line < lines; ++line) {
+        if (!PREFETCH) fetch_line();
+        if (PREFETCH == 2) copies_end();
+        //@begin next
+        next_links(links);
+        //@end next
+        Real m[CELLS][MOMENTS];
+        widen_cells(m, cells);
+        if (PREFETCH && line + 1 < lines) fetch_line();
+#pragma unroll
+        for (int t = 0; t < STEPS; ++t) {
+            Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) {
+                //@begin relax
+                relax(m[v], omega);
+                //@end relax
+            }
+            //@begin silence
+            const int here_y = begin - STEPS + line - t;
+            Word word[CELLS], some = 0;
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) {
+                word[v] = links_of(links, t, 0, v, here_y, ny);
+                some |= word[v];
+            }
+            const bool returns = anywhere(some);
+            if (returns) {
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) {
+#pragma unroll
+                    for (int k = 0; k < MOMENTS; ++k) m[v][k] = word[v] & 1u ? Real(0) : m[v][k];
+                }
+            }
+            //@end silence
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) spread(m[v], still[v], right[v], left[v]);
+            //@begin returning
+            Real back[CELLS][CURRENT];
+            if (returns) {
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) {
+                    const Word own = word[v] & 1u ? 0u : word[v];
+#pragma unroll
+                    for (int k = 0; k < CURRENT; ++k) back[v][k] = 0;
+                    //@begin return
+                    reflect(own, still[v], right[v], left[v], back[v]);
+                    //@end return
+                }
+            }
+            //@end returning
+#pragma unroll
+            for (int k = 0; k < MOVERS; ++k) {
+                const Real from_left = __shfl_sync(0xffffffffu, right[CELLS - 1][k], (lane + 31) % 32, 32);
+                const Real from_right = __shfl_sync(0xffffffffu, left[0][k], (lane + 1) % 32, 32);
+#pragma unroll
+                for (int v = CELLS - 1; v > 0; --v) right[v][k] = right[v - 1][k];
+#pragma unroll
+                for (int v = 0; v < CELLS - 1; ++v) left[v][k] = left[v + 1][k];
+                right[0][k] = from_left;
+                left[CELLS - 1][k] = from_right;
+            }
+#pragma unroll
+            for (int v = 0; v < CELLS; ++v) {
+                Real up[ACROSS], down[ACROSS], level[LEVEL];  // nothing goes up or down
+                sum_up(still[v], right[v], left[v], up, down, level);
+                gather(up, down, level, current[t][v], pending[t][v], m[v]);
+            }
+            //@begin returned
+            if (returns) {
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) {
+#pragma unroll
+                    for (int k = 0; k < CURRENT; ++k) current[t][v][k] += back[v][k];
+                }
+            }
+            //@end returned
+        }
+        if (line < 2 * STEPS) continue;
+        if (stored) store_cells(m, target, along_y(y, n), x, n);
+        ++y;
+    }
+}
+//@end entry
