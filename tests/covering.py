@@ -189,34 +189,32 @@ def of_moments(backend: str, seed: int = 1) -> Iterator[Sample]:
     """Kernels of moments: every storage and lattice with a seeded choice of what else they have, each pair often."""
     draw = random.Random(seed)
     storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
-    for lattice, (storage, compute), layout in product(("d3q19", "d3q27"), storages, ("soa", "rows", "rows")):
-        if backend != "cuda":
-            return
-        case = replace(box(lattice, "regularised", (192, 64, 64), 1.3), force=(1e-3, -5e-4, 2e-4))
-        fixed = {"representation": "moments", "layout": layout, "storage": storage, "compute": compute}
-        for _ in range(_TRIES):
-            chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
-            config = from_flat({"backend": backend, **fixed, **chosen, "block": "32x8x1", "march": 5})
-            if broken(case, config, LIMITS) is None:
-                yield case, config
-                break
+    for lattice, (storage, compute), layout in product(LATTICES, storages, ("soa", "rows", "rows")):
+        case = replace(case_of("box", lattice, "regularised"), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
+        yield from _march(backend, case, {"layout": layout, "storage": storage, "compute": compute}, draw)
 
 
 def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
     """The same on every flow with walls or solid cells, by faces and by words."""
     draw = random.Random(seed)
     flows = [name for name in FLOWS if name not in ("box", "opened", "slipping")]
-    for lattice, flow, flags in product(("d3q19", "d3q27"), flows, ("compiled", "memory")):
-        if backend != "cuda":
+    for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
+        fixed = {"flags": flags, "layout": draw.choice(("soa", "rows")), "storage": draw.choice(("fp32", "fp16s"))}
+        yield from _march(backend, case_of(flow, lattice, "regularised"), fixed, draw)
+
+
+def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Iterator[Sample]:
+    """A legal kernel of moments with these values, of a draw; none on a CPU, or where no choice of the others helps."""
+    flat = case.lattice == "d2q9"
+    usual = {"backend": backend, "representation": "moments", "block": "32x2x1" if flat else "32x8x1", "march": 5}
+    for _ in range(_TRIES if backend == "cuda" else 0):
+        chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
+        if flat:
+            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6))}
+        config = from_flat({**usual, **fixed, **chosen})
+        if broken(case, config, LIMITS) is None:
+            yield case, config
             return
-        case, fixed = case_of(flow, lattice, "regularised"), {"representation": "moments", "flags": flags}
-        for _ in range(_TRIES):
-            chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
-            chosen["layout"], chosen["storage"] = draw.choice(("soa", "rows")), draw.choice(("fp32", "fp16s"))
-            config = from_flat({"backend": backend, **fixed, **chosen, "block": "32x8x1", "march": 5})
-            if broken(case, config, LIMITS) is None:
-                yield case, config
-                break
 
 
 def everything(backend: str, seed: int = 1) -> Covering:

@@ -32,6 +32,12 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q19", "regularised")["box"],
         config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),
     ),
+    "moments_d2q9_cavity": (
+        flows("d2q9", "regularised")["cavity"],
+        config(
+            representation="moments", layout="rows", pack=2, steps=6, cells_per_thread=2, block=(32, 4, 1), march=16
+        ),
+    ),
     "moments_d3q27_grinder_flags": (
         flows("d3q27", "regularised")["grinder"],
         config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),

@@ -14,7 +14,7 @@ from sympy import Rational, Symbol
 
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
-from lbmtune.catalogue.case import Case, box, cavity
+from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.collision import assignments, population, relaxed, weight
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CudaConfig, defaults
@@ -131,8 +131,6 @@ def test_storage_is_described_for_a_solver() -> None:
     ("case", "axes", "reason"),
     [
         (replace(flow(), collision="bgk"), {}, "collision bgk: only regularised"),
-        (cavity("d3q19", "regularised", (64, 64, 64), 1.3), {}, "the case cavity: only periodic boxes"),
-        (box("d2q9", "regularised", (64, 64, 1), 1.3), {}, "lattice d2q9"),
         (flow(), {"scheme": "aa"}, "scheme aa with representation moments"),
         (flow(), {"layout": "aosoa", "width": 16}, "layout aosoa with representation moments"),
         (flow(), {"layout": "soa", "pack": 2}, "pack 2 with layout soa: 1 for soa"),

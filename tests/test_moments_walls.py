@@ -15,7 +15,7 @@ from lbmtune.catalogue.case import Case, Faces, cavity, channel, half_channel, p
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.march import shared_bytes
-from lbmtune.catalogue.returning import returning, splits, waiting_sums
+from lbmtune.catalogue.returning import returning
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.measure.verify import verify, verify_full_size
@@ -54,14 +54,6 @@ def test_links_that_something_returns_by() -> None:
     assert returning(replace(lid(), faces=("periodic",) * 6)) == ()
     assert {velocities[i][1] for i in returning(channel("d3q19", "regularised", SIZE, 1.3))} == {1, -1}
     assert returning(lid()) == returning(stone()) == tuple(range(1, 19))
-    assert (splits(channel("d3q19", "regularised", SIZE, 1.3)), splits(lid())) == (True, True)
-
-
-def test_a_floor_returns_nothing_from_above() -> None:
-    """Where nothing can return from above, the moments with c_z and with c_z^2 wait in one sum."""
-    flat = channel("d2q9", "regularised", (64, 64, 1), 1.3)
-    assert not splits(flat)
-    assert waiting_sums(lid()) == 10
 
 
 def test_bytes_of_words_and_of_what_returns() -> None:

@@ -33,7 +33,7 @@ __device__ __forceinline__ void fetch_links(
 }
 
 // What was read becomes the first of the planes that are worked on.
-__device__ __forceinline__ void next_links(Links& links) {
+__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -43,6 +43,6 @@ __device__ __forceinline__ void next_links(Links& links) {
 }
 
 __device__ __forceinline__ Word links_of(
-    const Links& links, const int t, const int r, const int v, const int z, const int nz) {
+    const Links& links, const int t, const int r, const int v) {
     return links.words[t][r].of[v];
 }

@@ -11,13 +11,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const int lane = threadIdx.x, warp = threadIdx.y;
     const Extents n = storage_extents(nx, ny, nz);
 
-    const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
-    const int column = lane * CELLS - HALO, first_x = blockIdx.x * width + column;
+    const int tiles = gridDim.x * WARPS, width = (nx + SECTOR * tiles - 1) / (SECTOR * tiles) * SECTOR;
+    const int column = lane * CELLS - HALO, first_x = (blockIdx.x * WARPS + warp) * width + column;
     const int x = wrapped(first_x, nx);
     const bool stored = column >= 0 && column < width && first_x < nx;
-    const int chunks = gridDim.y * WARPS, depth = (ny + chunks - 1) / chunks;
-    const int begin = (blockIdx.y * WARPS + warp) * depth, end = least(begin + depth, ny);
-    if (begin >= end) return;
+    const int depth = (ny + gridDim.y - 1) / gridDim.y;
+    const int begin = blockIdx.y * depth, end = least(begin + depth, ny);
     int next_y = wrapped(begin - STEPS, ny), next_line = begin - STEPS, y = begin;
     //@begin links
     Links links;
@@ -44,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_line();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        next_links(links);
+        next_links(links, begin - STEPS + line, ny);
         //@end next
         Real m[CELLS][MOMENTS];
         widen_cells(m, cells);
@@ -63,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             Word word[CELLS], some = 0;
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
-                word[v] = links_of(links, t, 0, v, here_y, ny);
+                word[v] = links_of(links, t, 0, v);
                 some |= word[v];
             }
             const bool returns = anywhere(some);

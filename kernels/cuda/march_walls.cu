@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     for (int plane = 0; plane < planes; ++plane) {
         if (!PREFETCH) fetch_plane();
         if (PREFETCH == 2) copies_end();
-        next_links(links);
+        next_links(links, begin - STEPS + plane, nz);
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) widen_cells(m[r], PREFETCH == 2 ? slots[r] : waiting[PREFETCH == 2 ? 0 : r]);
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 Word word[CELLS], some = 0;
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
-                    word[v] = links_of(links, t, r, v, here_z, nz);
+                    word[v] = links_of(links, t, r, v);
                     some |= word[v];
                     //@begin relax
                     relax(m[r][v], omega);

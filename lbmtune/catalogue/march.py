@@ -39,10 +39,12 @@ def _halo(config: CudaConfig) -> int:
 
 
 def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
-    """The most cells along x and y that a block finishes; in two dimensions each warp marches along y on its own."""
+    """The most cells along x and y that a block finishes; in two dimensions each warp has a tile of its own."""
     sector, warps = sector_cells(config), config.block[1]
     width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
-    return width, warps * config.march if lattice.dimensions == 2 else warps * config.rows - 2 * config.steps
+    if lattice.dimensions == 2:
+        return warps * width, config.march
+    return width, warps * config.rows - 2 * config.steps
 
 
 def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:

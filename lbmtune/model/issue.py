@@ -87,7 +87,9 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficien
     """Of the tiles of a domain. As many blocks share a multiprocessor as launch bounds ask for, one otherwise."""
     nx, ny, nz = case.domain
     lanes, rows = WARP * config.cells_per_thread, config.block[1] * config.rows
-    across, along, chunks = (-(-n // most) for n, most in zip(case.domain, block_cells(config), strict=True))
+    across, along, chunks = (
+        -(-n // most) for n, most in zip(case.domain, block_cells(case.stencil, config), strict=True)
+    )
     planes = -(-nz // chunks) + 2 * config.steps
     blocks, at_once = across * along * chunks, multiprocessors * max(1, config.min_blocks)
     waves = -(-blocks // at_once)
