@@ -37,10 +37,11 @@ MOMENTS = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), 
 ONE = replace(MOMENTS, cells_per_thread=2, block=(32, 10, 1), pack=2, prefetch=1, march=32, min_blocks=2)
 TWO = replace(MOMENTS, rows=3, block=(32, 12, 1), pack=4, prefetch=2, steps=2, march=86)
 THREE = replace(MOMENTS, rows=2, block=(32, 11, 1), pack=4, prefetch=1, steps=3, march=64)
+TALL = replace(THREE, block=(32, 12, 1), march=192)
+HALF = replace(TWO, storage="fp16s")
 DOUBLE = replace(MOMENTS, rows=2, block=(32, 8, 1), prefetch=1, steps=2, storage="fp64", compute="fp64")
 STAGE = 105
 """Operations of a cell of D3Q19 in a time step, as counted on the text."""
-MARCHES = (32, 43, 64, 86, 128, 192)
 
 
 def cube(edge: int, lattice_name: str = "d3q19") -> Case:
@@ -116,32 +117,31 @@ def test_cells_lanes_and_multiprocessors_that_are_wasted() -> None:
     assert efficiency(cube(256), TWO, 239).wave == 240 / 478
 
 
-# of a prototype on one card (burst): shape, edge of the domain, MLUPS; planes of a chunk are known of the first four
+# of a prototype on one card, in bursts: shape, edge of the domain, lattice, MLUPS
 PUBLISHED = [
-    (ONE, 256, 46_700),
-    (TWO, 256, 83_400),
-    (THREE, 256, 83_900),
-    (replace(THREE, block=(32, 12, 1), march=192), 384, 95_700),
-    (replace(TWO, storage="fp16s"), 256, 101_900),
-    (DOUBLE, 256, 39_100),
+    (ONE, 256, "d3q19", 46_700),
+    (replace(ONE, march=35), 384, "d3q19", 46_300),
+    (TWO, 256, "d3q19", 83_400),
+    (replace(TWO, march=128), 384, "d3q19", 90_300),
+    (THREE, 256, "d3q19", 83_900),
+    (TALL, 384, "d3q19", 95_700),
+    (HALF, 256, "d3q19", 101_900),
+    (replace(HALF, rows=2, block=(32, 16, 1), march=192, prefetch=1), 384, "d3q19", 122_700),
+    (replace(DOUBLE, pack=2, march=192), 384, "d3q19", 39_800),
+    (replace(MOMENTS, rows=4, steps=2, prefetch=2, pack=2, march=96), 384, "d3q27", 75_500),
 ]
 
 
-def predicted(config: CudaConfig, edge: int, known: bool) -> float:
-    marches = (config.march,) if known else MARCHES
-    return max(predict(cube(edge), replace(config, march=march), CARD).mlups for march in marches)
-
-
-def test_the_speeds_of_a_prototype_are_met_to_a_fifth() -> None:
-    ratios = [predicted(config, edge, n < 4) / mlups for n, (config, edge, mlups) in enumerate(PUBLISHED)]
-    assert min(ratios) > 0.90
-    assert max(ratios) < 1.22
-    assert median(abs(ratio - 1) for ratio in ratios) < 0.095
+def test_the_speeds_of_a_prototype_are_met_to_a_quarter() -> None:
+    ratios = [predict(cube(edge, name), config, CARD).mlups / mlups for config, edge, name, mlups in PUBLISHED]
+    assert min(ratios) > 0.85
+    assert max(ratios) < 1.26
+    assert median(abs(ratio - 1) for ratio in ratios) < 0.10
 
 
 @pytest.mark.parametrize(
     ("config", "edge", "executed"),
-    [(TWO, 256, 213), (THREE, 256, 265), (PUBLISHED[3][0], 384, 246), (PUBLISHED[4][0], 256, 226)],
+    [(TWO, 256, 213), (THREE, 256, 265), (TALL, 384, 246), (HALF, 256, 226)],
 )
 def test_counted_instructions_are_a_seventh_fewer_than_executed(config: CudaConfig, edge: int, executed: int) -> None:
     """As hardware counters of the prototype have it, per update, halos included."""
