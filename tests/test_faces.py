@@ -16,7 +16,7 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries import arriving, reconstructed
 from lbmtune.catalogue.case import FACES, Case, box, half_channel, pipe
 from lbmtune.catalogue.links import cut_kinds
-from lbmtune.cli.facts import _catalogue
+from lbmtune.cli.listing import catalogue
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -226,5 +226,5 @@ def test_what_cannot_be_is_said(faces: tuple[str, ...], changes: dict[str, objec
 
 
 def test_kinds_of_faces_are_listed() -> None:
-    assert set(_catalogue()["faces"]) == set(FACES) >= {"slip", "velocity", "pressure", "moving", "wall", "periodic"}
-    assert {"pipe", "half-channel"} <= set(_catalogue()["flows"])
+    assert set(catalogue()["faces"]) == set(FACES) >= {"slip", "velocity", "pressure", "moving", "wall", "periodic"}
+    assert {"pipe", "half-channel"} <= set(catalogue()["flows"])

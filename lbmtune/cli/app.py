@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import __version__
-from lbmtune.cli import checks, claims, facts, results, tune
+from lbmtune.cli import checks, claims, facts, listing, results, tune
 
 app = typer.Typer(
     name="lbmtune",
@@ -36,7 +36,7 @@ def _options(
 for verb in (
     facts.devices,
     tune.study,
-    facts.list_catalogue,
+    listing.list_catalogue,
     facts.explain,
     facts.render,
     facts.predict,

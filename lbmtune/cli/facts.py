@@ -1,9 +1,9 @@
-"""Verbs that only tell: devices, list, explain, render, predict."""
+"""Verbs that only tell: devices, explain, render, predict."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
-    from lbmtune.records.study import Table
 
 
 def devices(
@@ -66,116 +65,6 @@ def _copy_name(streams: int, access: str) -> str:
     """In words: of '16', or of '64 streaming'."""
     width, _, kind = access.partition(" ")
     return f"{streams}-stream copy, {width} bytes at once" + (f", {kind} stores" if kind else "")
-
-
-def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = None, as_json: Json = False) -> None:
-    """The catalogue: schemes, layouts, lattices, collisions, storages, axes, and how many configurations are legal."""
-    from lbmtune.cli import output
-    from lbmtune.cli.configs import study_spec
-    from lbmtune.cli.devices import bounds, chosen
-    from lbmtune.records.study import tables
-    from lbmtune.search.space import legal_set
-
-    spec = study_spec(study, sets)
-    where = chosen(device)
-    backend = "cpu" if where == "cpu" else "cuda"
-    here = bounds(where)
-    space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
-    facts = {
-        **_catalogue(),
-        "flops_per_update": _flops(),
-        "axes": _axes(backend, tables(spec.axes[backend])),
-        "study": spec.name,
-        "device": where,
-        "limits_of_device": here.known,
-        "legal_configurations": len(space.configs),
-        "legal_of_each_space": space.sizes,
-        "illegal_configurations": space.illegal,
-    }
-    if as_json:
-        output.emit_json(facts)
-    else:
-        _print_catalogue(facts)
-
-
-def _catalogue() -> dict[str, dict[str, str]]:
-    from lbmtune.catalogue.case import COLLISIONS, FACES, FLOWS
-    from lbmtune.catalogue.collisions import collision
-    from lbmtune.catalogue.layouts import LAYOUTS
-    from lbmtune.catalogue.precision import STORAGES
-    from lbmtune.catalogue.schemes import SCHEMES
-    from lbmtune.lattice import LATTICES
-
-    return {
-        "schemes": {name: scheme.title for name, scheme in SCHEMES.items()},
-        "layouts": {name: _first_sentence(build.__module__) for name, build in LAYOUTS.items()},
-        "lattices": {name: f"{v.dimensions} dimensions, {v.q} directions" for name, v in LATTICES.items()},
-        "collisions": {name: collision(name).title for name in COLLISIONS},
-        "storages": {name: storage.title for name, storage in STORAGES.items()},
-        "flows": dict(FLOWS),
-        "faces": {str(kind): title for kind, title in FACES.items()},
-    }
-
-
-def _flops() -> dict[str, dict[str, int]]:
-    """Of each collision on each lattice that it is defined on, without force and walls."""
-    from lbmtune.catalogue.case import COLLISIONS, collides
-    from lbmtune.catalogue.operations import operator_flops
-    from lbmtune.lattice import LATTICES
-
-    return {c: {n: operator_flops(c, n) for n in LATTICES if collides(c, n)} for c in COLLISIONS}
-
-
-def _first_sentence(module: str) -> str:
-    """Of the text that describes a module."""
-    text = " ".join((sys.modules[module].__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".")
-
-
-def _axes(backend: str, searched: Sequence[Table]) -> dict[str, dict[str, Any]]:
-    """values: of all spaces together; spaces: of each."""
-    from lbmtune.catalogue.axes import AXES
-
-    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in AXES[backend]}
-    return {
-        axis.name: {
-            "title": axis.title,
-            "values": tuple(dict.fromkeys(value for values in each for value in values)),
-            "spaces": each,
-            "known": axis.names,
-        }
-        for axis, each in found.items()
-    }
-
-
-def _print_catalogue(facts: dict[str, Any]) -> None:
-    from lbmtune.cli import output
-
-    console = output.stdout()
-    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces"):
-        console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
-    lattices = tuple(facts["lattices"])
-    operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
-    console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
-    sizes = facts["legal_of_each_space"]
-    names = [f"space {n}" for n in range(1, len(sizes) + 1)] if len(sizes) > 1 else [f"values in {facts['study']}"]
-    axes = (
-        (n, a["title"], *(", ".join(map(str, v)) or "default" for v in a["spaces"])) for n, a in facts["axes"].items()
-    )
-    console.print(output.table("axes", ("name", "title", *names), axes), "")
-    each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
-    console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
-    console.print(output.table("illegal points", ("points>", "reason"), _reasons(facts["illegal_configurations"])))
-
-
-def _where(facts: dict[str, Any]) -> str:
-    device = str(facts["device"])
-    name = device if device == "cpu" else f"GPU {device}"
-    return name if facts["limits_of_device"] else f"{name} (not here; limits of any such device)"
-
-
-def _reasons(illegal: dict[str, int]) -> Iterable[tuple[int, str]]:
-    return ((count, f"such as: {reason}") for reason, count in illegal.items())
 
 
 def explain(
