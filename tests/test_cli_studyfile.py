@@ -236,14 +236,18 @@ def test_a_wrong_override_of_one_of_several_tables_is_named(override, message):
 
 
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
-def test_the_fast_study_has_populations_and_moments_of_every_number_of_steps(storage):
-    spec = load_study("d3q19-box-fast", [f"storage={storage}", "march=64", "case.domain=384x384x384"])
+@pytest.mark.parametrize(
+    ("name", "domain", "steps"),
+    [("d3q19-box-fast", "384x384x384", (1, 2, 3, 4)), ("d2q9-box-fast", "4096x4096", (1, 2, 3, 4, 5, 6, 8))],
+)
+def test_fast_studies_have_populations_and_moments_of_every_number_of_steps(name, domain, steps, storage):
+    spec = load_study(name, [f"storage={storage}", "axes.cuda[2].march=64", f"case.domain={domain}"])
     space = legal_set(spec.case, "cuda", spec.axes["cuda"], Limits(shared_bytes_per_block=227 << 10))
     kinds = {(c.representation, c.steps) for c in space.configs}
-    assert kinds == {("populations", 1), *(("moments", steps) for steps in (1, 2, 3, 4))}
+    assert kinds == {("populations", 1), *(("moments", n) for n in steps)}
     assert {c.storage for c in space.configs} == {storage}
-    assert len(space.sizes) == 3
-    assert 500 < len(space.configs) == sum(space.sizes) < 3000
+    assert len(space.sizes) == len(spec.axes["cuda"])
+    assert 300 < len(space.configs) == sum(space.sizes) < 3000
 
 
 def test_a_budget_that_is_left_out_is_no_limit():

@@ -16,7 +16,7 @@ from lbmtune.codegen.cuda import moments
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
-from lbmtune.model.issue import UTILISATION, efficiency, issue, registers, slots
+from lbmtune.model.issue import UTILISATION, efficiency, issue, registers, slots, together
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Environment
@@ -137,6 +137,37 @@ def test_the_speeds_of_a_prototype_are_met_to_a_quarter() -> None:
     assert min(ratios) > 0.85
     assert max(ratios) < 1.26
     assert median(abs(ratio - 1) for ratio in ratios) < 0.10
+
+
+FLAT = replace(MOMENTS, cells_per_thread=2, pack=2, prefetch=1, block=(32, 4, 1), march=128, steps=6)
+SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
+
+
+@pytest.mark.parametrize(
+    ("config", "mlups", "ratio"),
+    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.114), (FLAT, 315_000, 0.998)],
+)
+def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
+    assert predict(SQUARE, config, CARD).mlups / mlups == pytest.approx(ratio, abs=2e-3)
+
+
+def test_warps_side_by_side_march_along_y() -> None:
+    """Tiles of 52 cells in 64 lanes' cells, four to a block: 40 blocks along x; chunks of 128 rows and 12 more.
+
+    3 x 4 warps have the 164 registers that a thread wants, 4 x 4 have not; blocks come in 7 waves of 3 x 132.
+    """
+    assert registers(SQUARE, FLAT) == 164
+    assert together(SQUARE, FLAT) == 3
+    assert efficiency(SQUARE, FLAT, 132) == (8192 / (40 * 256), 8192 / (64 * 140), 1, 40 * 64 / (7 * 396))
+
+
+def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
+    """34 registers for the sums and moments of a cell and step make 78; 640 threads may have 96, 1024 of them 64."""
+    small = replace(MOMENTS, steps=1, pack=4, prefetch=1, block=(32, 10, 1))
+    assert registers(cube(256), small) == 78
+    assert together(cube(256), small) == 2
+    assert together(cube(256), replace(small, block=(32, 20, 1))) == 1
+    assert together(cube(256), replace(small, min_blocks=3)) == 3
 
 
 @pytest.mark.parametrize(

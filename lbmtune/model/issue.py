@@ -2,7 +2,7 @@
 
 Instructions of a cell and time step are counted on the printed text; cells of halos, lanes beyond the domain, planes
 before and after a chunk and multiprocessors without a block take part and are wasted (`Efficiency`). Multiprocessors
-issue four instructions for 32 lanes each in a clock cycle, and reach a share of that, `UTILISATION`.
+issue four instructions for 32 lanes each in a clock cycle, and reach a share of that (`UTILISATION`).
 
 Addresses, predicates, copies between registers and barriers are not counted: 10 to 20 % of what a compiled kernel has.
 Nor are walls. Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
@@ -17,21 +17,24 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, block_cells
+from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 
-UTILISATION = 0.6
-"""Share of the issue slots that the counted instructions fill.
+UTILISATION, UTILISATION_ALONE = 0.6, 0.8
+"""Share of the issue slots that the counted instructions fill, with a barrier in each stage and in warps without any.
 
 Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8
-of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here. To be replaced by what a
-micro-benchmark finds, which `Machine.issue_utilisation` takes.
+of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here; in two dimensions, where
+warps march on their own, 0.8. To be replaced by what a micro-benchmark finds: `Machine.issue_utilisation` takes it.
 """
 _SCHEDULERS, _WORD_BYTES = 4, 4
 _REGISTERS, _MOST_REGISTERS = 65536, 255
 """Of a multiprocessor since compute capability 3.0, and of a thread."""
+_MOST_THREADS = 1024
+"""Of a multiprocessor, while each of them has registers enough for a march."""
 _OTHER_REGISTERS = 44
 """Addresses and what is on its way; from kernels compiled for compute capability 9.0."""
 _LOCAL_SLOTS = 4
@@ -68,12 +71,11 @@ class Issue(NamedTuple):
 def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
     """The term for a kernel of moments; None for others, and where the machine does not say what it has."""
     clock_hz = machine.environment.max_sm_clock_hz
-    marches = config.of_moments and case.stencil.dimensions == 3
-    if not marches or not clock_hz or not machine.multiprocessors:
+    if not config.of_moments or not clock_hz or not machine.multiprocessors:
         return None
     found = efficiency(case, config, machine.multiprocessors)
     needed = slots(case, config, machine.environment.architecture) / found.cells
-    share = machine.issue_utilisation or UTILISATION
+    share = machine.issue_utilisation or (UTILISATION if case.stencil.dimensions == 3 else UTILISATION_ALONE)
     lanes_per_s = machine.multiprocessors * _SCHEDULERS * WARP * clock_hz
     source = "measured" if machine.issue_utilisation else "of a prototype"
     return Issue(
@@ -84,18 +86,27 @@ def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
 
 
 def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficiency:
-    """Of the tiles of a domain. As many blocks share a multiprocessor as launch bounds ask for, one otherwise."""
-    nx, ny, nz = case.domain
-    lanes, rows = WARP * config.cells_per_thread, config.block[1] * config.rows
-    across, along, chunks = (
-        -(-n // most) for n, most in zip(case.domain, block_cells(case.stencil, config), strict=True)
-    )
-    planes = -(-nz // chunks) + 2 * config.steps
-    blocks, at_once = across * along * chunks, multiprocessors * max(1, config.min_blocks)
-    waves = -(-blocks // at_once)
+    """Of the tiles of a domain. Blocks march along the last axis; in two dimensions their warps lie side by side."""
+    flat = case.stencil.dimensions == 2
+    blocks = [-(-n // most) for n, most in zip(case.domain, block_cells(case.stencil, config), strict=True)]
+    x, y, z = blocks
+    height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
+    marched = height / (chunks * (-(-height // chunks) + 2 * config.steps))
+    warps, at_once = config.block[1], multiprocessors * together(case, config)
     return Efficiency(
-        x=nx / (across * lanes), y=ny / (along * rows), z=nz / (chunks * planes), wave=blocks / (waves * at_once)
+        x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
+        y=marched if flat else case.domain[1] / (y * warps * config.rows),
+        z=1.0 if flat else marched,
+        wave=prod(blocks) / (-(-prod(blocks) // at_once) * at_once),
     )
+
+
+def together(case: Case, config: CudaConfig) -> int:
+    """Blocks that share a multiprocessor: as many as launch bounds ask for, or as there are registers for."""
+    if config.min_blocks:
+        return config.min_blocks
+    threads, wanted = prod(config.block), min(registers(case, config), _MOST_REGISTERS)
+    return next((n for n in range(_MOST_THREADS // threads, 1, -1) if _allowed(n * threads) >= wanted), 1)
 
 
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
@@ -138,7 +149,7 @@ class _Stage(NamedTuple):
 def _stage(name: str, forced: bool) -> _Stage:
     stencil = lattice(name)
     counted = arithmetic(moments.functions(stencil, forced), ("unit", *moments.scalars(stencil, forced)))
-    sums = moments.Sums(stencil)
+    sums = moments.Sums(upright(stencil))
     waiting = len(sums.parts[0]) + len(sums.upward) + len(sums.parts[1])
     return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)
 
