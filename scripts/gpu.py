@@ -3,8 +3,8 @@
     python scripts/gpu.py OUT                     all parts
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
-Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, porous-fp64,
-porous-fp32. OUT gets log.txt, summary.json, machine.toml, claims.json and claims.html, and one archive per study.
+Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
+fast-fp64, fast-fp16s, porous-fp64, porous-fp32. OUT gets log.txt, summary.json, machine.toml, claims.json and claims.html, and one archive per study.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
@@ -32,6 +32,7 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "cavity": ("d3q19-cavity", ()),
     "d2q9": ("d2q9-box", ()),
     "d3q27": ("d3q27-box", ()),
+    **{f"fast-{one}": ("d3q19-box-fast", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
     "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
 }
