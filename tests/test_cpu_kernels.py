@@ -191,3 +191,30 @@ def test_timing_and_share() -> None:
     share = device.conditions().cpu_share
     assert share is not None
     assert share >= 0.0
+
+
+_SUMS = """
+from lbmtune.backend.cpu import simd
+many = simd.memory("float32", 8)
+load, store = many.load, many.store
+
+
+@simd.kernel("void(float32[::1], float32[::1])", parallel=False)
+def sums(given, found):
+    a, b = load(given, 0), load(given, 8)
+    product = a * a
+    store(found, 0, product + b)
+    store(found, 8, b + product)
+    store(found, 16, product - b)
+    store(found, 24, b - product)
+"""
+
+
+@pytest.mark.skipif(vector_bits() < 256, reason="this processor has no such vectors")
+def test_a_product_of_several_sums_is_rounded_with_each(tmp_path: Path) -> None:
+    given, found = np.repeat(np.float32([1 + 2**-12, -1]), 8), np.empty(32, np.float32)
+    import_text(tmp_path / "sums.py", _SUMS).sums(given, found)
+    fused = 2**-11 + 2**-24  # a product that is rounded on its own loses the second term
+    np.testing.assert_array_equal(found[:16], np.float32(fused))
+    beside_one = np.float32(2 + 2**-11)
+    np.testing.assert_array_equal(found[16:], np.repeat([beside_one, -beside_one], 8))

@@ -155,7 +155,7 @@ def vector_bits() -> int:
     features = llvm.get_host_cpu_features()
     if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512vl")):
         return 512
-    return 256 if features.get("avx2") and features.get("f16c") else 0
+    return 256 if all(features.get(name) for name in ("avx2", "f16c", "fma")) else 0
 
 
 def cpu_model() -> str:

@@ -1,9 +1,9 @@
 """What generated CPU kernels import: an explicit SIMD type for Numba, its memory access, the decorators.
 
 Vectors are LLVM vectors of 1 to 16 lanes of float32 or float64 with + - * /; a scalar operand is copied to all
-lanes. `memory(compute, lanes)` gives loads and stores between arrays of a storage type and such vectors (plain
-scalars for one lane). Arrays of uint16 hold IEEE halves, or the codes of another 16-bit format. Indices are not
-checked and do not wrap around.
+lanes, and a product that is added or subtracted is rounded together with the sum. `memory(compute, lanes)` gives
+loads and stores between arrays of a storage type and such vectors (plain scalars for one lane). Arrays of uint16 hold
+IEEE halves, or the codes of another 16-bit format. Indices are not checked and do not wrap around.
 """
 
 from __future__ import annotations
@@ -72,11 +72,38 @@ def _register(function: Any, instruction: str) -> None:
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = sig.return_type.lanes
         both = [a if isinstance(t, Vector) else _splat(builder, a, lanes) for t, a in zip(sig.args, args, strict=True)]
-        return getattr(builder, instruction)(*both, flags=FLAGS)
+        return _fused(builder, instruction, *both) or getattr(builder, instruction)(*both, flags=FLAGS)
 
     infer_global(function)(type("_Template", (ConcreteTemplate,), {"cases": cases}))
     for case in cases:
         lower_builtin(function, *case.args)(lower)
+
+
+def _fused(builder: Any, instruction: str, left: Any, right: Any) -> Any:
+    """A sum or difference of which one side is a product, as one operation; None where none is.
+
+    LLVM does so for products of one use only: the two directions of a pair share theirs.
+    """
+    if instruction not in ("fadd", "fsub"):
+        return None
+    if _is_product(right):
+        a, b = right.operands
+        return _multiply_add(builder, builder.fneg(a) if instruction == "fsub" else a, b, left)
+    if _is_product(left):
+        a, b = left.operands
+        return _multiply_add(builder, a, b, builder.fneg(right) if instruction == "fsub" else right)
+    return None
+
+
+def _is_product(value: Any) -> bool:
+    return getattr(value, "opname", "") == "fmul"
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    kind = c.type
+    name = f"llvm.fma.v{kind.count}{kind.element.intrinsic_name}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    return builder.call(function, [a, b, c], fastmath=FLAGS)
 
 
 def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -225,7 +252,17 @@ def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) ->
         value = builder.fptrunc(value, _llvm(types.float32, lanes))
     if codes and element is types.uint16:
         return _ENCODERS[codes](_Bits(builder, lanes), value)
-    return builder.fptrunc(value, narrow)
+    return _in_register(builder, builder.fptrunc(value, narrow), lanes)
+
+
+def _in_register(builder: Any, halves: Any, lanes: int) -> Any:
+    """The same, but not converted on the way into memory, which takes Zen twice as long as one after the other."""
+    if lanes == 1 or not isinstance(halves.type.element, ir.HalfType):
+        return halves
+    integers = ir.VectorType(ir.IntType(16), lanes)
+    kind = ir.FunctionType(integers, [integers])
+    kept = builder.asm(kind, "", "=v,0", [builder.bitcast(halves, integers)], side_effect=False)
+    return builder.bitcast(kept, halves.type)
 
 
 class _Bits:
