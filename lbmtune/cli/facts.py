@@ -111,7 +111,7 @@ def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
         ("configuration", ", ".join(f"{k}={v}" for k, v in facts["config"].items())),
         ("key", facts["key"]),
         ("legal", f"yes{limits}" if facts["legal"] else f"no: {facts['reason']}"),
-        ("bytes per update", facts["bytes_per_update"]),
+        ("bytes per update", f"{facts['bytes_per_update']:g}"),
         ("flop per update", arithmetic_text(facts)),
         ("footprint", format_bytes(facts["footprint_bytes"])),
     ]
@@ -192,5 +192,8 @@ def predict(
         named = {"config": subject.config.flat(), "key": subject.config.key}
         output.emit_json({**named, **counted, "prediction": prediction})
     else:
-        moved = [("bytes per update", prediction.bytes_per_update), ("flop per update", arithmetic_text(counted))]
+        moved = [
+            ("bytes per update", f"{prediction.bytes_per_update:g}"),
+            ("flop per update", arithmetic_text(counted)),
+        ]
         output.print_pairs([*moved, *prediction_rows(prediction)])
