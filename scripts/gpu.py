@@ -4,7 +4,8 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, porous-fp64, porous-fp32. OUT gets log.txt, summary.json, machine.toml, claims.json and claims.html, and one archive per study.
+fast-fp64, fast-fp16s, porous-fp64, porous-fp32. OUT gets log.txt, summary.json, machine.toml, claims.json and
+claims.html, and one archive per study.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
