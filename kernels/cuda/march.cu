@@ -51,11 +51,20 @@ __device__ __forceinline__ void gather(
     Real (&pending)[PENDING], Real (&m)[MOMENTS]) {}
 //@end stage
 
-// SIZE stored values, moved 16 bytes at a time at most.
+// SIZE stored values, moved 16 bytes at a time at most. Halves stay in pairs: a compiler that takes them apart as soon as
+// they are loaded waits for what was asked for ahead.
 constexpr int alignment(const int bytes) { return bytes < 16 ? bytes : 16; }
-template <int SIZE>
+template <int SIZE, bool PAIRED = sizeof(Stored) == 2 && SIZE % 2 == 0>
 struct alignas(alignment(SIZE * sizeof(Stored))) Words {
     Stored value[SIZE];
+    __device__ __forceinline__ Stored operator[](const int k) const { return value[k]; }
+};
+template <int SIZE>
+struct alignas(alignment(SIZE * sizeof(Stored))) Words<SIZE, true> {
+    unsigned pair[SIZE / 2];
+    __device__ __forceinline__ Stored operator[](const int k) const {
+        return static_cast<Stored>(pair[k / 2] >> (k % 2 ? 16 : 0));
+    }
 };
 
 // The stored moments of the cells of a lane: groups of PACK, and what is left over.
@@ -112,9 +121,9 @@ __device__ __forceinline__ void widen_cells(Real (&m)[CELLS][MOMENTS], const Cel
 #pragma unroll
     for (int v = 0; v < CELLS; ++v) {
 #pragma unroll
-        for (int k = 0; k < GROUPS * PACK; ++k) m[v][k] = widen(cells.group[k / PACK].value[v * PACK + k % PACK]);
+        for (int k = 0; k < GROUPS * PACK; ++k) m[v][k] = widen(cells.group[k / PACK][v * PACK + k % PACK]);
 #pragma unroll
-        for (int k = 0; LEFT_OVER && k < REST; ++k) m[v][GROUPS * PACK + k] = widen(cells.rest.value[v * REST + k]);
+        for (int k = 0; LEFT_OVER && k < REST; ++k) m[v][GROUPS * PACK + k] = widen(cells.rest[v * REST + k]);
     }
 }
 
