@@ -41,10 +41,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
 PARTS = ("devices", *STUDIES, "claims", "conformance", "tests")
 FLAGSHIP = ("fp32", "fp64", "fp16s")
 SEARCH_S = {"flagship": 180, "other": 60}
+"""Search time of a study unless --time says otherwise."""
 TRIALS = {"flagship": 1150, "other": 340}
 SAMPLED = 2
 """One trial in so many belongs to the sample that fills the space; the rest looks for the best."""
-"""Search time of a study unless --time says otherwise."""
 OVERHEAD_S = 45
 """What a study needs besides its search: start, ceiling, finals, report."""
 LEFT_OUT = ("optuna.db", "optuna.db-wal", "optuna.db-shm")

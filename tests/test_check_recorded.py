@@ -10,12 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
 import made_up_records as made
 from lbmtune.catalogue.config import from_flat
+from lbmtune.claims.judge import verdicts
+from lbmtune.cli.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.export import write_best
+from lbmtune.records.claims import Claims
 from lbmtune.records.store import HEADER, TRIALS, append_trial, write_header
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "check_recorded.py"
@@ -92,3 +96,13 @@ def test_what_is_stale_is_told(
     out = capsys.readouterr().out
     assert said in out
     assert out.endswith("1 recorded sets, 1 stale\n")
+
+
+def test_recorded_claims_are_judged_as_they_would_be_now() -> None:
+    path = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims.json.gz"
+    found = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Claims)
+    shipped = {document.name: document for document in load_documents(())}
+    assert {document.name for document in found.documents} == set(shipped)
+    copy = found.header.copy_bytes_per_s
+    now = [v for one in found.documents for v in verdicts(shipped[one.name], found.groups, found.header.backend, copy)]
+    assert now == list(found.verdicts)

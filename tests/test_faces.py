@@ -15,6 +15,7 @@ from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries import arriving, reconstructed
 from lbmtune.catalogue.case import FACES, Case, box, half_channel, pipe
+from lbmtune.catalogue.geometries import GENERATORS
 from lbmtune.catalogue.links import cut_kinds
 from lbmtune.cli.listing import catalogue
 from lbmtune.codegen.render import render
@@ -228,3 +229,4 @@ def test_what_cannot_be_is_said(faces: tuple[str, ...], changes: dict[str, objec
 def test_kinds_of_faces_are_listed() -> None:
     assert set(catalogue()["faces"]) == set(FACES) >= {"slip", "velocity", "pressure", "moving", "wall", "periodic"}
     assert {"pipe", "half-channel"} <= set(catalogue()["flows"])
+    assert set(catalogue()["geometries"]) == set(GENERATORS) >= {"ducts", "packing", "sandstone", "file"}

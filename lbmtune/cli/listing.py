@@ -46,6 +46,7 @@ def catalogue() -> dict[str, dict[str, str]]:
     """What there is to choose from: names and titles of each kind."""
     from lbmtune.catalogue.case import COLLISIONS, FACES, FLOWS
     from lbmtune.catalogue.collisions import collision
+    from lbmtune.catalogue.geometries import GENERATORS
     from lbmtune.catalogue.layouts import LAYOUTS
     from lbmtune.catalogue.precision import STORAGES
     from lbmtune.catalogue.schemes import SCHEMES
@@ -59,6 +60,7 @@ def catalogue() -> dict[str, dict[str, str]]:
         "storages": {name: storage.title for name, storage in STORAGES.items()},
         "flows": dict(FLOWS),
         "faces": {str(kind): title for kind, title in FACES.items()},
+        "geometries": {name: _first_sentence(build.__module__) for name, build in GENERATORS.items()},
     }
 
 
@@ -97,7 +99,7 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     from lbmtune.cli import output
 
     console = output.stdout()
-    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces"):
+    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "geometries"):
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
