@@ -18,27 +18,26 @@ __device__ __forceinline__ void find_links(
     }
 }
 
-// Reads the words of a plane: wrapped_z, or z as it is.
+// Reads the words of a plane, and does nothing with them: who looks at them now waits for what is read ahead.
 __device__ __forceinline__ void fetch_links(
-    Links& links, const Word* words, const int wrapped_z, const int z, const int nx, const int ny, const int nz) {
-    const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
+    Links& links, const Word* words, const int wrapped_z, const int nx, const int ny) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-        for (int v = 0; v < CELLS; ++v) links.next[r].of[v] = 1u;
-        if (beyond || links.row[r] < 0) continue;
-        const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + links.row[r]);
+        const int within = links.row[r] < 0 ? 0 : links.row[r];
+        const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
         links.next[r] = *reinterpret_cast<const Marks*>(place);
     }
 }
 
 // What was read becomes the first of the planes that are worked on.
 __device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
+    const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
         for (int t = STEPS - 1; t > 0; --t) links.words[t][r] = links.words[t - 1][r];
-        links.words[0][r] = links.next[r];
+#pragma unroll
+        for (int v = 0; v < CELLS; ++v) links.words[0][r].of[v] = beyond || links.row[r] < 0 ? 1u : links.next[r].of[v];
     }
 }
 

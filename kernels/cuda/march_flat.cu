@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const bool stored = column >= 0 && column < width && first_x < nx;
     const int depth = (ny + gridDim.y - 1) / gridDim.y;
     const int begin = blockIdx.y * depth, end = least(begin + depth, ny);
-    int next_y = wrapped(begin - STEPS, ny), next_line = begin - STEPS, y = begin;
+    int next_y = wrapped(begin - STEPS, ny), y = begin;
     //@begin links
     Links links;
     find_links(links, first_x, 0, nx, 1);
@@ -30,10 +30,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         fetch_cells(cells, source, along_y(next_y, n), x, n, PREFETCH == 2);
         if (PREFETCH == 2) copies_begin();
         //@begin fetch
-        fetch_links(links, words, next_y, next_line, nx, 1, ny);
+        fetch_links(links, words, next_y, nx, 1);
         //@end fetch
         next_y = next_y + 1 == ny ? 0 : next_y + 1;
-        ++next_line;
     };
     if (PREFETCH) fetch_line();
 
@@ -77,15 +76,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) spread(m[v], still[v], right[v], left[v]);
             //@begin returning
-            Real back[CELLS][CURRENT];
+            Real back[CELLS][RETURNED];
             if (returns) {
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
-                    const Word own = word[v] & 1u ? 0u : word[v];
-#pragma unroll
-                    for (int k = 0; k < CURRENT; ++k) back[v][k] = 0;
+                    const Word own = unless_silent(word[v]);
                     //@begin return
-                    reflect(own, still[v], right[v], left[v], back[v]);
+                    reflect(back[v], own, still[v], right[v], left[v]);
                     //@end return
                 }
             }
@@ -110,10 +107,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             //@begin returned
             if (returns) {
 #pragma unroll
-                for (int v = 0; v < CELLS; ++v) {
-#pragma unroll
-                    for (int k = 0; k < CURRENT; ++k) current[t][v][k] += back[v][k];
-                }
+                for (int v = 0; v < CELLS; ++v) take_back(current[t][v], unless_silent(word[v]), back[v]);
             }
             //@end returned
         }

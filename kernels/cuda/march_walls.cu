@@ -1,9 +1,9 @@
 // The entry of march.cu where links are cut, by faces of the box or by solid cells.
 //
 // A cell that is solid or outside of the box sends nothing. A cut link sends back what its own cell sends along it
-// (half-way bounce-back), and what a moving face adds: each cell adds up what returns to it and leaves it in shared
-// memory until the barrier, where registers are scarce. Then it joins what waits for the next plane. All that is done in
-// branches, which warps skip whose links are all open.
+// (half-way bounce-back), and what a moving face adds: each cell adds up what returns to it and leaves the sums in shared
+// memory until the barrier, where registers are scarce. Then they join what waits for the next plane. All that is done in
+// branches, which warps skip whose links are all open; of links by their c_x, since in most warps few of those are cut.
 //
 typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
@@ -25,10 +25,13 @@ __device__ __forceinline__ Real where_cut(const Word word, const int i, const Re
 }
 
 //@begin reflect
+constexpr int RETURNED = 16, APART = 32;  // sums of what returns to a cell, and how far apart they lie
 __device__ __forceinline__ void reflect(
-    const Word cut, const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS],
-    Real (&back)[CURRENT]) {}
+    Real* back, const Word cut, const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS]) {}
+__device__ __forceinline__ void take_back(Real (&current)[CURRENT], const Word cut, const Real* back) {}
 //@end reflect
+
+__device__ __forceinline__ Word unless_silent(const Word word) { return word & 1u ? 0u : word; }
 
 //@begin known
 #include "march_faces.cu"
@@ -64,11 +67,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     Links links;
     find_links(links, first_x, first_y, nx, ny);
     const int begin = blockIdx.z * depth, end = least(begin + depth, nz);
-    int next_z = wrapped(begin - STEPS, nz), next_plane = begin - STEPS, z = begin;
+    int next_z = wrapped(begin - STEPS, nz), z = begin;
 
     Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
     Cells waiting[PREFETCH == 2 ? 1 : ROWS];
-    Cells* const slots = reinterpret_cast<Cells*>(returned + ROWS * CURRENT * LANES) + (warp * 32 + lane) * ROWS;
+    Cells* const slots = reinterpret_cast<Cells*>(returned + ROWS * RETURNED * LANES) + (warp * 32 + lane) * ROWS;
     const auto fetch_plane = [&]() {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -77,10 +80,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         }
         if (PREFETCH == 2) copies_begin();
         //@begin fetch
-        fetch_links(links, words, next_z, next_plane, nx, ny, nz);
+        fetch_links(links, words, next_z, nx, ny);
         //@end fetch
         next_z = next_z + 1 == nz ? 0 : next_z + 1;
-        ++next_plane;
     };
     if (PREFETCH) fetch_plane();
 
@@ -102,16 +104,29 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
-                Word word[CELLS], some = 0;
+                Word word[CELLS], some = 0, each = ~0u;
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
                     word[v] = links_of(links, t, r, v);
                     some |= word[v];
-                    //@begin relax
-                    relax(m[r][v], omega);
-                    //@end relax
+                    each &= word[v];
                 }
                 returns[r] = anywhere(some);
+                if (returns[r] && !anywhere(~each & 1u)) {
+                    returns[r] = false;  // the whole row is silent
+#pragma unroll
+                    for (int v = 0; v < CELLS; ++v) {
+#pragma unroll
+                        for (int k = 0; k < MOMENTS; ++k) m[r][v][k] = 0;
+                    }
+                } else {
+#pragma unroll
+                    for (int v = 0; v < CELLS; ++v) {
+                        //@begin relax
+                        relax(m[r][v], omega);
+                        //@end relax
+                    }
+                }
                 if (returns[r]) {
 #pragma unroll
                     for (int v = 0; v < CELLS; ++v) {
@@ -124,14 +139,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 if (returns[r]) {
 #pragma unroll
                     for (int v = 0; v < CELLS; ++v) {
-                        const Word own = word[v] & 1u ? 0u : word[v];
-                        Real back[CURRENT] = {};
+                        const Word own = unless_silent(word[v]);
+                        Real* const back = returned + r * RETURNED * LANES + seat + v * 32;
                         //@begin return
-                        reflect(own, still[v], right[v], left[v], back);
+                        reflect(back, own, still[v], right[v], left[v]);
                         //@end return
-                        Real* const place = returned + r * CURRENT * LANES + seat + v * 32;
-#pragma unroll
-                        for (int k = 0; k < CURRENT; ++k) place[k * LANES] = back[k];
                     }
                 }
 #pragma unroll
@@ -166,9 +178,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     const Real(&falling)[ACROSS] = r < ROWS - 1 ? down[r < ROWS - 1 ? r + 1 : r][v] : above;
                     gather(rising, falling, level[r][v], current[t][r][v], pending[t][r][v], m[r][v]);
                     if (!returns[r]) continue;
-                    const Real* const place = returned + r * CURRENT * LANES + seat + v * 32;
-#pragma unroll
-                    for (int k = 0; k < CURRENT; ++k) current[t][r][v][k] += place[k * LANES];
+                    const Word own = unless_silent(links_of(links, t, r, v));
+                    take_back(current[t][r][v], own, returned + r * RETURNED * LANES + seat + v * 32);
                 }
             }
         }

@@ -6,7 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import orders, rows, unit_weight
-from lbmtune.catalogue.returning import cuts
+from lbmtune.catalogue.returning import returned_sums
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -71,8 +71,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     handed_on = _handed_on(case.stencil)
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    returned = lanes * config.cells_per_thread * config.rows * len(orders(case.stencil)) * config.computed.bytes
-    return exchanges * sums + returned * cuts(case) + ahead
+    returned = lanes * config.cells_per_thread * config.rows * len(returned_sums(case)) * config.computed.bytes
+    return exchanges * sums + returned + ahead
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:

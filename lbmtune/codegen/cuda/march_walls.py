@@ -13,7 +13,7 @@ from lbmtune.catalogue.collision import wall_gain, weight
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
-from lbmtune.catalogue.returning import returning
+from lbmtune.catalogue.returning import returned_sums, returning
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.moments import Sums, function
@@ -85,8 +85,8 @@ def _word(links: Sequence[int]) -> str:
 
 def _call(case: Case) -> str:
     """Of a cell, within the loops over rows and cells."""
-    given = ["own", *(["moving"] if case.moving else []), "still[v]", "right[v]", "left[v]"]
-    given += ["back[v]" if case.stencil.dimensions == 2 else "back", *scalars(case)]
+    back = "back[v]" if case.stencil.dimensions == 2 else "back"
+    given = [back, "own", *(["moving"] if case.moving else []), "still[v]", "right[v]", "left[v]", *scalars(case)]
     lines = [f"const Word moving = {_moving(case)};"] if case.moving else []
     return "\n".join((*lines, f"reflect({', '.join(given)});"))
 
@@ -111,33 +111,52 @@ def _straight(case: Case, face: int) -> int:
 
 
 def _reflect(case: Case) -> str:
-    sums = Sums(upright(case.stencil), split=True)
-    takes = ["const Word cut", *(["const Word moving"] if case.moving else [])]
+    """What returns to a cell, and its way to what waits for the next plane, by the c_x of the links."""
+    sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
+    takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += ["const Real (&still)[LINES]", "const Real (&right)[MOVERS]", "const Real (&left)[MOVERS]"]
-    takes += ["Real (&back)[CURRENT]", *(f"const Real {name}" for name in scalars(case))]
-    groups = [c_x for c_x in (1, -1, 0) if any(case.stencil.velocities[i][0] == c_x for i in returning(case))]
-    lines = [line for c_x in groups for line in _group(case, sums, c_x, first=c_x == groups[0])]
-    return function(f"reflect(\n    {', '.join(takes)})", lines)
+    takes += [f"const Real {name}" for name in scalars(case)]
+    groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
+    apart = "1" if case.stencil.dimensions == 2 else "LANES"
+    given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
+    return "\n".join(
+        (
+            f"constexpr int RETURNED = {len(places)}, APART = {apart};",
+            function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
+            function(f"take_back({given})", [n for c_x in groups for n in _take(case, sums, c_x)]),
+        )
+    )
 
 
-def _group(case: Case, sums: Sums, c_x: int, *, first: bool) -> Iterator[str]:
-    """All links of one c_x: what returns over them, their sums over c_y and c_z, and where those go.
+def _group(case: Case, c_x: int) -> list[int]:
+    """Links of one c_x that may be cut."""
+    return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
-    first: nothing has gone there before; a compiler must not take 0 + x for x.
-    """
-    velocities = sums.lattice.velocities
-    links = [i for i in returning(case) if velocities[i][0] == c_x]
+
+def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
+    """What returns over all links of one c_x, its sums over c_y and c_z, and where those wait."""
+    links, found = _group(case, c_x), dict[tuple[int, int], str]()
     yield f"if (anywhere(cut & {_word(links)})) {{"
     for i in links:
         yield f"    const Real f{i} = {_returned(case, sums, i)};"
-    found = dict[tuple[int, int], str]()
     for line in _sums(sums.lattice, links, found):
         yield f"    {line}"
-    for n in orders(sums.lattice):
-        power, rest = n[0], n[1:]
-        if rest in found and (c_x or not power):
-            sign = "-" if c_x**power < 0 else "" if first else "+"
-            yield f"    back[{sums.waiting(n)}] {'= ' + sign if first else sign + '= '}{found[rest]};"
+    for k, place in enumerate(returned_sums(case)):
+        if place[0] == c_x:
+            yield f"    back[{k} * APART] = {found[place[1:]]};"
+    yield "}"
+
+
+def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
+    """Those sums as moments."""
+    places = returned_sums(case)
+    yield f"if (anywhere(cut & {_word(_group(case, c_x))})) {{"
+    for k, (side, y, z) in enumerate(places):
+        if side == c_x:
+            moments = [n for n in orders(sums.lattice) if n[1:] == (y, z) and (c_x or not n[0])]
+            yield f"    const Real sum{k} = back[{k} * APART];"
+            for n in moments:
+                yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
     yield "}"
 
 
