@@ -257,6 +257,22 @@ CPU = [
         "prefetch_propagated=64,vector_bits=0",
         "prefetch_propagated 64 with vector_bits 0: asked for in every cell it keeps the compiler from vectors",
     ),
+    ("reads=ahead", "reads=thrice", "reads 'thrice': once, twice, ahead exist"),
+    (
+        "reads=twice,vector_bits=256",
+        "reads=twice,vector_bits=0",
+        "reads twice with vector_bits 0: the compiler would have to prove that a store changes no load",
+    ),
+    (
+        "layout=aosoa,width=16",
+        "layout=aosoa,width=16,reads=ahead",
+        "reads ahead with layout aosoa: cells that lie in groups would be put together twice",
+    ),
+    (
+        "scheme=swap-ordered",
+        "scheme=swap-ordered,reads=twice",
+        "reads twice with scheme swap-ordered: a pair is not left where it was read",
+    ),
     ("threads=16", "threads=17", "threads 17; this device has 16 cores"),
     ("threads=1", "threads=0", "threads 0; this device has 16 cores"),
     ("pinning=cores", "pinning=tight", "pinning 'tight': none, cores exist"),

@@ -11,7 +11,7 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.representation import REPRESENTATIONS
-from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, Limits
+from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, READS, Limits
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 
@@ -128,6 +128,12 @@ _CPU = (
     Axis("tile_z", "rows along z of a tile", (4,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
+    Axis(
+        "reads",
+        "populations are read once, again when their pair relaxes, or so with the sums of the next cells ahead",
+        ("once",),
+        READS,
+    ),
     Axis("gather", "access to listed nodes by one instruction or lane by lane", ("vector",), ("vector", "lanes")),
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
     Axis("prefetch_propagated", "cells ahead of which populations of neighbours are prefetched; 0: not", (0,)),
@@ -176,6 +182,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
     "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
     "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+    "reads": (_IN_A_BOX, Dependence("vector_bits", (0,), unless=True), Dependence("flags", ("compiled",))),
     "first_touch": (Dependence("threads", (1,), unless=True),),
 }
 

@@ -240,6 +240,8 @@ class CpuConfig(KernelConfig):
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row;
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
     from the cell itself (0: left to the hardware);
+    reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
+    sums over all populations of the next cells worked out before ('ahead');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
     pinning: threads left to the system ('none'), or each bound to a processor of its own ('cores');
     pages: as NumPy asks for them ('default': huge ones for large arrays, and nobody looks whether they came),
@@ -261,6 +263,7 @@ class CpuConfig(KernelConfig):
     wrap: str = "ghost"
     prefetch_propagated: int = 0
     prefetch_local: int = 0
+    reads: str = "once"
     gather: str = "vector"
     pinning: str = "none"
     pages: str = "default"

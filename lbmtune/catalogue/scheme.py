@@ -101,6 +101,19 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
     return None
 
 
+def keeps_links(phase: Phase, lattice: Lattice) -> bool:
+    """Whether a cell leaves by each link at the place where it reads what arrives by that link, and nowhere else.
+
+    True, too, where the lattice that is read is not written. The cell may then read a pair of directions again after it
+    has left the others.
+    """
+    if not phase.in_place:
+        return True
+    arriving = {(a.direction, a.read, a.cut_read) for a in phase.accesses}
+    leaving = {(lattice.opposite[a.direction], a.write, a.cut_write) for a in phase.accesses}
+    return arriving == leaving and shared_slot(phase) is None
+
+
 _Table = TypeVar("_Table")
 
 

@@ -82,6 +82,7 @@ _BOX_AXES = {
     "prefetch": "there are no columns",
     "flags": "flags stand in the list",
     "prefetch_propagated": "only direct addressing is prepared for it",
+    "reads": "a second read would be gathered, too",
     "prefetch_local": "only direct addressing is prepared for it",
     "macroscopics": "only direct addressing is prepared for them",
     "block_order": "blocks follow the order of the sites",

@@ -8,9 +8,11 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.catalogue.scheme import keeps_links
 
 PINNINGS = ("none", "cores")
 PAGES = ("default", "normal", "huge")
+READS = ("once", "twice", "ahead")
 FIRST_TOUCHES = ("serial", "parallel")
 
 
@@ -100,6 +102,25 @@ def _prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.reads not in READS:
+        return f"reads {config.reads!r}: {', '.join(READS)} exist"
+    if config.reads == "once":
+        return None
+    if not config.vector_bits:
+        return f"reads {config.reads} with vector_bits 0: the compiler would have to prove that a store changes no load"
+    if config.flags != "compiled":
+        return f"reads {config.reads} with flags {config.flags}: cells with cut links would ask their flags twice"
+    if case.local_faces:
+        return f"reads {config.reads} with faces {case.faces}: what completes cells at such a face is not in memory"
+    if config.memory.run > 1:
+        return f"reads {config.reads} with layout {config.layout}: cells that lie in groups would be put together twice"
+    phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
+    if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
+        return f"reads {config.reads} with scheme {config.scheme}: a pair is not left where it was read"
+    return None
+
+
 def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not 1 <= config.threads <= limits.cores:
         return f"threads {config.threads}; this device has {limits.cores} cores"
@@ -146,6 +167,7 @@ RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     _rows,
     _streaming_stores,
     _prefetch,
+    _reads,
     _threads,
     _memory,
     *common.LAST,

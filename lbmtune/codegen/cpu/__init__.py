@@ -16,15 +16,16 @@ from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu import slabs
-from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
+from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box, open_sides
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
-from lbmtune.codegen.cpu.rows import KEPT, GhostRow, Row, SelectedRow, ghost_row, lanes_of
+from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
+from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 
@@ -123,6 +124,13 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     ends = complete(case, row.lanes, constants) if one.phase.collides else []
     lines = {"row": row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
+    if one.phase.collides and config.reads != "once":
+        assert isinstance(row, LinearRow)
+        before = [*invariants, *_wall_gains(case, row, constants), *row.before()]
+        lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
+        lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
+        name = "row_ahead" if config.reads == "ahead" else "row"
+        return filled(name, **lines).rstrip() + "\n\n\n" + loops(case, config, one, row)
     if flagged and isinstance(row, GhostRow):
         lines |= {
             "before": indented([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
@@ -145,6 +153,17 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *ends, *body])
     name = "row_flagged" if "cells_body" in lines else "row"
     return filled(name, **lines).rstrip() + "\n\n\n" + loops(case, config, one, row)
+
+
+def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
+    """The loop over x of cells whose pairs take turns."""
+    if config.reads == "twice":
+        return {"body": indented([*cell.row.prefetches(), *cell.twice()], 2)}
+    return {
+        "first": indented(cell.first(), 1),
+        "body": indented([*cell.row.prefetches(), *cell.ahead()], 2),
+        "last": indented(cell.last(), 1),
+    }
 
 
 def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
@@ -176,11 +195,15 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
 
 def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
     """What is worked out once per row, and for every cell."""
-    operator = assignments(collision(case.collision), case.stencil, case.forced)
-    steps = hoist(divide_late(operator, case.stencil), _parameters())
+    steps = _relaxation(case)
     scale = f"unit = {constants.name(sympy.Integer(int(config.stored.scale)))}"
     invariants = [scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants)]
     return invariants, [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
+
+
+def _relaxation(case: Case) -> Hoisted:
+    operator = assignments(collision(case.collision), case.stencil, case.forced)
+    return hoist(divide_late(operator, case.stencil), _parameters())
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:

@@ -190,9 +190,9 @@ class LinearRow(GhostRow):
         """Nothing but x is needed."""
         return []
 
-    def load(self, s: Stream) -> str:
-        """All lanes are neighbours."""
-        return f"load({s.buffer}, p{s.name} + {self._times('x')}){self.gained(s)}"
+    def load(self, s: Stream, at: str = "x") -> str:
+        """All lanes are neighbours; at: the first cell."""
+        return f"load({s.buffer}, p{s.name} + {self._times(at)}){self.gained(s)}"
 
     def ahead(self, s: Stream, cells: int) -> str:
         """The same, further on."""
