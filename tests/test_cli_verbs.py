@@ -78,6 +78,10 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
     assert re.search(r"bgk +81 +176 +264\n", out)
     assert re.search(r"cumulant +- +- +\d+\n", out)
+    assert re.search(r"^order .* \(row\) +row, morton, hilbert, tile *$", out, re.MULTILINE)
+    assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
+    assert re.search(r"^file .* \(path=\.\.\.:shape=\) *$", out, re.MULTILINE)
+    assert facts["axes"]["tile_y"]["default"] == 0
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
 
@@ -132,7 +136,33 @@ def test_explain_an_illegal_configuration_is_an_answer(run, monkeypatch):
     stand_in(monkeypatch)
     code, out, _ = run("explain", "scheme=aa,block=2048x1x1", "--device", "0")
     assert code == 0
-    assert "no: block 2048x1x1 = 2048 threads; this device allows 1024" in out
+    assert "no by the limits of any such device: block 2048x1x1 = 2048 threads; this device allows 1024" in out
+
+
+@pytest.mark.parametrize(
+    ("said", "block"),
+    [
+        ("scheme=aa", "64x1x1"),  # 128 threads cover the row of 64 cells twice
+        ("scheme=aa,cells_per_thread=2", "32x1x1"),
+        ("representation=moments,steps=2", "32x8x1"),
+        ("scheme=aa,block=256x1x1", "256x1x1"),
+        ("scheme=aa,min_blocks=2,max_registers=64", "256x1x1"),  # illegal with any block
+    ],
+)
+def test_a_block_that_is_not_said_fits_a_short_row(run, monkeypatch, said, block):
+    stand_in(monkeypatch)
+    sets = (*QUICK, "--set", "case.collision=regularised")
+    facts = json.loads(run("explain", said, "--device", "0", *sets, "--json")[1])
+    assert facts["config"]["block"] == block
+    assert facts["legal"] is (block != "256x1x1")
+
+
+def test_explain_names_the_axes_that_are_not_at_their_default(run, monkeypatch):
+    stand_in(monkeypatch)
+    out = run("explain", "scheme=aa,block=64x1x1,steps=1", "--device", "0")[1]
+    assert re.search(
+        r"^configuration +backend=cuda, block=64x1x1, scheme=aa, all else at its default$", out, re.MULTILINE
+    )
 
 
 def test_render_prints_the_kernel_and_nothing_else(run):

@@ -148,11 +148,12 @@ def _check(case: Case) -> None:
             f"collision {case.collision} relaxes the 27 moments of d3q27, and {case.lattice} has {stencil.q}; "
             "take d3q27, or mrt, which relaxes those that a lattice has."
         )
+    domain = "x".join(map(str, case.domain))
     if min(case.domain) < 1:
-        raise InputError(f"domain {case.domain} has an extent below 1; give three positive cell counts.")
+        raise InputError(f"domain {domain} has an extent below 1; give three positive cell counts.")
     if stencil.dimensions == 2 and case.domain[2] != 1:
         raise InputError(
-            f"{case.lattice} is two-dimensional but domain {case.domain} has nz = {case.domain[2]}; set nz = 1."
+            f"{case.lattice} is two-dimensional but domain {domain} has nz = {case.domain[2]}; set nz = 1."
         )
     if not 0.0 < case.relaxation_rate < 2.0:
         raise InputError(

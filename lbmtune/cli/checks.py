@@ -94,10 +94,12 @@ def measure(
 
 
 def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
+    from lbmtune.catalogue.config import from_flat
+    from lbmtune.cli.facts import said
     from lbmtune.units import format_rate
 
     rows: list[tuple[str, object]] = [
-        ("configuration", ", ".join(f"{k}={v}" for k, v in trial.config.items())),
+        ("configuration", said(from_flat(trial.config))),
         ("key", trial.key),
         ("measured", f"{measurement.mlups:,.0f} MLUPS"),
         ("95 % interval", f"{measurement.ci_low_mlups:,.0f} .. {measurement.ci_high_mlups:,.0f} MLUPS"),

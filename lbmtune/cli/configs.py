@@ -18,6 +18,9 @@ from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
+_BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
+"""Blocks that are tried, in this order, where the default one is illegal; the last for kernels of moments."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -37,7 +40,10 @@ class Subject:
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""
         if self.reason:
-            raise InputError(f"illegal configuration: {self.reason}; lbmtune list shows the values of the axes.")
+            limits = "" if self.limits_known else " by the limits of any such device"
+            raise InputError(
+                f"illegal configuration{limits}: {self.reason}; lbmtune list shows the values of the axes."
+            )
         return self
 
 
@@ -106,7 +112,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
-    return Subject(spec.case, from_flat(full), where, here.limits, here.known)
+    return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here.limits, here.known)
 
 
 def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
@@ -116,6 +122,18 @@ def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
     foreign = next((name for name in values if name in theirs - ours), None)
     if foreign:
         raise InputError(f"{foreign} is an axis of {kind} kernels; add --device {device}.")
+
+
+def _fitted(case: Case, values: Mapping[str, int | str], limits: Limits) -> KernelConfig:
+    """The configuration; where the default block is illegal and none was said, with the first legal one.
+
+    The default may cover a short row twice, and kernels of moments have blocks of their own.
+    """
+    usual = from_flat(values)
+    if usual.backend != "cuda" or "block" in values or not broken(case, usual, limits):
+        return usual
+    blocks = (from_flat({**values, "block": block}) for block in _BLOCKS)
+    return next((config for config in blocks if not broken(case, config, limits)), usual)
 
 
 def _precision(axes: Axes) -> dict[str, int | str]:

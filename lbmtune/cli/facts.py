@@ -12,6 +12,7 @@ from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
+    from lbmtune.catalogue.config import KernelConfig
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
 
@@ -100,17 +101,17 @@ def explain(
     if as_json:
         output.emit_json(facts)
     else:
-        output.print_pairs(_explained(facts))
+        output.print_pairs(_explained(subject.config, facts))
 
 
-def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
+def _explained(config: KernelConfig, facts: dict[str, Any]) -> list[tuple[str, object]]:
     from lbmtune.units import format_bytes
 
     limits = "" if facts["limits_of_device"] else " by the limits of any such device"
     rows: list[tuple[str, object]] = [
-        ("configuration", ", ".join(f"{k}={v}" for k, v in facts["config"].items())),
+        ("configuration", said(config)),
         ("key", facts["key"]),
-        ("legal", f"yes{limits}" if facts["legal"] else f"no: {facts['reason']}"),
+        ("legal", f"yes{limits}" if facts["legal"] else f"no{limits}: {facts['reason']}"),
         ("bytes per update", f"{facts['bytes_per_update']:g}"),
         ("flop per update", arithmetic_text(facts)),
         ("footprint", format_bytes(facts["footprint_bytes"])),
@@ -118,6 +119,11 @@ def _explained(facts: dict[str, Any]) -> list[tuple[str, object]]:
     if facts["prediction"]:
         rows += prediction_rows(facts["prediction"])
     return rows
+
+
+def said(config: KernelConfig) -> str:
+    """A configuration in words: the axes that do not stand at their default."""
+    return ", ".join([*(f"{name}={value}" for name, value in config.identity.items()), "all else at its default"])
 
 
 def arithmetic(case: Case, moved_bytes: float) -> dict[str, float]:

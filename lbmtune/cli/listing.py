@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.cli.options import Device, Json, Sets, Study
 
 if TYPE_CHECKING:
+    from lbmtune.catalogue.rules import Limits
     from lbmtune.records.study import Table
 
 
@@ -28,7 +30,7 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
     facts = {
         **catalogue(),
         "flops_per_update": _flops(),
-        "axes": _axes(backend, tables(spec.axes[backend])),
+        "axes": _axes(backend, tables(spec.axes[backend]), here.limits),
         "study": spec.name,
         "device": where,
         "limits_of_device": here.known,
@@ -60,8 +62,19 @@ def catalogue() -> dict[str, dict[str, str]]:
         "storages": {name: storage.title for name, storage in STORAGES.items()},
         "flows": dict(FLOWS),
         "faces": {str(kind): title for kind, title in FACES.items()},
-        "geometries": {name: _first_sentence(build.__module__) for name, build in GENERATORS.items()},
+        "geometries": {name: _geometry(kind) for name, kind in GENERATORS.items()},
     }
+
+
+def _geometry(kind: Any) -> str:
+    """What a generator makes, and its parameters with their defaults, as a study file writes them."""
+    values = (f"{f.name}={_usual(f.default)}" for f in fields(kind) if f.name != "digest")
+    return f"{_first_sentence(kind.__module__)} ({':'.join(values)})"
+
+
+def _usual(value: object) -> str:
+    """The default of a parameter; dots where there is none."""
+    return "..." if value is MISSING else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _flops() -> dict[str, dict[str, int]]:
@@ -79,16 +92,19 @@ def _first_sentence(module: str) -> str:
     return text.partition(". ")[0].rstrip(".")
 
 
-def _axes(backend: str, searched: Sequence[Table]) -> dict[str, dict[str, Any]]:
-    """values: of all spaces together; spaces: of each."""
-    from lbmtune.catalogue.axes import AXES
+def _axes(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
+    """values: of all spaces together; spaces: of each, none where the axis keeps its default; known: all names."""
+    from lbmtune.catalogue.axes import AXES, completed
+    from lbmtune.catalogue.config import defaults
 
+    usual = {**defaults(backend), **completed({"backend": backend}, limits)}
     found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in AXES[backend]}
     return {
         axis.name: {
             "title": axis.title,
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
+            "default": usual[axis.name],
             "known": axis.names,
         }
         for axis, each in found.items()
@@ -107,9 +123,12 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     sizes = facts["legal_of_each_space"]
     names = [f"space {n}" for n in range(1, len(sizes) + 1)] if len(sizes) > 1 else [f"values in {facts['study']}"]
     axes = (
-        (n, a["title"], *(", ".join(map(str, v)) or "default" for v in a["spaces"])) for n, a in facts["axes"].items()
+        (n, a["title"], *(", ".join(map(str, v)) or f"({a['default']})" for v in a["spaces"]), ", ".join(a["known"]))
+        for n, a in facts["axes"].items()
     )
-    console.print(output.table("axes", ("name", "title", *names), axes), "")
+    console.print(
+        output.table("axes", ("name", "title", *(f"{name} (or default)" for name in names), "all names"), axes), ""
+    )
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
     console.print(output.table("illegal points", ("points>", "reason"), _reasons(facts["illegal_configurations"])))
