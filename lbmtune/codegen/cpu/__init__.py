@@ -19,7 +19,7 @@ from lbmtune.codegen.cpu import slabs
 from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import filled, indented
-from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box, open_sides
+from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
@@ -114,9 +114,9 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     if config.indirect:
         return _sites_step(case, config, one, constants)
     flagged = bool(tables(case, config, one.phase))
-    box = case if config.flags == "compiled" else open_box(case)
-    if config.flags == "memory" and not flagged and config.wrap == "ghost":
-        box = open_sides(case)
+    # a pass that reads no flags must know the faces all the same: what they cut may lie in a ghost column
+    known = config.flags == "compiled" or (not flagged and config.wrap == "ghost")
+    box = case if known else open_box(case)
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
     names = parameter_names(case, config, one.phase)
     places = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()

@@ -24,14 +24,6 @@ def open_box(case: Case) -> Case:
     return replace(case, faces=("periodic",) * 6)
 
 
-def open_sides(case: Case) -> Case:
-    """The same but for walls at the ends of rows, of a pass that needs no flags.
-
-    It takes nothing to another place, but populations of cut links may lie in a ghost column, which is not refreshed.
-    """
-    return replace(case, faces=(*case.faces[:2], *("periodic",) * 4))
-
-
 def bit(case: Case, s: Stream) -> int:
     """Mask of the flag of a stream's link: what leaves along a link shares the flag of what arrives by it."""
     return 1 << case.stencil.velocities.index(negate(s.link))
