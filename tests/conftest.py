@@ -26,18 +26,21 @@ settings.load_profile("lbmtune")
 
 
 ONE_IN = {
-    "test_indirect_kernels.py": 8,
+    "test_indirect_kernels.py": 10,
     "test_cpu_flags.py": 6,
     "test_flags.py": 8,
     "test_cuda_axes.py": 5,
     "test_cuda_shim.py": 8,
-    "test_collision_kernels.py": 5,
+    "test_collision_kernels.py": 6,
     "test_cpu_text.py": 4,
-    "test_cpu_kernels.py": 4,
-    "test_cuda_nvrtc.py": 9,
+    "test_cpu_kernels.py": 5,
+    "test_cuda_nvrtc.py": 11,
     "test_cuda_mutations.py": 3,
     "test_duties.py": 3,
-    "test_moments.py": 2,
+    "test_moments.py": 3,
+    "test_moments_walls.py": 2,
+    "test_moments_flat.py": 2,
+    "test_cpu_turns.py": 3,
     "test_faces.py": 2,
     "test_implicit.py": 2,
 }
