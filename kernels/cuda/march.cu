@@ -184,6 +184,21 @@ __device__ __forceinline__ void receive(Real (&values)[ACROSS], const Sent& from
     for (int k = 4 * FOURS; k < ACROSS; ++k) values[k] = from.value[k * LANES + place];
 }
 
+// What goes along x: from cell to cell of a lane, and from its last ones to the neighbouring lanes.
+__device__ __forceinline__ void hand_across(Real (&right)[CELLS][MOVERS], Real (&left)[CELLS][MOVERS], const int lane) {
+#pragma unroll
+    for (int k = 0; k < MOVERS; ++k) {
+        const Real from_left = __shfl_sync(0xffffffffu, right[CELLS - 1][k], (lane + 31) % 32, 32);
+        const Real from_right = __shfl_sync(0xffffffffu, left[0][k], (lane + 1) % 32, 32);
+#pragma unroll
+        for (int v = CELLS - 1; v > 0; --v) right[v][k] = right[v - 1][k];
+#pragma unroll
+        for (int v = 0; v < CELLS - 1; ++v) left[v][k] = left[v + 1][k];
+        right[0][k] = from_left;
+        left[CELLS - 1][k] = from_right;
+    }
+}
+
 __device__ __forceinline__ int wrapped(int i, const int extent) {
     while (i < 0) i += extent;
     while (i >= extent) i -= extent;
@@ -260,17 +275,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     //@end relax
                     spread(m[r][v], still[v], right[v], left[v]);
                 }
-#pragma unroll
-                for (int k = 0; k < MOVERS; ++k) {
-                    const Real from_left = __shfl_sync(0xffffffffu, right[CELLS - 1][k], (lane + 31) % 32, 32);
-                    const Real from_right = __shfl_sync(0xffffffffu, left[0][k], (lane + 1) % 32, 32);
-#pragma unroll
-                    for (int v = CELLS - 1; v > 0; --v) right[v][k] = right[v - 1][k];
-#pragma unroll
-                    for (int v = 0; v < CELLS - 1; ++v) left[v][k] = left[v + 1][k];
-                    right[0][k] = from_left;
-                    left[CELLS - 1][k] = from_right;
-                }
+                hand_across(right, left, lane);
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
             }
