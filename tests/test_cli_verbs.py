@@ -287,6 +287,18 @@ def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
     assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
 
 
+def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypatch, tmp_path):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    stand_in(monkeypatch)
+    monkeypatch.setattr("lbmtune.cli.devices.machine", stopped)
+    code, out, err = study(run, "--out", "here")
+    assert (code, out) == (130, "")
+    assert "nothing was kept" in err
+    assert not (tmp_path / "here" / "study.json").exists()
+
+
 def test_a_study_without_a_valid_kernel_is_one_and_has_a_report(run, monkeypatch, tmp_path):
     stand_in(monkeypatch, FakeEvaluator("cpu", fails=Outcome.COMPILE_FAILED))
     code, _, err = study(run, "--out", "here")

@@ -122,6 +122,11 @@ def test_the_last_entry_of_a_trial_counts(folder: Path) -> None:
     assert trials[0].mlups == 26500.0
 
 
+def test_a_folder_that_is_gone_is_said_in_one_sentence(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot write .*trials.jsonl: No such file or directory; .*--resume"):
+        append_trial(folder / "gone", TRIAL)
+
+
 @pytest.mark.parametrize("kept", [1, 40, -1])
 def test_a_torn_last_line_costs_only_itself(folder: Path, kept: int) -> None:
     append_trial(folder, TRIAL)

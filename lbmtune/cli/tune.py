@@ -71,8 +71,8 @@ def study(
         check_question(read_study(folder).header.spec, spec, folder)
     # all speeds of a study are held against its ceiling; one that resumes keeps the ceiling that it began with
     max_age_s = None if resume else CEILING_AGE_S[backend_of(where)]
-    described = here.machine(where, refresh=refresh, max_age_s=max_age_s)
     try:
+        described = here.machine(where, refresh=refresh, max_age_s=max_age_s)
         record = _searched(spec, where, described, folder, storage, resume=resume)
     except KeyboardInterrupt:
         _stopped(where, folder, storage)
@@ -189,6 +189,9 @@ def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyH
 def _stopped(device: str, folder: Path, storage: str | None) -> None:
     from lbmtune.cli.output import note
 
+    if not (folder / HEADER).exists():
+        note("stopped before the first trial; nothing was kept. Begin again with the same command.")
+        return
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", storage] if storage else []
     note(f"stopped; every finished trial is in {folder}. Go on with: {shlex.join(again)}")

@@ -38,11 +38,16 @@ def write_header(folder: Path, header: StudyHeader) -> None:
 
 
 def append_trial(folder: Path, trial: Trial) -> None:
-    """Adds one trial and flushes it to disk."""
-    with (folder / TRIALS).open("ab") as file:
-        file.write(msgspec.json.encode(trial) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Adds one trial and flushes it to disk. Raises InputError where that is full or the folder is gone."""
+    try:
+        with (folder / TRIALS).open("ab") as file:
+            file.write(msgspec.json.encode(trial) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder / TRIALS}: {error.strerror}; see to the folder, and go on with --resume."
+        ) from error
 
 
 def read_study(folder: Path) -> StudyRecord:
