@@ -1,8 +1,8 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
-Five parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; kernels of moments, without and with walls; and a pairwise covering array of all other axes, cases
-included. Deterministic: the same seed, the same list.
+Six parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
+two schemes; kernels of moments, without and with walls; kernels of several steps per launch; and a pairwise covering
+array of all other axes, cases included. Deterministic: the same seed, the same list.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def pairwise(backend: str, seed: int = 1) -> Covering:
     return Covering(tuple(dict.fromkeys(samples)), dict(illegal), total - sum(illegal.values()))
 
 
-_OF_MOMENTS: Mapping[str, tuple[Any, ...]] = {
+_OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "steps": (1, 2, 3),
     "rows": (1, 2),
     "cells_per_thread": (1, 2),
@@ -203,15 +203,37 @@ def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
         yield from _march(backend, case_of(flow, lattice, "regularised"), fixed, draw)
 
 
+def of_several_steps(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Kernels of populations with several steps per launch: every collision, lattice and storage, each pair of them."""
+    draw = random.Random(seed)
+    collisions = [(name, lattice) for name, lattice in product(COLLISIONS, LATTICES) if _relaxes(name, lattice)]
+    storages = ("fp64", "fp32", "fp16s", "fp16c", "bf16")
+    for n, (name, lattice) in enumerate(collisions):
+        case = replace(case_of("box", lattice, name), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
+        for storage in (storages[n % 5], storages[(n + 2) % 5]):
+            fixed = {"scheme": "push", "layout": draw.choice(("soa", "rows")), "storage": storage}
+            fixed |= {"representation": "populations", "steps": draw.choice((2, 3))}
+            fixed |= {"compute": "fp64" if storage == "fp64" else "fp32"}
+            yield from _march(backend, case, fixed, draw)
+
+
+def _relaxes(collision: str, lattice: str) -> bool:
+    try:
+        case_of("box", lattice, collision)
+    except InputError:
+        return False
+    return True
+
+
 def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Iterator[Sample]:
-    """A legal kernel of moments with these values, of a draw; none on a CPU, or where no choice of the others helps."""
+    """A legal kernel of tiles with these values, of a draw; none on a CPU, or where no choice of the others helps."""
     flat = case.lattice == "d2q9"
     usual = {"backend": backend, "representation": "moments", "block": "32x2x1" if flat else "32x8x1", "march": 5}
     for _ in range(_TRIES if backend == "cuda" else 0):
-        chosen = {name: draw.choice(values) for name, values in _OF_MOMENTS.items()}
+        chosen = {name: draw.choice(values) for name, values in _OF_TILES.items()}
         if flat:
             chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6))}
-        config = from_flat({**usual, **fixed, **chosen})
+        config = from_flat({**usual, **chosen, **fixed})
         if broken(case, config, LIMITS) is None:
             yield case, config
             return
@@ -220,7 +242,7 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    parts = (schemes_layouts_lattices, collisions_precisions, of_moments, of_moments_with_walls)
+    parts = (schemes_layouts_lattices, collisions_precisions, of_moments, of_moments_with_walls, of_several_steps)
     samples = (*(one for part in parts for one in part(backend)), *covering.samples)
     return replace(covering, samples=tuple(dict.fromkeys(samples)))
 

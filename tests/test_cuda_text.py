@@ -32,6 +32,10 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q19", "regularised")["box"],
         config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),
     ),
+    "several-steps_d3q19_box": (
+        flows("d3q19", "bgk")["box"],
+        config(scheme="push", layout="rows", pack=2, steps=3, rows=2, block=(32, 8, 1), march=16, prefetch=2),
+    ),
     "moments_d2q9_cavity": (
         flows("d2q9", "regularised")["cavity"],
         config(

@@ -16,7 +16,7 @@ LIMITS = Limits(cores=16, memory_bytes=2**36)
 
 # (legal, illegal, the sentence)
 CUDA = [
-    ("layout=rows", "steps=2", "steps 2 with representation populations: only kernels of moments have them"),
+    ("layout=rows", "steps=2", "scheme pull with steps 2: a launch leaves what arrived in its cell, as push does"),
     (
         "layout=rows",
         "representation=moments",

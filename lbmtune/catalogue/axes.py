@@ -100,9 +100,9 @@ _CUDA = (
     Axis("index_bits", "bits of a cell's index within one component; 0: 32 where that is enough", (0,)),
     Axis("block_order", "order of the blocks over the grid", ("row",), ("row", "z-curve")),
     Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS),
-    Axis("steps", "time steps of one launch of a kernel of moments", (1, 2, 3)),
-    Axis("rows", "rows along y of a thread of such a kernel", (1, 2, 3)),
-    Axis("pack", "moments of a cell that lie together", (1, 2, 4)),
+    Axis("steps", "time steps of one launch, of kernels of moments and of populations with scheme push", (1,)),
+    Axis("rows", "rows along y of a thread of a kernel of moments or of several steps", (1, 2, 3)),
+    Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis("launch", "kernels by a call each, or those of many steps as one graph", ("call",), ("call", "graph")),
     Axis(
         "neighbours",
@@ -150,7 +150,8 @@ _ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES
 _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
 _IN_A_BOX = Dependence("addressing", ("direct",))
-_OF_MOMENTS = Dependence("representation", ("moments",), 1)
+_MOMENTS = ("representation", "moments")
+_OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
     "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
@@ -171,9 +172,9 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
     "row_padding": (_IN_A_BOX,),
     "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
-    "steps": (_OF_MOMENTS,),
-    "rows": (_OF_MOMENTS,),
-    "pack": (_OF_MOMENTS,),
+    "steps": (_IN_A_BOX, Dependence("representation", ("moments",), 1, or_else=("scheme", "push"))),
+    "rows": (_OF_TILES,),
+    "pack": (_OF_TILES,),
     "march": (_IN_A_BOX,),
     "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),

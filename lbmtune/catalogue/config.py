@@ -14,7 +14,7 @@ from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import layout
 from lbmtune.catalogue.layouts.rows import Rows
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
-from lbmtune.catalogue.representation import POPULATIONS, Representation, representation
+from lbmtune.catalogue.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.scheme import Scheme, by_plane
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.errors import InputError, unknown
@@ -163,9 +163,9 @@ class CudaConfig(KernelConfig):
     order of the blocks over the grid, row by row or along a z-curve.
     macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
     launch: each kernel by a call of its own, or those of many steps as one CUDA graph.
-    representation: what a cell keeps, its populations or their moments; with moments, steps: time steps of a launch,
-    rows: rows along y of a thread, march: planes of a chunk, pack: moments of a cell that lie together, prefetch:
-    where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
+    representation: what a cell keeps, its populations or their moments; steps: time steps of a launch; with moments or
+    several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
+    prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
     neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
     which the others are chased.
     """
@@ -201,7 +201,13 @@ class CudaConfig(KernelConfig):
     @property
     def kept(self) -> Representation:
         """What a cell keeps."""
-        return representation(self.representation)
+        found = representation(self.representation)
+        return FUSED if found is POPULATIONS and self.steps > 1 else found
+
+    @property
+    def marches(self) -> bool:
+        """Whether its blocks march over tiles with a halo: those of moments, and of several steps per launch."""
+        return self.of_moments or self.steps > 1
 
     @property
     def fused_steps(self) -> int:

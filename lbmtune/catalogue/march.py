@@ -1,11 +1,11 @@
-"""Blocks that march along z over a tile of moments: its halo, and what it keeps on chip."""
+"""Blocks that march along z over a tile of cells: its halo, and what it keeps on chip."""
 
 from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
-from lbmtune.catalogue.moments import orders, rows, unit_weight
+from lbmtune.catalogue.moments import rows, unit_weight
 from lbmtune.catalogue.returning import returned_sums
 from lbmtune.lattice import Lattice
 
@@ -14,17 +14,13 @@ SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 
 
-def _group(k: int, config: CudaConfig, lattice: Lattice) -> tuple[int, int]:
-    """The first moment of the group that moment k lies in, and how many lie in it."""
-    first = k // config.pack * config.pack
-    return first, min(config.pack, len(orders(lattice)) - first)
-
-
-def moment_index(k: int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
-    """The element of moment k of a cell; ints, arrays that go together, or traced values."""
-    memory, (first, size) = config.memory, _group(k, config, lattice)
+def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
+    """The element of value k of a cell, a moment or a population; ints, arrays that go together, or traced values."""
+    memory, pack, count = config.memory, config.pack, config.kept.values(lattice)
+    whole, rest = count // pack * pack, count % pack
+    size = k // whole * (rest - pack) + pack if rest else pack
     row = memory.along_y(y, extents) + memory.along_z(z, extents)
-    return row + memory.component(first, extents) + x * size + (k - first)
+    return row + memory.component(k, extents) + x * size
 
 
 def sector_cells(config: CudaConfig) -> int:
@@ -49,7 +45,7 @@ def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
 
 def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
     """Cells along each axis that a block updates, at most."""
-    if config.of_moments:
+    if config.marches:
         return (*tile(lattice, config), 1 if lattice.dimensions == 2 else config.march)
     x, y, z = config.block
     return (x * config.cells_per_thread, y, z * config.march)
@@ -77,7 +73,7 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:
     """Bytes of what a lane reads of a row, padded to its alignment."""
-    count, pack = len(orders(lattice)), config.pack
+    count, pack = config.kept.values(lattice), config.pack
     cell_bytes = config.cells_per_thread * config.stored.bytes
     group, rest = min(16, pack * cell_bytes), count % pack * cell_bytes
     held = count // pack * pack * cell_bytes + (rest or cell_bytes)

@@ -1,4 +1,7 @@
-"""What a kernel of moments cannot be, and why. The rules of the catalogue ask here first."""
+"""What a kernel whose blocks march over tiles cannot be, and why. The rules of the catalogue ask here first.
+
+Those are kernels of moments, and kernels of populations with several steps per launch.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from collections.abc import Callable, Sequence
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
-from lbmtune.catalogue.moments import orders
+from lbmtune.catalogue.returning import cuts
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
 _FIXED = {
-    "scheme": "its neighbours' moments are read from one copy and written to the other",
     "padding": _MARCHES,
     "wrap": _MARCHES,
     "boundary": _MARCHES,
@@ -20,34 +22,57 @@ _FIXED = {
     "l2_prefetch": _MARCHES,
     "index_bits": _MARCHES,
     "block_order": _MARCHES,
-    "macroscopics": "density and velocity are among what it keeps",
+    "macroscopics": "only what a launch ends with is written",
 }
 """Axes that have no say, and why."""
+_OTHERS = "kernels of moments or of several steps have them"
 MAX_STEPS, MAX_ROWS, PACKS = 8, 8, (1, 2, 4, 8)
 
 
-def why_no_moments(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | None:
+def why_no_march(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | None:
     """The first reason, or None."""
     return next((reason for rule in _RULES if (reason := rule(case, config, shared_limit_bytes))), None)
 
 
-def why_no_march(config: CudaConfig) -> str | None:
-    """What a kernel of populations leaves to those of moments."""
-    for name in ("steps", "rows", "pack"):
+def why_no_fusion(config: CudaConfig) -> str | None:
+    """What a kernel of populations with one step per launch leaves to those that march."""
+    if config.steps != 1:
+        return f"steps {config.steps}: a launch does one at least"
+    for name in ("rows", "pack"):
         if getattr(config, name) != 1:
-            return f"{name} {getattr(config, name)} with representation populations: only kernels of moments have them"
+            return f"{name} {getattr(config, name)} with representation populations and one step per launch: {_OTHERS}"
     return None
 
 
+def _what(config: CudaConfig) -> str:
+    """What makes a kernel one that marches."""
+    return "representation moments" if config.of_moments else f"steps {config.steps}"
+
+
 def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
-    if case.collision != "regularised":
+    if config.of_moments and case.collision != "regularised":
         return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
     if case.local_faces:
         face, kind = case.local_faces[0]
         where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
-        return f"{where} with representation moments: its cells complete what arrives, which is not kept"
+        return f"{where} with {_what(config)}: its cells complete what arrives, which is not kept"
+    if not config.of_moments and cuts(case):
+        return f"steps {config.steps} with walls or solid cells: with populations a launch of several steps knows none"
     if config.indirect:
-        return f"representation moments with {config.addressing} addressing: blocks march over a box"
+        return f"{_what(config)} with {config.addressing} addressing: blocks march over a box"
+    return None
+
+
+def _scheme(_case: Case, config: CudaConfig, _: int) -> str | None:
+    if config.of_moments and config.scheme != "pull":
+        return (
+            f"scheme {config.scheme} with representation moments: "
+            "its neighbours' moments are read from one copy and written to the other"
+        )
+    if not config.of_moments and config.scheme != "push":
+        return (
+            f"scheme {config.scheme} with steps {config.steps}: a launch leaves what arrived in its cell, as push does"
+        )
     return None
 
 
@@ -55,21 +80,23 @@ def _other_axes(_case: Case, config: CudaConfig, _: int) -> str | None:
     usual = defaults("cuda")
     for name, reason in _FIXED.items():
         if getattr(config, name) != usual[name]:
-            return f"{name} {getattr(config, name)} with representation moments: {reason}"
+            return f"{name} {getattr(config, name)} with {_what(config)}: {reason}"
     return None
 
 
 def _format(case: Case, config: CudaConfig, _: int) -> str | None:
-    if config.storage == "fp16c":
+    if config.of_moments and config.storage == "fp16c":
         return "storage fp16c with representation moments: it holds numbers below 2, and moments are larger"
     if config.layout not in ("soa", "rows"):
-        return f"layout {config.layout} with representation moments: soa and rows exist"
+        return f"layout {config.layout} with {_what(config)}: soa and rows exist"
     if config.pack not in PACKS or (config.layout == "soa" and config.pack > 1):
         return f"pack {config.pack} with layout {config.layout}: 1 for soa, {_list(PACKS)} for rows"
-    if config.pack > len(orders(case.stencil)):
-        return f"pack {config.pack} with lattice {case.lattice}: a cell has {len(orders(case.stencil))} moments"
-    cells = config.cells_per_thread
-    rest = len(orders(case.stencil)) % config.pack or config.pack
+    values, cells = config.kept.values(case.stencil), config.cells_per_thread
+    if config.pack > values:
+        return f"pack {config.pack} with lattice {case.lattice}: a cell has {values} {config.kept.name}"
+    rest = values % config.pack or config.pack
+    if rest & (rest - 1):
+        return f"pack {config.pack} with lattice {case.lattice}: {rest} of {values} {config.kept.name} are no vector"
     least = min(rest, config.pack) * cells * config.stored.bytes
     if config.prefetch == 2 and least < 4:
         return f"prefetch 2 with {least} bytes at once: an asynchronous copy moves 4, 8 or 16"
@@ -83,7 +110,7 @@ def _format(case: Case, config: CudaConfig, _: int) -> str | None:
 def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | None:
     x, _, z = config.block
     if (x, z) != (WARP, 1):
-        return f"block {'x'.join(map(str, config.block))} with representation moments: its blocks are {WARP} x n x 1"
+        return f"block {'x'.join(map(str, config.block))} with {_what(config)}: its blocks are {WARP} x n x 1"
     if not 1 <= config.steps <= MAX_STEPS or not 1 <= config.rows <= MAX_ROWS:
         return f"steps {config.steps} and rows {config.rows}: 1 to {MAX_STEPS} and 1 to {MAX_ROWS}"
     if case.stencil.dimensions == 2 and config.rows > 1:
@@ -92,7 +119,7 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
     if width < sector_cells(config) or height < 1:
         return f"steps {config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
     if config.prefetch not in (0, 1, 2):
-        return f"prefetch {config.prefetch} with representation moments: 0, 1 and 2 exist"
+        return f"prefetch {config.prefetch} with {_what(config)}: 0, 1 and 2 exist"
     needed = shared_bytes(case, config)
     if needed > shared_limit_bytes:
         return f"{needed:,} bytes of shared memory; a block of this device has {shared_limit_bytes:,}"
@@ -110,4 +137,11 @@ def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values))
 
 
-_RULES: tuple[Callable[[Case, CudaConfig, int], str | None], ...] = (_physics, _other_axes, _format, _block, _chunks)
+_RULES: tuple[Callable[[Case, CudaConfig, int], str | None], ...] = (
+    _physics,
+    _scheme,
+    _other_axes,
+    _format,
+    _block,
+    _chunks,
+)

@@ -42,11 +42,12 @@ class Representation(Protocol):
 
 @dataclass(frozen=True)
 class Populations:
-    """The q populations of a cell."""
+    """The q populations of a cell. groups: cells that a row is a multiple of whatever is moved at once."""
 
     name: str = "populations"
     rings: bool = True
     reads_moving: bool = True
+    groups: int = 1
 
     def values(self, lattice: Lattice) -> int:
         """One for each direction."""
@@ -62,7 +63,7 @@ class Populations:
 
     def row_unit(self, cells: int) -> int:
         """What is moved at once."""
-        return cells
+        return max(cells, self.groups)
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,14 @@ class Moments:
 
     def row_unit(self, cells: int) -> int:
         """Rows of whole groups, each of which starts where the widest access may."""
-        return 8
+        return _GROUPS
 
 
+_GROUPS = 8
+"""Values of a cell that lie together, at most."""
 POPULATIONS = Populations()
+FUSED = Populations(rings=False, reads_moving=False, groups=_GROUPS)
+"""The same in kernels of several steps per launch, whose blocks march as those of moments do."""
 _ALL: Mapping[str, Representation] = {one.name: one for one in (POPULATIONS, Moments())}
 REPRESENTATIONS = tuple(_ALL)
 """Names of them."""

@@ -10,7 +10,7 @@ from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.layout import Extents, index
-from lbmtune.catalogue.march import moment_index
+from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
@@ -43,10 +43,8 @@ def max_elements(program: Program) -> int | None:
     config = program.config
     if not isinstance(config, CudaConfig):
         return None
-    return _MAX_ELEMENTS[config.kept.name](program.case, config)
-
-
-_MAX_ELEMENTS = {"populations": layout.max_elements, "moments": march.max_elements}
+    found = march.max_elements if config.marches else layout.max_elements
+    return found(program.case, config)
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
@@ -90,17 +88,25 @@ def _with_populations(common: Storage, program: Program) -> Storage:
     x, y, z, q = (Traced(name) for name in "XYZQ")
     return replace(
         common,
-        index=_plain(index(config.memory, _symbols(program), x, y, z, q)),
+        index=_plain(_index(program, x, y, z, q)),
         locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
         wall_term=phases[0].wall_term,
     )
+
+
+def _index(program: Program, x: Traced, y: Traced, z: Traced, q: Traced) -> Any:
+    """The element of slot q; where several lie together, the last ones may be fewer."""
+    config, symbols = program.config, _symbols(program)
+    if isinstance(config, CudaConfig) and config.marches:
+        return value_index(q, x, y, z, symbols, config, program.case.stencil)
+    return index(config.memory, symbols, x, y, z, q)
 
 
 def _with_moments(common: Storage, program: Program) -> Storage:
     config, stencil, symbols = program.config, program.case.stencil, _symbols(program)
     assert isinstance(config, CudaConfig)
     x, y, z = (Traced(name) for name in "xyz")
-    places = (moment_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q))
+    places = (value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q))
     moments = tuple(Moment(order=n, index=_plain(at)) for n, at in zip(orders(stencil), places, strict=True))
     return replace(common, moments=moments)
 

@@ -12,7 +12,7 @@ def render(case: Case, config: KernelConfig) -> Program:
     if isinstance(config, CudaConfig):
         from lbmtune.codegen.cuda import render_cuda, render_indirect
 
-        if config.of_moments:
+        if config.marches:
             from lbmtune.codegen.cuda.march import render_march
 
             return render_march(case, config)

@@ -19,6 +19,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, block_cells
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments
+from lbmtune.codegen.cuda.physics import collide_function, collision_scalars
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
@@ -69,9 +70,9 @@ class Issue(NamedTuple):
 
 
 def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
-    """The term for a kernel of moments; None for others, and where the machine does not say what it has."""
+    """The term for kernels that march over tiles; None for others, and where the machine does not say what it has."""
     clock_hz = machine.environment.max_sm_clock_hz
-    if not config.of_moments or not clock_hz or not machine.multiprocessors:
+    if not config.marches or not clock_hz or not machine.multiprocessors:
         return None
     found = efficiency(case, config, machine.multiprocessors)
     needed = slots(case, config, machine.environment.architecture) / found.cells
@@ -111,7 +112,7 @@ def together(case: Case, config: CudaConfig) -> int:
 
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
     """Issue slots of one lane for one cell and time step, waste not included."""
-    stage = _stage(case.lattice, case.forced)
+    stage = _stage_of(case, config)
     each = _slots_of_doubles(architecture) if config.compute == "fp64" else 1
     words = config.computed.bytes // _WORD_BYTES
     shuffles = 2 * words * stage.movers / config.cells_per_thread
@@ -124,25 +125,40 @@ def slots(case: Case, config: CudaConfig, architecture: str) -> float:
 def registers(case: Case, config: CudaConfig) -> int:
     """What a thread would like to have, to within 20 % of what was compiled for compute capability 9.0.
 
-    For each cell the sums that wait in every stage, its moments, and with prefetch 1 those of the next plane.
+    For each cell what waits in every stage, its values, and with prefetch 1 those of the next plane.
     """
     words, cells = config.computed.bytes // _WORD_BYTES, config.cells_per_thread * config.rows
     count = config.kept.values(case.stencil)
     ahead = count * config.stored.bytes / _WORD_BYTES if config.prefetch == 1 else 0
-    waiting = config.steps * _stage(case.lattice, case.forced).waiting
+    waiting = config.steps * _stage_of(case, config).waiting
     return round(_OTHER_REGISTERS + cells * (words * (waiting + count) + ahead))
 
 
 class _Stage(NamedTuple):
     """Of relaxing, spreading, summing up and gathering a cell. movers: populations that go right, as many go left.
 
-    sums: what a row hands on, up as well as down; waiting: sums that wait for the next plane.
+    sums: what a row hands on, up as well as down; waiting: what waits for the next plane.
     """
 
     arithmetic: int
     movers: int
     sums: int
     waiting: int
+
+
+def _stage_of(case: Case, config: CudaConfig) -> _Stage:
+    if config.of_moments:
+        return _stage(case.lattice, case.forced)
+    return _stage_of_populations(case.lattice, case.collision, case.forced)
+
+
+@lru_cache(maxsize=64)
+def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
+    """Collision is all that is computed. What goes up waits for two planes, what stays for one."""
+    stencil = upright(lattice(name))
+    counted = arithmetic(collide_function(operator, name, forced), ("unit", *collision_scalars(operator, name, forced)))
+    along = [sum(c[axis] == 1 for c in stencil.velocities) for axis in range(3)]
+    return _Stage(counted, along[0], along[1], stencil.q)
 
 
 @lru_cache(maxsize=64)

@@ -29,7 +29,7 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     Latency and caches are not in it. Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
     """
     by_memory = _by_memory(case, config, machine)
-    if not isinstance(config, CudaConfig) or not config.of_moments:
+    if not isinstance(config, CudaConfig) or not config.marches:
         return by_memory
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 

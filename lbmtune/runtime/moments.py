@@ -13,7 +13,7 @@ from typing import Any
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, whole
-from lbmtune.catalogue.march import moment_index
+from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders, smallest_weight
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.lattice import Lattice
@@ -50,12 +50,12 @@ def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
-    """Element index of each moment at every cell of a window: int64, shape (nz, ny, nx)."""
+    """Element index of each value that a kernel of tiles keeps at every cell of a window: int64, shape (nz, ny, nx)."""
     assert isinstance(config, CudaConfig), "a CPU keeps none"
     extents = stored_extents(case, config)
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):
-        yield moment_index(k, x, y[:, None], z[:, None, None], extents, config, case.stencil)
+        yield value_index(k, x, y[:, None], z[:, None, None], extents, config, case.stencil)
 
 
 def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:

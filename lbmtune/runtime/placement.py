@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
 from lbmtune.catalogue.nodes import nodes
 from lbmtune.catalogue.scheme import HERE, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
 from lbmtune.lattice import Vector, negate
+from lbmtune.runtime.moments import places
 
 Array = Any
 _FEW_VALUES = 1 << 22
@@ -48,6 +49,9 @@ def placements(
 ) -> Iterator[Placement]:
     """One Placement per direction, in order; of the cells of a window only, where one is given."""
     window, here = window or whole(domain), replace(case, domain=domain)
+    if isinstance(config, CudaConfig) and config.marches:
+        yield from (Placement(indices, 0.0) for indices in places(here, config, xp, window))
+        return
     if config.indirect:
         yield from node_placements(here, config, parity, xp, window)
         return

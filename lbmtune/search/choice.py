@@ -159,7 +159,7 @@ def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
     """The best by the model of each kind, best kind first; wide access first, then drawn.
 
-    Kinds are scheme and access width; where something else than populations is kept, that and steps of a launch.
+    Kinds are scheme and access width; of moments and of several steps per launch, what is kept and those steps.
     """
     draw = random.permutation(len(configs))
     order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_width(configs[i]), draw[i]))
@@ -170,7 +170,7 @@ def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: 
 
 
 def _kind(config: KernelConfig) -> tuple[str, int]:
-    if config.kept.name != "populations":
+    if config.kept.name != "populations" or config.fused_steps > 1:
         return config.kept.name, config.fused_steps
     return config.scheme, _width(config)
 

@@ -61,7 +61,7 @@ def _source(program: Program) -> str:
 def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
-    talks = program.config.of_moments or "__syncthreads" in program.source
+    talks = program.config.marches or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
     types = [_type(name) for name in launch.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))

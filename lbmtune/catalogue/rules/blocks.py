@@ -74,7 +74,7 @@ def march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     planes = config.march
     if planes < 1:
         return f"march {planes}: a thread updates at least one cell of its column"
-    if planes > case.domain[2] and not config.of_moments:
+    if planes > case.domain[2] and not config.marches:
         return f"march {planes}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
     if planes > 1 and config.block[2] > 1:
         return f"march {planes} with block {extents(config.block)}: a block that marches is one cell thick along z"

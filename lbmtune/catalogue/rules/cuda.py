@@ -10,16 +10,16 @@ from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import beyond_chase
 from lbmtune.catalogue.links import seen_by
-from lbmtune.catalogue.march_rules import why_no_march, why_no_moments
+from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
 from lbmtune.catalogue.rules import blocks, common
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import not_reversed, shared_slot
 
 
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if config.of_moments:
-        return why_no_moments(case, config, limits.shared_bytes_per_block)
-    return why_no_march(config)
+    if config.marches:
+        return why_no_march(case, config, limits.shared_bytes_per_block)
+    return why_no_fusion(config)
 
 
 def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -54,7 +54,7 @@ def _wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if not config.prefetch or config.of_moments:
+    if not config.prefetch or config.marches:
         return None
     if config.prefetch != 1:
         return f"prefetch {config.prefetch}: 0 and 1 exist"
@@ -132,7 +132,7 @@ def _flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return f"boundary predicated with {config.cells_per_thread} cells per thread: a vector has one place"
     if config.wrap == "ghost":
         return "flags memory with wrap ghost: the refresh of ghost rows knows the faces alone"
-    if config.march > 1 and not config.of_moments:
+    if config.march > 1 and not config.marches:
         return f"flags memory with march {config.march}: columns of cells read no flags"
     return None
 

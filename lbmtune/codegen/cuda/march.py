@@ -1,4 +1,4 @@
-"""The CUDA program of a kernel that keeps moments and does several time steps per launch."""
+"""The CUDA program of a kernel whose blocks march over tiles, of one time step or several per launch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import block_cells, sector_cells, shared_bytes
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda import flags, march_walls, moments
+from lbmtune.codegen.cuda import flags, march_walls, moments, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import Launch, Program
@@ -23,7 +23,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case, config)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case, config),
@@ -39,15 +39,21 @@ def _source(case: Case, config: CudaConfig) -> str:
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": _layout(case, config),
-        "stage": moments.functions(case.stencil, case.forced, cuts(case)),
+        "stage": _stage(case, config),
         "entry": _entry(case, config),
     }
     return fill(_FILE, regions) + "\n"
 
 
+def _stage(case: Case, config: CudaConfig) -> str:
+    if config.of_moments:
+        return moments.functions(case.stencil, case.forced, cuts(case))
+    return populations.functions(case)
+
+
 def _entry(case: Case, config: CudaConfig) -> str:
     flat = case.stencil.dimensions == 2
-    taken = ", ".join(("m[v]" if flat else "m[r][v]", *moments.scalars(case.stencil, case.forced)))
+    taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     if cuts(case):
         return march_walls.entry(case, config, inner)
@@ -58,9 +64,14 @@ def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
     return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
-def _scalars(case: Case) -> tuple[str, ...]:
+def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    """Launch arguments that relaxation uses."""
+    return moments.scalars(case.stencil, case.forced) if config.of_moments else populations.scalars(case)
+
+
+def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Launch arguments that relaxation and walls use."""
-    return (*moments.scalars(case.stencil, case.forced), *march_walls.scalars(case))
+    return (*_relaxation(case, config), *march_walls.scalars(case))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -75,9 +86,13 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int SECTOR = {sector_cells(config)};",
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
-            moments.constants(case.stencil, cuts(case)),
+            _lengths(case, config),
         )
     )
+
+
+def _lengths(case: Case, config: CudaConfig) -> str:
+    return moments.constants(case.stencil, cuts(case)) if config.of_moments else populations.constants(case.stencil)
 
 
 def max_elements(case: Case, config: CudaConfig) -> int | None:
@@ -112,6 +127,6 @@ def _layout(case: Case, config: CudaConfig) -> str:
 
 def _signature(case: Case, config: CudaConfig) -> str:
     scalars = flags.parameters(_tables(case, config)) + [f"const int {n}" for n in _EXTENTS]
-    scalars += [f"const Real {n}" for n in _scalars(case)]
+    scalars += [f"const Real {n}" for n in _scalars(case, config)]
     buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

@@ -1,0 +1,180 @@
+"""Kernels of populations that do several time steps per launch: text, bytes, places, rules and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from covering import of_several_steps
+from cuda_samples import needs_nvrtc
+from lbmtune.backend import nvrtc
+from lbmtune.catalogue.case import COLLISIONS, Case, box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.march import shared_bytes, tile
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.codegen.describe import describe_storage, max_elements
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.lattice import LATTICES
+from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.records import Verification
+from lbmtune.runtime.placement import placements
+from shim.device import COMPILER, HostDevice, compile_on_host
+
+LIMITS = Limits(shared_bytes_per_block=227 << 10)
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+
+
+def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:
+    solid = int(lattice != "d2q9")
+    case = box(lattice, collision, (64, 64, 64 if solid else 1), 1.3)
+    return replace(case, force=(1e-3, -5e-4, 2e-4 * solid))
+
+
+def config(**axes: object) -> CudaConfig:
+    usual = {"scheme": "push", "steps": 2, "layout": "rows", "block": (32, 8, 1), "march": 5}
+    return CudaConfig(**{**usual, **axes})  # type: ignore[arg-type]
+
+
+# what is stored
+
+
+def test_bytes() -> None:
+    """Q values read and written per launch; two copies of them."""
+    assert bytes_per_update(flow(), config()) == 76
+    assert bytes_per_update(flow("d3q27"), config(steps=3, storage="fp16s")) == 36
+    assert footprint_bytes(flow(), config()) == 2 * 19 * 4 * 64**3
+
+
+def test_the_tile_and_its_halo() -> None:
+    assert tile(LATTICES["d3q19"], config(steps=3, rows=2, pack=2)) == (24, 10)
+    # 8 warps exchange twice five populations in three stages, and have two rows of nine pairs and one on the way
+    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    assert shared_bytes(flow(), one) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 80
+
+
+@pytest.mark.parametrize("axes", [{"layout": "soa"}, {"pack": 1}, {"pack": 2}, {"pack": 8}])
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str, object]) -> None:
+    flat = lattice == "d2q9"
+    if axes.get("pack") == 8 and not flat:
+        pytest.skip("leaves three values, which are no vector")
+    case, one = replace(flow(lattice), domain=(13, 5, 1 if flat else 3)), config(**axes)
+    found = [np.ravel(place.indices) for place in placements(case, one, case.domain, 0, np)]
+    assert len(set(np.concatenate(found).tolist())) == case.stencil.q * case.sites
+    described = describe_storage(render(case, one))
+    assert [(at.slot, at.offset) for at in described.locations[0]] == [(i, (0, 0, 0)) for i in range(case.stencil.q)]
+    at = {"NX": 16, "NY": 5, "NZ": case.domain[2], "X": 7, "Y": 3, "Z": case.domain[2] - 1}
+    formula, cell = described.index.replace("/", "//"), (at["Z"] * 5 + 3) * 13 + 7
+    assert [eval(formula, {**at, "Q": i}) for i in range(case.stencil.q)] == [int(one[cell]) for one in found]
+
+
+def test_indices_are_counted_over_the_whole_buffer() -> None:
+    assert max_elements(render(flow(), config())) == 2**32
+    assert max_elements(render(replace(flow(), domain=(1024, 512, 512)), config())) is None
+
+
+# rules
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ({"scheme": "pull"}, "scheme pull with steps 2: a launch leaves what arrived in its cell, as push does"),
+        ({"steps": 0}, "steps 0: a launch does one at least"),
+        ({"steps": 1, "rows": 2}, "rows 2 with representation populations and one step per launch"),
+        ({"steps": 1, "pack": 2}, "pack 2 with representation populations and one step per launch"),
+        ({"steps": 4}, "steps 4: the halo leaves"),
+        ({"layout": "aos"}, "layout aos with steps 2: soa and rows exist"),
+        ({"pack": 4}, "pack 4 with lattice d3q19: 3 of 19 populations are no vector"),
+        ({"block": (64, 4, 1)}, "block 64x4x1 with steps 2: its blocks are 32 x n x 1"),
+        ({"wrap": "ghost"}, "wrap ghost with steps 2"),
+        ({"macroscopics": "every-step"}, "macroscopics every-step with steps 2"),
+        ({"addressing": "indirect"}, "indirect addressing"),
+        ({"steps": 3, "block": (32, 32, 1), "cells_per_thread": 2}, "bytes of shared memory"),
+    ],
+)
+def test_illegal(axes: dict[str, object], reason: str) -> None:
+    assert reason in str(broken(flow(), config(**axes), LIMITS))
+
+
+# results
+
+SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
+    "pairs": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3}),
+    "vectors": ("d3q19", "trt", {"cells_per_thread": 2, "pack": 2, "rows": 2, "prefetch": 1}),
+    "double": ("d3q19", "mrt", {"layout": "soa", "storage": "fp64", "compute": "fp64", "prefetch": 1}),
+    "half": ("d3q19", "regularised", {"storage": "fp16s", "pack": 2, "prefetch": 1, "rows": 2, "steps": 4}),
+    "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),
+    "cumulants": ("d3q27", "cumulant", {"pack": 2}),
+    "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "prefetch": 1}),
+}
+
+
+def _on_host(program: Program) -> Verification:
+    return verify(program, compile_on_host(program), HostDevice(), 2)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", SAMPLES)
+def test_kernels_on_the_host(name: str) -> None:
+    lattice, collision, axes = SAMPLES[name]
+    assert broken(flow(lattice, collision), config(**axes), LIMITS) is None
+    found = _on_host(render(flow(lattice, collision), config(**axes)))
+    assert found.passed, found
+
+
+@needs_compiler
+def test_at_full_size_both_buffers_are_read() -> None:
+    program = render(replace(flow(), domain=(37, 9, 11)), config(prefetch=1))
+    assert verify_full_size(program, compile_on_host(program), HostDevice()).passed
+
+
+def _text(old: str, new: str) -> Callable[[str], str]:
+    def changed(source: str) -> str:
+        assert old in source, old
+        return source.replace(old, new, 1)
+
+    return changed
+
+
+FAULTS: dict[str, Callable[[str], str]] = {
+    "a population of another": _text("m[3] = current[3]", "m[3] = current[4]"),
+    "to the wrong side": _text("right[0] = m[", "right[0] = 0 * m["),
+    "up instead of down": _text("Real(&rising)[ACROSS] = r ? up", "Real(&rising)[ACROSS] = r ? down"),
+    "a plane late": _text("= pending[0];", "= pending[1];"),
+    "halo too narrow": _text("next_z = wrapped(begin - STEPS, nz)", "next_z = wrapped(begin - STEPS + 1, nz)"),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS)
+def test_verification_finds(fault: str) -> None:
+    program = render(flow(), config(rows=2))
+    changed = FAULTS[fault](program.source)
+    assert not _on_host(replace(program, source=changed)).passed
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_a_covering_set_has_every_collision(lattice: str) -> None:
+    found = {case.collision for case, _ in of_several_steps("cuda") if case.lattice == lattice}
+    assert found == set(COLLISIONS) - ({"cumulant"} if lattice != "d3q27" else set())
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("registers", "axes"),
+    [
+        (255, {"steps": 3, "rows": 2, "pack": 2, "prefetch": 2}),
+        (96, {"steps": 2, "block": (32, 20, 1), "pack": 2, "prefetch": 2}),
+    ],
+)
+def test_the_shapes_that_pay_do_not_spill(registers: int, axes: dict[str, object]) -> None:
+    case = box("d3q19", "bgk", (256, 256, 256))
+    found = nvrtc.compile_cuda(render(case, config(march=64, **axes)), "sm_90").resources
+    assert found.registers <= registers
+    assert found.spill_bytes == 0
