@@ -9,7 +9,9 @@ import pytest
 
 from fake_device import FakeDevice, compiler, config, renderer
 from lbmtune.catalogue.case import Case, box, cavity, channel, porous
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.links import whole
+from lbmtune.codegen.render import render
 from lbmtune.measure import oracle, verify
 
 CASES = [
@@ -62,3 +64,28 @@ def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: py
         expected = {"wrong cell": (5, (4, 1, 0)), "nan": (4, (3, 1, 0))}[fault]
         assert (found.worst_direction, found.worst_cell) == expected
         assert np.isfinite(found.error)
+
+
+@pytest.mark.parametrize(("lattice", "axis"), [("d3q19", 2), ("d2q9", 1)])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: int, steps: int) -> None:
+    """However long a chunk is: the domain has two of them, and the text and the launches' blocks are the same."""
+    case = box(lattice, "regularised", (64, 256, 256 if axis == 2 else 1), 1.3)
+    domains = set()
+    for march in (32, 86, 192):
+        config_ = CudaConfig(
+            representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1
+        )
+        if axis == 2:
+            config_ = replace(config_, rows=3)
+        program = render(case, config_)
+        short = verify._shortened(program)
+        domain = verify.awkward_domain(case, config_)
+        assert short.grid(short.period[0][0], domain)[axis] == 2
+        assert (short.source, short.period[0][0].block) == (program.source, program.period[0][0].block)
+        assert domain[axis] >= 2 * steps + 1
+        domains.add(domain)
+    assert len(domains) == 1
+    brief = CudaConfig(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
+    assert verify.with_short_chunks(brief) == brief
+    assert verify.with_short_chunks(CudaConfig(march=4)) == CudaConfig(march=4)

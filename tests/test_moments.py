@@ -83,7 +83,7 @@ def test_what_a_kernel_sees_of_a_state_has_its_moments_and_is_seen_as_it_is(latt
     once = seen(state, lattice, np)
     np.testing.assert_allclose(seen(once, lattice, np), once, rtol=1e-13)
     for n, before, after in zip(
-        orders(lattice), moments_of(state - weights, lattice), moments_of(once - weights, lattice), strict=True
+        orders(lattice), moments_of(state - weights, lattice, np), moments_of(once - weights, lattice, np), strict=True
     ):
         np.testing.assert_allclose(after, before, atol=1e-12, err_msg=str(n))
     assert abs(once - state).max() > 1e-4 or lattice.q == len(orders(lattice))

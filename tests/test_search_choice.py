@@ -1,15 +1,22 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fake_study import CASE, LIMITS, predict, speed, usual_axes
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.rules import Limits
+from lbmtune.cli.studyfile import load_study
+from lbmtune.model.predict import predict as model
+from lbmtune.model.toml import read_machine
 from lbmtune.search import surrogate
-from lbmtune.search.choice import SEEDS, Choice, spread
+from lbmtune.search.choice import SEEDS, SHAPES, Choice, shapes, spread
 from lbmtune.search.features import Features, features
 from lbmtune.search.space import legal_set
 
 AHEAD = 4
 TRIALS = 50
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
 def configs_of(backend):
@@ -55,6 +62,39 @@ def test_the_first_proposals_are_the_best_of_the_model_and_differ_in_kind():
     assert len({(config.scheme, config.cells_per_thread) for config in first}) == SEEDS
     assert {config.scheme for config in first[:5]} == {config.scheme for config in configs}
     assert all(config.cells_per_thread == 4 for config in first[:5])
+
+
+@pytest.mark.parametrize(
+    ("edge", "steps", "known"),
+    [
+        (256, 2, {"rows": 3, "block": (32, 12, 1), "prefetch": 2}),
+        (256, 3, {"rows": 2, "block": (32, 11, 1), "prefetch": 1}),
+        (384, 3, {"rows": 2, "block": (32, 12, 1), "prefetch": 1}),
+    ],
+)
+def test_the_shapes_that_are_known_to_be_best_are_among_the_first_proposals(edge, steps, known):
+    """Of the study of fast kernels, by the model of the card that they were measured on."""
+    sets = [f"case.domain={edge}x{edge}x{edge}", "axes.cuda[2].pack=4", f"axes.cuda[2].steps={steps}"]
+    spec = load_study("d3q19-box-fast", sets)
+    configs = legal_set(spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10)).configs
+    card = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    first = shapes(configs, [model(spec.case, config, card).mlups for config in configs])
+    assert len(first) <= SHAPES
+    assert any(all(getattr(configs[i], name) == value for name, value in known.items()) for i in first)
+
+
+def test_shapes_of_fused_kernels_differ_in_more_than_their_chunks_and_come_of_kinds_that_may_win():
+    fused = [
+        CudaConfig(representation="moments", layout="rows", steps=steps, rows=rows, march=march)
+        for steps in (1, 2, 3)
+        for rows in range(1, 8)
+        for march in (32, 64)
+    ]
+    expected = [{1: 50.0, 2: 90.0, 3: 100.0}[c.steps] - c.rows + (c.march == 64) for c in fused]
+    plain = [CudaConfig(), CudaConfig(scheme="aa")]
+    found = [([*plain, *fused])[i] for i in shapes([*plain, *fused], [99.0, 99.0, *expected])]
+    assert [(c.steps, c.rows, c.march) for c in found] == [(t, rows, 64) for t in (3, 2) for rows in range(1, 8)]
+    assert shapes(plain, [1.0, 2.0]) == []
 
 
 def test_the_first_proposals_have_kernels_of_moments_by_their_steps():

@@ -30,16 +30,23 @@ def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: Mod
     """
     lattice, omega = case.stencil, case.relaxation_rate
     departure, out = f - equilibrium, xp.empty_like(f)
-    velocities = list(enumerate(lattice.velocities))
-    first = [sum(c[a] * departure[i] for i, c in velocities) for a in range(3)]
-    second = [[sum(c[a] * c[b] * departure[i] for i, c in velocities) for b in range(3)] for a in range(3)]
-    for i, c in velocities:
-        kept = sum(3 * c[a] * first[a] for a in range(3))
-        for a in range(3):
-            for b in range(3):
-                kept = kept + 4.5 * (c[a] * c[b] - (a == b) / 3) * second[a][b]
+    first = [_moment(departure, lattice, (a,)) for a in range(3)]
+    second = {(a, b): _moment(departure, lattice, (a, b)) for a in range(3) for b in range(a, 3)}
+    trace = second[0, 0] + second[1, 1] + second[2, 2]
+    for i, c in enumerate(lattice.velocities):
+        kept = -1.5 * trace
+        for a, n in enumerate(first):
+            kept = kept + 3 * c[a] * n if c[a] else kept
+        for (a, b), stress in second.items():
+            kept = kept + 4.5 * (1 + (a != b)) * c[a] * c[b] * stress if c[a] * c[b] else kept
         out[i] = equilibrium[i] + (1 - omega) * float(lattice.weights[i]) * kept + (1 - omega / 2) * source[i]
     return out
+
+
+def _moment(f: Array, lattice: Lattice, axes: tuple[int, ...]) -> Array:
+    """Sum over i of f_i c_ia c_ib ..., without the terms that are zero."""
+    factors = (prod(c[a] for a in axes) for c in lattice.velocities)
+    return sum(factor * f[i] for i, factor in enumerate(factors) if factor)
 
 
 def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:

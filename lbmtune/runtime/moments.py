@@ -6,9 +6,12 @@ density, momentum and second moments and no others. A step takes nothing else of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
@@ -21,32 +24,53 @@ from lbmtune.lattice import Lattice
 Array = Any
 
 
-def moments_of(shifted: Array, lattice: Lattice) -> Iterator[Array]:
+def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
     """M_n of each order from f_i - w_i, shape (q, nz, ny, nx): in units of the smallest weight."""
-    unit = 1 / float(smallest_weight(lattice))
-    for n in orders(lattice):
-        yield unit * sum(_power(c, n) * shifted[i] for i, c in enumerate(lattice.velocities) if _power(c, n))
+    return _products(_powers(lattice), shifted, xp)
 
 
-def population(i: int, moments: Sequence[Array], lattice: Lattice) -> Array:
-    """f_i of the state that has these moments: w_i (1 + rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
-    c, w, unit = lattice.velocities[i], float(lattice.weights[i]), float(smallest_weight(lattice))
-    density, value = moments[0], 1 + unit * moments[0]
-    for n, found in zip(orders(lattice)[1:], moments[1:], strict=True):
-        if sum(n) == 1:
-            value = value + 3 * unit * _power(c, n) * found
-        elif 2 in n:
-            value = value + 4.5 * unit * (_power(c, n) - 1 / 3) * (found - density / 3)
-        elif _power(c, n):
-            value = value + 9 * unit * _power(c, n) * found
-    return w * value
+def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
+    """Each f_i of the state that has these moments, shape (moments, nz, ny, nx); not shifted."""
+    products = _products(_polynomials(lattice), moments, xp)
+    return (float(w) + found for w, found in zip(lattice.weights, products, strict=True))
 
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     """What a kernel of moments makes of a state: shape (q, nz, ny, nx), not shifted."""
     weights = xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
-    found = list(moments_of(populations - weights, lattice))
-    return xp.stack([population(i, found, lattice) for i in range(lattice.q)])
+    found = xp.stack(list(moments_of(populations - weights, lattice, xp)))
+    return xp.stack(list(populations_of(found, lattice, xp)))
+
+
+def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
+    """A matrix (m, n) times values (n, nz, ny, nx), row by row: in few operations, for on a GPU each takes its time."""
+    for row in xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1):
+        yield (row * values).sum(axis=0)
+
+
+@cache
+def _powers(lattice: Lattice) -> Array:
+    """c_i^n over the smallest weight, (moments, q)."""
+    unit = 1 / float(smallest_weight(lattice))
+    return np.array([[unit * _power(c, n) for c in lattice.velocities] for n in orders(lattice)])
+
+
+@cache
+def _polynomials(lattice: Lattice) -> Array:
+    """What f_i - w_i has of each moment, (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
+    unit, rows = float(smallest_weight(lattice)), []
+    for c, w in zip(lattice.velocities, lattice.weights, strict=True):
+        factors = [_factor(c, n) for n in orders(lattice)]
+        factors[0] = 1 - sum(f / 3 for f, n in zip(factors, orders(lattice), strict=True) if 2 in n)
+        rows.append([float(w) * unit * factor for factor in factors])
+    return np.array(rows)
+
+
+def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
+    """Of momentum and second moments; what is off the diagonal occurs twice in the sum."""
+    if sum(n) == 1:
+        return 3.0 * _power(c, n)
+    return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:

@@ -5,7 +5,7 @@ A state is f_i, not shifted, shape (q, nz, ny, nx) of the domain or of a window 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -13,11 +13,13 @@ from typing import Any, Protocol
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.links import Window
+from lbmtune.catalogue.links import Window, whole
 from lbmtune.runtime import moments
 from lbmtune.runtime.placement import blocks
 
 Array = Any
+_FEW_SITES = 1 << 18
+"""Of a domain whose places are kept: a few megabytes of indices."""
 
 
 class State(Protocol):
@@ -73,21 +75,30 @@ class MomentState(_Kept):
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         """See State."""
-        found = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil)
-        for indices, values in zip(moments.places(self.case, self.config, self.xp, window), found, strict=True):
+        found = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil, self.xp)
+        for indices, values in zip(self._places(window), found, strict=True):
             buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """See State; one at a time, of the populations that the moments tell of."""
         stored, unit = self.config.stored, self.config.unit
-        places = moments.places(self.case, self.config, self.xp, window)
-        held = [stored.deviations(buffer[at], self.xp, unit) for at in places]
-        for i in range(self.case.stencil.q):
-            yield moments.population(i, held, self.case.stencil)[None]
+        held = self.xp.stack([stored.deviations(buffer[at], self.xp, unit) for at in self._places(window)])
+        for found in moments.populations_of(held, self.case.stencil, self.xp):
+            yield found[None]
 
     def seen(self, populations: Array) -> Array:
         """Populations of the same moments."""
         return moments.seen(populations, self.case.stencil, self.xp)
+
+    def _places(self, window: Window | None) -> Iterable[Array]:
+        """Those of a small domain are worked out once: it is looked at again and again."""
+        if self.case.sites <= _FEW_SITES and window in (None, whole(self.case.domain)):
+            return self._all_places
+        return moments.places(self.case, self.config, self.xp, window)
+
+    @cached_property
+    def _all_places(self) -> list[Array]:
+        return list(moments.places(self.case, self.config, self.xp))
 
 
 _STATES: Mapping[str, Callable[[Case, KernelConfig, ModuleType], State]] = {

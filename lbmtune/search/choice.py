@@ -8,6 +8,7 @@ value (kriging believer), so that several proposals at once differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from lbmtune.search.features import Array, Features, features
 
 SEEDS = 10
 """How many of the model's candidates come first."""
+SHAPES, _RIVALS = 8, 0.8
+"""Of each kind of kernel that does several steps per launch, or keeps moments, so many shapes come next, if the model
+gives its best this share of the best of all: it knows what instructions cost less well than what bytes do."""
 _RANDOM_EVERY = 10
 _POOL, _TRAINING, _LEADERS = 1000, 200, 5
 
@@ -47,7 +51,11 @@ class Choice:
         self._hyper, self._fitted_at = surrogate.start(int(self._space.groups.max()) + 1), 0
         self._value: dict[int, float | None] = {}
         self._pending: list[int] = []
-        self._seeds = [i for i in leaders(configs, expected, self._random) if self._tiers[i] == self._tiers.min()]
+        kinds, several = (
+            [i for i in chosen if self._tiers[i] == self._tiers.min()]
+            for chosen in (leaders(configs, expected, self._random), shapes(configs, expected))
+        )
+        self._seeds = [*kinds[:SEEDS], *several]
         self._sample = spread(self._space.values, sample, self._random)
         self._asked = 0
         self._batch, self._queue = batch, list[int]()
@@ -71,7 +79,7 @@ class Choice:
         return index
 
     def _next(self) -> int:
-        for seed in self._seeds[:SEEDS]:
+        for seed in self._seeds:
             if seed not in self._value and seed not in self._pending:
                 return seed
         while self._sample:
@@ -169,8 +177,23 @@ def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: 
     return list(first.values())
 
 
+def shapes(configs: Sequence[KernelConfig], expected: Sequence[float]) -> list[int]:
+    """The best by the model of each kind of fused kernel on a GPU, which differ in more than the length of chunks."""
+    kinds: dict[tuple[str, int], dict[KernelConfig, int]] = {}
+    for i in sorted(range(len(configs)), key=lambda i: -expected[i]):
+        config = configs[i]
+        if isinstance(config, CudaConfig) and _fused(config):
+            kinds.setdefault(_kind(config), {}).setdefault(replace(config, march=1), i)
+    found = [list(kind.values())[:SHAPES] for kind in kinds.values()]
+    return [i for kind in found for i in kind if expected[kind[0]] >= _RIVALS * max(expected)]
+
+
+def _fused(config: KernelConfig) -> bool:
+    return config.kept.name != "populations" or config.fused_steps > 1
+
+
 def _kind(config: KernelConfig) -> tuple[str, int]:
-    if config.kept.name != "populations" or config.fused_steps > 1:
+    if _fused(config):
         return config.kept.name, config.fused_steps
     return config.scheme, _width(config)
 
