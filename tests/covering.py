@@ -59,12 +59,16 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "prefetch_propagated": (0, 32),
         "prefetch_local": (0, 16),
         "prefetch_index": (0, 64),
+        "steps": (1, 2, 3),
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""
 LIMITS = Limits(cores=2, shared_bytes_per_block=99 << 10)
 _TRIES, _CANDIDATES = 200, 6
-_APART: Mapping[str, tuple[Any, ...]] = {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)}
+_APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "cuda": {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
+    "cpu": {},
+}
 """Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
 
 
@@ -81,7 +85,7 @@ def values_of(backend: str) -> dict[str, tuple[Any, ...]]:
     """Every axis of a backend and of the case with the values to try. Each must have two at least."""
     found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
     for axis in AXES[backend]:
-        if axis.name in _APART:
+        if axis.name in _APART[backend]:
             continue
         found[axis.name] = VALUES[backend].get(axis.name) or axis.names or axis.values
     lonely = [name for name, values in found.items() if len(values) < 2]
@@ -282,7 +286,7 @@ def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, dr
     point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
     for axis in AXES[backend]:
         name = axis.name
-        if name in _APART:
+        if name in _APART[backend]:
             continue
         quiet = neutral(name, {"backend": backend, **point})
         plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])

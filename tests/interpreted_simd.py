@@ -14,7 +14,6 @@ import numpy as np
 
 from lbmtune.catalogue.precision import STORAGES
 
-prange = range
 _NOBODY, _SEVERAL = -1, -2
 
 
@@ -35,6 +34,11 @@ class _Traffic:
         self.readers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
         self.writers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
 
+    def meet(self) -> None:
+        """From here on all rows have ended that had begun."""
+        for owners in (*self.readers.values(), *self.writers.values()):
+            owners.fill(_NOBODY)
+
     def read(self, array: np.ndarray, where: slice) -> None:
         if id(array) not in self.readers:  # of one thread alone
             return
@@ -53,6 +57,11 @@ class _Traffic:
 
 
 _traffic = _Traffic()
+
+
+def prange(count: int) -> range:
+    _traffic.meet()
+    return range(count)
 
 
 def _slice(array: np.ndarray, start: int, count: int) -> slice:

@@ -210,6 +210,7 @@ def test_mutations_fail(mutation: str, precision: str) -> None:
 
 STREAMED = {"streaming_stores": 1, "row_offset": 16, "row_padding": 15, "threads": 2}
 TILED = {"loop": "tile", "tile_y": 4, "tile_z": 1}
+SWEPT = {"loop": "tile", "tile_y": 8, "tile_z": 1, "threads": 2, "steps": 4}
 EXAMPLES = {
     "pull_d3q19_box": ("box", "d3q19", config_of("pull", "soa", "fp32", **STREAMED)),
     "esoteric-pull_d2q9_channel": ("channel", "d2q9", config_of("esoteric-pull", "soa", "fp16s", threads=2, loop="zy")),
@@ -218,6 +219,7 @@ EXAMPLES = {
     "swap-ordered_d2q9_channel": ("channel", "d2q9", config_of("swap-ordered", "soa", "fp32", threads=2)),
     "ghost-cell_d2q9_cavity": ("cavity", "d2q9", config_of("ghost-cell", "soa", "fp16s")),
     "aa_ahead_d2q9_channel": ("channel", "d2q9", config_of("aa", "soa", "fp16s", reads="ahead")),
+    "esoteric-twist_sweep_d3q19_channel": ("channel", "d3q19", config_of("esoteric-twist", "soa", "fp32", **SWEPT)),
     "push_d2q9_lids": ("moving-x", "d2q9", config_of("push", "soa-256", "fp64", **TILED)),
 }
 

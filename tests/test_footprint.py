@@ -43,6 +43,14 @@ def _case(lattice: str) -> Case:
         # fetches its line first; rows are whole
         ("d3q19", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 152 + 3 * 4 * 116 / 32),
         ("d2q9", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 72 + 3 * 4 * 6 / 8),
+        # four steps in one launch: fetched once, at each of 15 edges of 16 tiles three rows again, six in the gap and
+        # as many planes
+        (
+            "d3q19",
+            CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1),
+            152 / 4 * (1 + 17 * 3 / 256) * (1 + 6 / 256),
+        ),
+        ("d2q9", CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1), 72 / 4 * (1 + 6 / 256)),
         # a store to a line that was not read first fetches it, unless it streams
         ("d3q19", CpuConfig(), 228),
         ("d3q19", CpuConfig(scheme="push"), 228),

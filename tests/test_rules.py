@@ -273,6 +273,28 @@ CPU = [
         "scheme=swap-ordered,reads=twice",
         "reads twice with scheme swap-ordered: a pair is not left where it was read",
     ),
+    (
+        "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=4",
+        "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=17",
+        "steps 17: 1 to 16",
+    ),
+    ("steps=1", "steps=0", "steps 0: 1 to 16"),
+    (
+        "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=2",
+        "scheme=pull,loop=tile,tile_y=8,tile_z=1,steps=2",
+        "steps 2 with scheme pull: rows of several steps are under way at once only where each step is one pass over "
+        "one lattice in place, in any order",
+    ),
+    (
+        "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=2",
+        "scheme=aa,loop=zy,steps=2",
+        "steps 2 with loop zy: tiles of rows go through several steps",
+    ),
+    (
+        "scheme=aa,addressing=indirect",
+        "scheme=aa,addressing=indirect,steps=2",
+        "steps 2 with indirect addressing: there are no rows that lie behind others",
+    ),
     ("threads=16", "threads=17", "threads 17; this device has 16 cores"),
     ("threads=1", "threads=0", "threads 0; this device has 16 cores"),
     ("pinning=cores", "pinning=tight", "pinning 'tight': none, cores exist"),

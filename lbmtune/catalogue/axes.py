@@ -126,6 +126,7 @@ _CPU = (
     Axis("loop", "what the parallel loop runs over", ("z", "zy", "tile"), ("z", "zy", "tile")),
     Axis("tile_y", "rows along y of a tile", (8, 16)),
     Axis("tile_z", "rows along z of a tile", (4,)),
+    Axis("steps", "time steps of one launch, which tiles in place go through some rows behind one another", (1,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
     Axis(
@@ -172,7 +173,11 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
     "row_padding": (_IN_A_BOX,),
     "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
-    "steps": (_IN_A_BOX, Dependence("representation", ("moments",), 1, or_else=("scheme", "push"))),
+    "steps": (
+        _IN_A_BOX,
+        Dependence("representation", ("moments",), 1, or_else=("scheme", "push")),
+        Dependence("loop", ("tile",), 1),
+    ),
     "rows": (_OF_TILES,),
     "pack": (_OF_TILES,),
     "march": (_IN_A_BOX,),

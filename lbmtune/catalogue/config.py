@@ -246,6 +246,7 @@ class CpuConfig(KernelConfig):
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row;
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
     from the cell itself (0: left to the hardware);
+    steps: time steps of a launch; several go through tiles of rows, each some rows behind the one before;
     reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
     sums over all populations of the next cells worked out before ('ahead');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
@@ -274,6 +275,12 @@ class CpuConfig(KernelConfig):
     pinning: str = "none"
     pages: str = "default"
     first_touch: str = "serial"
+    steps: int = 1
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return self.steps
 
     @property
     def placed(self) -> bool:

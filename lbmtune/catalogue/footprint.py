@@ -13,6 +13,7 @@ from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
+from lbmtune.catalogue.sweeps import fetched
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -110,7 +111,10 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
         moved = config.kept.moved(len(phase.accesses), case.stencil)
         shares += moved * (3 if fetches and not phase.in_place else 2)
     moved_bytes = shares * config.stored.bytes + _ring_bytes(case, config)
-    return moved_bytes / config.fused_steps if config.fused_steps > 1 else moved_bytes
+    if config.fused_steps == 1:
+        return moved_bytes
+    again = fetched(case, config) if isinstance(config, CpuConfig) else 1
+    return again * moved_bytes / config.fused_steps
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:

@@ -22,6 +22,8 @@ MACROSCOPICS = "macroscopics"
 Over = Literal["cells", "shell", "sites"]
 LIST = "links"
 """Name of the index list among the arguments of a launch."""
+PARITY, STEPS = "parity", "steps"
+"""Names of the arguments of launches that take any number of time steps: the parity of the first, and how many."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Program:
     period: tuple[tuple[Launch, ...], ...]
     storing: tuple[tuple[Launch, ...], ...] = ()
     steps: int = 1
+
+    @property
+    def divisible(self) -> bool:
+        """Whether its launches take fewer time steps, too, from any parity on."""
+        return all(STEPS in launch.arguments for step in self.period for launch in step)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -126,13 +133,14 @@ class Program:
 def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> dict[str, int | float]:
     """Values of all scalar arguments a launch may name, in storage units.
 
-    nx, ny, nz, and with indirect addressing sites and nodes, are 32-bit integers; all others are of the compute
-    precision.
+    nx, ny, nz, those of time steps, and with indirect addressing sites and nodes, are 32-bit integers; all others are
+    of the compute precision.
     """
     from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
 
     unit = config.unit
     values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
+    values |= {PARITY: 0, STEPS: config.fused_steps}
     if config.indirect:
         _, sites, nodes = counts(replace(case, domain=domain), config)
         values |= {"sites": sites, "nodes": nodes}

@@ -30,6 +30,8 @@ _CHUNK = 8
 """Planes of a chunk on small domains, at most; twice the steps of a launch where those are more."""
 _REMEMBERED_BYTES = 1 << 30
 """Of states of the oracle: those of a hundred small domains or so."""
+_SLABS, _THIN = 3, 3
+"""Threads that work side by side on a small domain; rows of one that is too thin for them."""
 _SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
 """Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
 
@@ -72,7 +74,8 @@ def verify_simulation(simulation: Simulation) -> Verification:
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     simulation = Simulation(program, binary, device, case)
-    period = program.config.propagation.period * program.steps
+    # after each launch of several steps; of those of one, after all parities
+    period = program.steps if program.steps > 1 else program.config.propagation.period
     states = _oracle_states(case, periods * period, device.xp, program.config.implicit)
     simulation.initialise(states[0])
     worst: Verification | None = None
@@ -186,17 +189,29 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
         assert isinstance(config, CpuConfig)
         lanes = config.vector_bits // (8 * config.computed.bytes) if config.vector_bits else 1
         nx = 3 * lcm(lanes, max(config.memory.run, 1), 4)
-        ny, nz = 2 * (config.tile_y // 2) + 5, 2 * (config.tile_z // 2) + 3
+        ny, nz = (2 * (n // 2) + 3 for n in (config.tile_y + 2, config.tile_z))
+        if config.steps > 1:
+            ny, nz = _of_regions(case, config, ny, nz)
     nx = -(-nx // unit) * unit if isinstance(config, CudaConfig) else nx
     nz += 2 * (ny == nz)
     return (nx, ny, 1 if flat else nz)
 
 
+def _of_regions(case: Case, config: CpuConfig, ny: int, nz: int) -> tuple[int, int]:
+    """Rows and planes for regions that shrink from step to step and leave a core, side by side for a few threads."""
+    gap, slabs = 2 * (config.steps - 1), min(config.threads, _SLABS)
+    flat = case.stencil.dimensions == 2
+    return ny + gap * (slabs if flat else 1), nz + gap * slabs
+
+
 def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None:
     """A domain whose rows fit into one warp, whose lanes then form a ring: another path through a CUDA kernel.
 
-    The rows take three quarters of the warp, so that the ring closes at the last cell and not at the last lane.
+    The rows take three quarters of the warp, so that the ring closes at the last cell and not at the last lane. Of a
+    CPU kernel of many steps, one that is too thin for all of them at once.
     """
+    if isinstance(config, CpuConfig) and config.steps > _THIN // 2 + 1:
+        return (awkward_domain(case, config)[0], _THIN, 1 if case.stencil.dimensions == 2 else _THIN + 2)
     if not isinstance(config, CudaConfig) or not config.kept.rings or config.cells_per_thread == 1:
         return None
     unit = lcm(config.cells_per_thread, max(config.memory.run, 1))

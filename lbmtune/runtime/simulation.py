@@ -16,7 +16,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
-from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import state_of
 
@@ -51,6 +51,7 @@ class Simulation:
         self.poison()
         self._list = self._index_list()
         self._plan = self._planned(program.period)
+        self._any: dict[tuple[int, int], list[Bound]] = {}
         self._graphs: dict[int, Callable[[], None]] = {}
 
     @property
@@ -98,9 +99,9 @@ class Simulation:
     def step(self, steps: int) -> None:
         """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins.
 
-        Raises InputError where a launch does several steps and these are no multiple of them.
+        Raises InputError where a launch does several steps, no fewer, and these are no multiple of them.
         """
-        if steps % self.program.steps:
+        if steps % self.program.steps and not self.program.divisible:
             raise InputError(
                 f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them."
             )
@@ -110,6 +111,8 @@ class Simulation:
             if together:
                 self._graph(together)()
                 self.steps_done += together
+            elif self.program.divisible:
+                self._advance_by(min(self.program.steps, last - self.steps_done))
             else:
                 self._advance(self._plan)
 
@@ -203,6 +206,14 @@ class Simulation:
         self._launch_all(plan[self.steps_done // self.program.steps % len(plan)])
         self.steps_done += self.program.steps
 
+    def _advance_by(self, steps: int) -> None:
+        """Enqueues launches that take so many steps, no more than a launch does, from any parity on."""
+        of = self.steps_done % self.program.config.propagation.period, steps
+        if of not in self._any:
+            self._any[of] = [self._bound(launch, 0, *of) for launch in self.program.period[0]]
+        self._launch_all(self._any[of])
+        self.steps_done += steps
+
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
         """The launches of each step of a cycle, with their arguments."""
         return [[self._bound(launch, flip) for launch in period[parity]] for parity, flip in self._cycle()]
@@ -212,13 +223,14 @@ class Simulation:
         parities, flips = len(self.program.period), 1 + self._exchanges
         return [(t % parities, t % flips) for t in range(max(parities, flips))]
 
-    def _bound(self, launch: Launch, flip: int) -> Bound:
+    def _bound(self, launch: Launch, flip: int, parity: int = 0, steps: int = 1) -> Bound:
+        """With the arguments that it takes. parity, steps: for launches that take any number of steps."""
         values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain)) | self.outputs
         values |= {name: words(self.case, name, self.xp) for name in self.program.tables()}
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]
-        values[LIST] = self._list
+        values |= {LIST: self._list, PARITY: parity, STEPS: steps}
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments

@@ -9,6 +9,7 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import keeps_links
+from lbmtune.catalogue.sweeps import MAX_STEPS, sweeps
 
 PINNINGS = ("none", "cores")
 PAGES = ("default", "normal", "huge")
@@ -121,6 +122,23 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _steps(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.steps == 1:
+        return None
+    if not 1 <= config.steps <= MAX_STEPS:
+        return f"steps {config.steps}: 1 to {MAX_STEPS}"
+    if config.indirect:
+        return f"steps {config.steps} with {config.addressing} addressing: there are no rows that lie behind others"
+    if not sweeps(config.propagation, case.stencil):
+        return (
+            f"steps {config.steps} with scheme {config.scheme}: rows of several steps are under way at once only where "
+            "each step is one pass over one lattice in place, in any order"
+        )
+    if config.loop != "tile":
+        return f"steps {config.steps} with loop {config.loop}: tiles of rows go through several steps"
+    return None
+
+
 def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not 1 <= config.threads <= limits.cores:
         return f"threads {config.threads}; this device has {limits.cores} cores"
@@ -168,6 +186,7 @@ RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     _streaming_stores,
     _prefetch,
     _reads,
+    _steps,
     _threads,
     _memory,
     *common.LAST,

@@ -25,6 +25,7 @@ from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import Streams
+from lbmtune.codegen.cpu.sweeps import sweep, sweep_launches
 from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
@@ -38,6 +39,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     """The Python module of a legal configuration: step_0, step_1 advance a state of that parity."""
     constants = Constants()
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
+    steps += [sweep(case, config)] if config.steps > 1 else []
     source = filled(
         "sites_module" if config.indirect else "module",
         title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.printed.brief}",
@@ -49,11 +51,17 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         steps="\n\n\n".join(steps),
         **(_grouping(case, config) if config.indirect else _access(case, config)),
     )
-    launches = tuple(
+    return Program("cpu", case, config, source, (), _period(case, config), steps=config.steps)
+
+
+def _period(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
+    """The launches of each parity."""
+    if config.steps > 1:
+        return sweep_launches(case, config)
+    return tuple(
         tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
         for parity in range(config.propagation.period)
     )
-    return Program("cpu", case, config, source, (), launches)
 
 
 def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
@@ -130,7 +138,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
         lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
-        return filled(name, **lines).rstrip() + "\n\n\n" + loops(case, config, one, row)
+        return _with_loops(filled(name, **lines), case, config, one, row)
     if flagged and isinstance(row, GhostRow):
         lines |= {
             "before": indented([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
@@ -152,7 +160,12 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         assert isinstance(row, GhostRow)
         lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *ends, *body])
     name = "row_flagged" if "cells_body" in lines else "row"
-    return filled(name, **lines).rstrip() + "\n\n\n" + loops(case, config, one, row)
+    return _with_loops(filled(name, **lines), case, config, one, row)
+
+
+def _with_loops(rows: str, case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
+    """Row kernels and what goes through the rows of their pass, unless several steps go through them together."""
+    return rows.rstrip() if config.steps > 1 else rows.rstrip() + "\n\n\n" + loops(case, config, one, row)
 
 
 def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:

@@ -8,7 +8,7 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.facing import boundary_scalars
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.scheme import Phase
-from lbmtune.codegen.passes import Pass
+from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import LIST
 
 DOMAIN = ("nx", "ny", "nz")
@@ -40,10 +40,36 @@ def parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, .
 
 def signature(case: Case, config: CpuConfig, phase: Phase) -> str:
     """Their Numba types."""
-    arrays = [f"{element(config)}[::1]"] * (1 if phase.in_place else 2)
-    arrays += ["uint32[::1]"] * len(tables(case, config, phase))
-    kinds = [*arrays, *(["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3)]
-    return ", ".join([*kinds, *[config.computed.dtype] * len(_scalars(case, phase))])
+    kinds = _arrays(config, 1 if phase.in_place else 2, len(tables(case, config, phase)))
+    kinds += ["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3
+    return ", ".join([*kinds, *_reals(case, config, phase)])
+
+
+def sweep_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
+    """What any row of any step takes, but for its place: parities may differ in the tables that they read."""
+    return ("field", *_any_tables(case, config), *DOMAIN, *_scalars(case, _phases(case, config)[0]))
+
+
+def sweep_signature(case: Case, config: CpuConfig) -> str:
+    """The Numba types of those, and of the parity of the first step and the number of steps."""
+    arrays = _arrays(config, 1, len(_any_tables(case, config)))
+    return ", ".join([*arrays, *["int64"] * 3, *_reals(case, config, _phases(case, config)[0]), "int64", "int64"])
+
+
+def _any_tables(case: Case, config: CpuConfig) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for phase in _phases(case, config) for name in tables(case, config, phase)))
+
+
+def _phases(case: Case, config: CpuConfig) -> list[Phase]:
+    return [one.phase for one in passes(config, case.stencil)]
+
+
+def _arrays(config: CpuConfig, lattices: int, words: int) -> list[str]:
+    return [f"{element(config)}[::1]"] * lattices + ["uint32[::1]"] * words
+
+
+def _reals(case: Case, config: CpuConfig, phase: Phase) -> list[str]:
+    return [config.computed.dtype] * len(_scalars(case, phase))
 
 
 def element(config: CpuConfig) -> str:
