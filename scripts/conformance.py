@@ -12,8 +12,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from covering import Covering, Sample, everything  # noqa: E402
 from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
+from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
 from lbmtune.measure.verify import verify  # noqa: E402
 
@@ -34,27 +36,27 @@ def on_shim(sample: Sample) -> Verdict:
     """The CUDA text, compiled as C++ and run on the host."""
     from shim.device import HostDevice, compile_on_host
 
-    return _checked(sample, lambda: compile_on_host(render(*sample)), HostDevice())
+    return _checked(sample, compile_on_host, HostDevice())
 
 
 def on_cpu(sample: Sample) -> Verdict:
     """The CPU kernel."""
     from lbmtune.backend.cpu import compile_cpu, open_cpu
 
-    return _checked(sample, lambda: compile_cpu(render(*sample)), open_cpu())
+    return _checked(sample, compile_cpu, open_cpu())
 
 
-def _checked(sample: Sample, compile_it: object, device: object) -> Verdict:
-    assert callable(compile_it)
+def _checked(sample: Sample, compiler: Callable[[Program], Binary], device: Device) -> Verdict:
+    program = render(*sample)
     try:
-        binary = compile_it()
+        binary = compiler(program)
     except CompileError as error:
         return f"does not compile: {str(error)[:500]}"
-    return _verified(sample, binary, device)  # type: ignore[arg-type]
+    return _verified(program, binary, device)
 
 
-def _verified(sample: Sample, binary: Binary, device: Device) -> Verdict:
-    found = verify(render(*sample), binary, device)
+def _verified(program: Program, binary: Binary, device: Device) -> Verdict:
+    found = verify(program, binary, device)
     return None if found.passed else f"wrong: {found}"
 
 
@@ -72,13 +74,32 @@ def on_gpu(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdi
     assert isinstance(compiler, partial)
     with ProcessPoolExecutor(workers) as pool:
         for sample, binary in zip(samples, pool.map(partial(_compiled, compiler), samples), strict=True):
-            yield binary if isinstance(binary, str) else _verified(sample, binary, device)
+            yield binary if isinstance(binary, str) else _verified(render(*sample), binary, device)
 
 
 def in_parallel(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:
-    """Each sample in one of several processes."""
-    with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(on_shim if name == "shim" else on_cpu, samples)
+    """Each sample in one of several processes. One that ends its process is that sample's fault alone."""
+    check_one, done = on_shim if name == "shim" else on_cpu, 0
+    while done < len(samples):
+        with ProcessPoolExecutor(workers) as pool:
+            try:
+                for verdict in pool.map(check_one, samples[done:]):
+                    yield verdict
+                    done += 1
+                continue
+            except BrokenProcessPool:
+                pass
+        yield _alone(check_one, samples[done])
+        done += 1
+
+
+def _alone(check_one: Callable[[Sample], Verdict], sample: Sample) -> Verdict:
+    """In a process of its own: of several that were at work, the first to be asked for may not be the one that died."""
+    with ProcessPoolExecutor(1) as pool:
+        try:
+            return pool.submit(check_one, sample).result()
+        except BrokenProcessPool:
+            return "ends its process"
 
 
 def check(name: str, covering: Covering, workers: int, every: int) -> int:

@@ -53,6 +53,7 @@ SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
     ("pull", "soa-scalar", "d3q27", "moving-x", "fp64", {}),
     ("pull", "aosoa", "d2q9", "moving-x", "fp16s", {}),
     ("aa", "soa-256", "d2q9", "moving-x", "fp16c", {}),
+    ("aa", "soa-256", "d2q9", "moving-x", "fp16s", {"compute": "fp64"}),
     ("pull", "soa-256", "d2q9", "moving-x", "bf16", {"threads": 2}),
     ("esoteric-twist", "aosoa-256", "d2q9", "channel", "fp16c", {}),
     ("aa", "bundle-aosoa-256", "d3q19", "moving-x", "fp32", {"threads": 2}),

@@ -31,6 +31,8 @@ _ELEMENTS = {
     types.float32: ir.FloatType(),
     types.uint16: ir.HalfType(),
 }
+_SMALLEST_REGISTER = 128
+"""Bits of a vector register that the compiler gives to a value of that kind."""
 _BYTES = {types.float64: 8, types.float32: 4, types.uint16: 2}
 
 
@@ -256,8 +258,11 @@ def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) ->
 
 
 def _in_register(builder: Any, halves: Any, lanes: int) -> Any:
-    """The same, but not converted on the way into memory, which takes Zen twice as long as one after the other."""
-    if lanes == 1 or not isinstance(halves.type.element, ir.HalfType):
+    """The same, but not converted on the way into memory, which takes Zen twice as long as one after the other.
+
+    Four halves, beside four doubles, fill no register, and a compiler that is asked for one ends its process.
+    """
+    if lanes * 16 < _SMALLEST_REGISTER or not isinstance(halves.type.element, ir.HalfType):
         return halves
     integers = ir.VectorType(ir.IntType(16), lanes)
     kind = ir.FunctionType(integers, [integers])
