@@ -10,14 +10,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-import conformance  # noqa: E402
+import conformance
 
 DEADLY = (3, 4)
 
 
 def judged(sample: int) -> str | None:
     if sample in DEADLY:
-        os.abort()
+        os._exit(1)
     return "wrong" if sample == 6 else None
 
 
