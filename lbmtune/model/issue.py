@@ -18,8 +18,8 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, block_cells
 from lbmtune.catalogue.moments import upright
-from lbmtune.codegen.cuda import moments
-from lbmtune.codegen.cuda.physics import collide_function, collision_scalars
+from lbmtune.codegen.cuda import moments, populations
+from lbmtune.codegen.cuda.physics import collision_scalars
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
@@ -156,9 +156,9 @@ def _stage_of(case: Case, config: CudaConfig) -> _Stage:
 def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
     """Collision is all that is computed. What goes up waits for two planes, what stays for one."""
     stencil = upright(lattice(name))
-    counted = arithmetic(collide_function(operator, name, forced), ("unit", *collision_scalars(operator, name, forced)))
+    text, arguments = populations.relaxation(operator, name, forced), collision_scalars(operator, name, forced)
     along = [sum(c[axis] == 1 for c in stencil.velocities) for axis in range(3)]
-    return _Stage(counted, along[0], along[1], stencil.q)
+    return _Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1], stencil.q)
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.trace import Traced
 
-_FILE, _FLAT = "cuda/march.cu", "cuda/march_flat.cu"
+_FILE, _FLAT, _POPULATIONS = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_populations.cu"
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
 
@@ -55,6 +55,8 @@ def _entry(case: Case, config: CudaConfig) -> str:
     flat = case.stencil.dimensions == 2
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    if not config.of_moments and not flat:
+        return fill(_POPULATIONS, {"entry": fill(_POPULATIONS, inner, inside="entry")})
     if cuts(case):
         return march_walls.entry(case, config, inner)
     return fill(_FLAT if flat else _FILE, {**march_walls.NONE, **inner}, inside="entry")
