@@ -43,6 +43,7 @@ ONE_IN = {
     "test_cpu_turns.py": 3,
     "test_faces.py": 2,
     "test_implicit.py": 2,
+    "test_resident.py": 3,
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 

@@ -1,8 +1,8 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
-Six parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; kernels of moments, without and with walls; kernels of several steps per launch; and a pairwise covering
-array of all other axes, cases included. Deterministic: the same seed, the same list.
+Seven parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
+two schemes; kernels of moments, without and with walls; kernels of several steps per launch; kernels that stay on chip;
+and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same list.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from itertools import combinations, product
 from typing import Any
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
-from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, pipe
+from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
 from lbmtune.catalogue.config import KernelConfig, defaults, from_flat
+from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -45,6 +46,7 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "l2_prefetch": (0, 64, 128, 256),
         "prefetch_index": (0, 96),
         "index_bits": (0, 64),
+        "launch": ("call", "graph", "dependent"),
     },
     "cpu": {
         "width": (16, 32),
@@ -63,7 +65,14 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""
-LIMITS = Limits(cores=2, shared_bytes_per_block=99 << 10)
+LIMITS = Limits(
+    cores=2,
+    shared_bytes_per_block=99 << 10,
+    shared_bytes_per_multiprocessor=100 << 10,
+    multiprocessors=84,
+    cooperative=True,
+    dependent=True,
+)
 _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
@@ -243,10 +252,27 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
             return
 
 
+def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Kernels that keep populations on chip: every storage, lattice and flow, with a seeded choice of the others."""
+    draw = random.Random(seed)
+    flows = [name for name in FLOWS if name not in ("solids", "rocks", "opened", "slipping")]
+    for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), flows):
+        point = {"launch": "resident", "storage": storage, "march": 1 if lattice == "d2q9" else draw.choice((1, 2, 3))}
+        point |= {"layout": draw.choice(("rows", "soa", "aosoa", "aos")), "min_blocks": draw.choice((0, 2))}
+        point |= {"block": f"8x{draw.choice((1, 2, 3))}x1", "width": 8}
+        point |= {"width": 1} if neutral("width", point) else {}
+        case = case_of(flow, lattice, draw.choice([one for one in COLLISIONS if collides(one, lattice)]))
+        config = from_flat(completed({"backend": backend, **point}, LIMITS))
+        yield replace(case, domain=(8, 6, 1 if lattice == "d2q9" else 6)), config
+
+
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    parts = (schemes_layouts_lattices, collisions_precisions, of_moments, of_moments_with_walls, of_several_steps)
+    parts = (
+        *(schemes_layouts_lattices, collisions_precisions),
+        *(of_moments, of_moments_with_walls, of_several_steps, on_chip),
+    )
     samples = (*(one for part in parts for one in part(backend)), *covering.samples)
     return replace(covering, samples=tuple(dict.fromkeys(samples)))
 

@@ -46,6 +46,10 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q27", "regularised")["grinder"],
         config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),
     ),
+    "resident_d3q19_cavity": (
+        replace(flows("d3q19", "bgk")["cavity"], domain=(64, 64, 64)),
+        config(launch="resident", layout="rows", block=(64, 4, 1), march=8),
+    ),
     "esoteric-twist_d2q9_cavity": (flows("d2q9", "bgk")["cavity"], config(scheme="esoteric-twist", cells_per_thread=2)),
 }
 

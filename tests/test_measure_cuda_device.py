@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from fake_device import CASE, config, renderer
-from lbmtune.backend import nvml, registry
+from lbmtune.backend import early, nvml, registry
 from lbmtune.backend.cuda import CudaDevice, open_cuda
 from lbmtune.backend.protocol import Binary, DeviceFaultError, OutOfMemoryError, TooManyResourcesError
+from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
@@ -30,6 +32,8 @@ ATTRIBUTES = {
     "EccEnabled": (32, 1),
     "L2CacheSize": (38, 50 << 20),
     "MaxThreadsPerMultiProcessor": (39, 2048),
+    "MaxSharedMemoryPerMultiprocessor": (81, 228 << 10),
+    "CooperativeLaunch": (95, 1),
     "MaxSharedMemoryPerBlockOptin": (97, 227 << 10),
 }
 
@@ -58,6 +62,7 @@ class FakeCupy:
     raises: dict[str, Exception] = field(default_factory=dict)
     launched: list[Any] = field(default_factory=list)
     settings: list[Any] = field(default_factory=list)
+    stream: int = 0
 
     def module(self) -> ModuleType:
         cupy: Any = ModuleType("cupy")
@@ -89,6 +94,7 @@ class FakeCupy:
             Device=lambda index: SimpleNamespace(use=lambda: None),
             Event=lambda: event,
             get_elapsed_time=lambda start, end: 2.5,
+            get_current_stream=lambda: SimpleNamespace(ptr=self.stream),
             Stream=self._stream,
         )
         cupy.empty = self._does("empty", None, np.empty)
@@ -107,23 +113,28 @@ class FakeCupy:
                 pass
 
             def begin_capture(self) -> None:
-                self.before, fake.launched = fake.launched, []
+                self.before, fake.launched, fake.stream = fake.launched, [], 77
 
             def end_capture(self) -> Any:
-                captured, fake.launched = fake.launched, self.before
+                captured, fake.launched, fake.stream = fake.launched, self.before, 0
                 return SimpleNamespace(launch=fake._does("graph", None, lambda: fake.launched.extend(captured)))
 
         return Stream()
 
     def _module(self) -> Any:
-        function = self._does("launch", None, lambda *arguments: self.launched.append(arguments))
+        def launch(*arguments: Any, **settings: Any) -> None:
+            self.launched.append(arguments)
+            self.settings += settings.items()
+
+        function = self._does("launch", None, launch)
+        function.ptr = 5
         return SimpleNamespace(load=self._does("load"), get_function=lambda entry: function)
 
     def _does(self, name: str, value: Any = None, call: Any = None) -> Any:
-        def does(*arguments: Any) -> Any:
+        def does(*arguments: Any, **settings: Any) -> Any:
             if name in self.raises:
                 raise self.raises[name]
-            return call(*arguments) if call else value
+            return call(*arguments, **settings) if call else value
 
         return does
 
@@ -193,6 +204,8 @@ def test_limits_and_environment_come_from_the_device(monkeypatch: pytest.MonkeyP
     assert opened.limits.grid == (2**31 - 1, 65535, 65535)
     assert opened.limits.memory_bytes == 7 << 30
     assert opened.limits.shared_bytes_per_block == 227 << 10
+    assert opened.limits.shared_bytes_per_multiprocessor == 228 << 10
+    assert (opened.limits.multiprocessors, opened.limits.cooperative, opened.limits.dependent) == (132, True, True)
     assert opened.multiprocessors == 132
     assert opened.caches_bytes == {"L2": 50 << 20}
     found = opened.environment
@@ -290,3 +303,59 @@ def test_recorded_launches_are_made_when_they_are_replayed(monkeypatch: pytest.M
     fake.raises["launch"] = CUDADriverError(701, "too many resources requested")
     with pytest.raises(TooManyResourcesError, match="too many resources"):
         executable.recorded(lambda: executable.launch(launch, (1, 1, 1), []))
+
+
+def _with_mode(mode: str) -> Program:
+    return replace(
+        PROGRAM, period=tuple(tuple(replace(launch, mode=mode) for launch in step) for step in PROGRAM.period)
+    )
+
+
+def test_blocks_that_wait_for_one_another_are_launched_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, fake = device(monkeypatch)
+    Simulation(_with_mode("cooperative"), BINARY, opened).step(1)
+    assert fake.settings == [("enable_cooperative_groups", True)]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("The specified grid size exceeds the limit"), CUDADriverError(720, "cooperative too large")]
+)
+def test_more_blocks_than_a_device_holds_at_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    opened, _ = device(monkeypatch, raises={"launch": error})
+    with pytest.raises(TooManyResourcesError, match=str(error)):
+        Simulation(_with_mode("cooperative"), BINARY, opened).step(1)
+
+
+class _Driver:
+    """Takes what a launch passes to the driver, as C sees it."""
+
+    def __init__(self, status: int) -> None:
+        self.status, self.seen = status, []
+
+    def cuLaunchKernelEx(self, config: Any, function: Any, pointers: Any, extra: Any) -> int:  # noqa: N802
+        words = ctypes.cast(config, ctypes.POINTER(ctypes.c_uint))
+        stream, attributes, count = ctypes.cast(config, ctypes.POINTER(ctypes.c_uint64))[4:7]
+        attribute = ctypes.cast(attributes, ctypes.POINTER(ctypes.c_uint))
+        number = ctypes.cast(pointers[2], ctypes.POINTER(ctypes.c_int))[0]
+        buffer = ctypes.cast(pointers[0], ctypes.POINTER(ctypes.c_void_p))[0]
+        self.seen.append((words[0:7], stream, attribute[0], attribute[2], count & 0xFFFFFFFF, number, buffer))
+        return self.status
+
+
+class _OnDevice:
+    data = SimpleNamespace(ptr=1 << 40)
+
+
+def test_a_launch_that_begins_early_says_so_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the structures of cuda.h lie in memory: seven words, a stream, a list of 72-byte attributes and its length."""
+    driver = _Driver(0)
+    monkeypatch.setattr(early, "_driver", lambda: driver)
+    opened, fake = device(monkeypatch)
+    executable = opened.load(PROGRAM, BINARY)
+    launch = replace(PROGRAM.period[0][0], mode="dependent", shared_bytes=48)
+    arguments = [_OnDevice(), np.float32(1.5), np.int32(-3)]
+    executable.recorded(lambda: executable.launch(launch, (16, 12, 1), arguments))
+    assert driver.seen == [([16, 12, 1, 1, 1, 1, 48], 77, 6, 1, 1, -3, 1 << 40)]
+    assert fake.launched == []
+    executable.launch(launch, (16, 12, 1), arguments)
+    assert len(fake.launched) == 1, "a call of its own depends on nothing"

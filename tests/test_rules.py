@@ -177,7 +177,7 @@ CUDA = [
         "block_order=z-curve,block=16x20x1",
         "block_order z-curve: the grid 16x13x256 is not even along y and z, so it is the row order",
     ),
-    ("launch=graph", "launch=loop", "launch 'loop': call and graph exist"),
+    ("launch=graph", "launch=loop", "launch 'loop': call, graph, dependent, resident exist"),
     ("macroscopics=every-step", "macroscopics=often", "macroscopics 'often': never and every-step exist"),
     (
         "macroscopics=every-step",

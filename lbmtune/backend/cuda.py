@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend import nvrtc
+from lbmtune.backend.early import launch_early
 from lbmtune.backend.nvml import Monitor
 from lbmtune.backend.protocol import (
     Array,
@@ -31,7 +32,9 @@ from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
 _NO_DEVICE = 100
-_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 1, 2, 701
+_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
+_DEPENDENT_SINCE = 9
+"""Compute capability from which on launches may begin before the one before them has ended."""
 _STATIC_SHARED_BYTES = 48 << 10
 """Shared memory beyond this has to be asked for, per kernel."""
 
@@ -108,7 +111,7 @@ class CudaExecutable:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
         """Enqueues one launch. Raises TooManyResourcesError."""
         with self.device.launching(launch):
-            self.functions[launch.entry](grid, launch.block, tuple(arguments), launch.shared_bytes)
+            self.device.start(self.functions[launch.entry], launch, grid, tuple(arguments))
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """A CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
@@ -141,6 +144,10 @@ class CudaDevice:
             cores=os.cpu_count() or 1,
             memory_bytes=int(self._runtime.memGetInfo()[0]),
             shared_bytes_per_block=get("MaxSharedMemoryPerBlockOptin"),
+            shared_bytes_per_multiprocessor=get("MaxSharedMemoryPerMultiprocessor"),
+            multiprocessors=self.multiprocessors,
+            cooperative=bool(get("CooperativeLaunch")),
+            dependent=get("ComputeCapabilityMajor") >= _DEPENDENT_SINCE,
         )
 
     @cached_property
@@ -210,6 +217,21 @@ class CudaDevice:
             raise DeviceFaultError(f"the driver refused the binary: {error}") from error
         return CudaExecutable(self, module, functions, binary.resources)
 
+    def start(self, function: Any, launch: Launch, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+        """Enqueues one launch in its own mode; one that depends on others begins early only as part of a graph."""
+        stream = self._cupy.cuda.get_current_stream().ptr if launch.mode == "dependent" else 0
+        if stream:
+            status = launch_early(function.ptr, launch, grid, arguments, stream)
+            if status:
+                raise self._driver.CUDADriverError(status)
+        elif launch.mode == "cooperative":
+            try:
+                function(grid, launch.block, arguments, launch.shared_bytes, enable_cooperative_groups=True)
+            except ValueError as error:  # what CuPy says of more blocks than the device can hold
+                raise TooManyResourcesError(f"{launch.entry}: {error}") from error
+        else:
+            function(grid, launch.block, arguments, launch.shared_bytes)
+
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """What launches, as one CUDA graph, all that `run` enqueues. Raises DeviceFaultError."""
         stream = self._cupy.cuda.Stream()
@@ -254,7 +276,7 @@ class CudaDevice:
         try:
             yield
         except self._driver.CUDADriverError as error:
-            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES):
+            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE):
                 threads = "x".join(map(str, launch.block))
                 raise TooManyResourcesError(f"{launch.entry} with {threads} threads: {error}") from error
             raise DeviceFaultError(str(error)) from error
@@ -276,7 +298,13 @@ class CudaDevice:
             self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
 
 
-_UNNAMED_ATTRIBUTES = {"ComputeCapabilityMajor": 75, "ComputeCapabilityMinor": 76, "MaxSharedMemoryPerBlockOptin": 97}
+_UNNAMED_ATTRIBUTES = {
+    "ComputeCapabilityMajor": 75,
+    "ComputeCapabilityMinor": 76,
+    "MaxSharedMemoryPerMultiprocessor": 81,
+    "CooperativeLaunch": 95,
+    "MaxSharedMemoryPerBlockOptin": 97,
+}
 """Attributes of cudaDeviceAttr that CuPy gives no name."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, Scalar, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, Scalar, defaults
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -103,7 +103,12 @@ _CUDA = (
     Axis("steps", "time steps of one launch, of kernels of moments and of populations with scheme push", (1,)),
     Axis("rows", "rows along y of a thread of a kernel of moments or of several steps", (1, 2, 3)),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
-    Axis("launch", "kernels by a call each, or those of many steps as one graph", ("call",), ("call", "graph")),
+    Axis(
+        "launch",
+        "kernels by a call each, or those of many steps as one graph, whose kernels may begin early, or one kernel",
+        ("call",),
+        LAUNCHES,
+    ),
     Axis(
         "neighbours",
         "a pointer to each node that a site touches, or three, by which the others are chased",

@@ -22,6 +22,7 @@ from lbmtune.errors import InputError, unknown
 Scalar = int | str
 Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
+LAUNCHES = ("call", "graph", "dependent", "resident")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +163,9 @@ class CudaConfig(KernelConfig):
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
     order of the blocks over the grid, row by row or along a z-curve.
     macroscopics: whether the kernel of a step also writes density and velocity of the state before it.
-    launch: each kernel by a call of its own, or those of many steps as one CUDA graph.
+    launch: each kernel by a call of its own, or those of many steps as one CUDA graph, or such a graph in which a
+    kernel begins before the one before it has ended, or one kernel that keeps the populations on chip through many
+    steps (march: planes of the tile of a block).
     representation: what a cell keeps, its populations or their moments; steps: time steps of a launch; with moments or
     several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
     prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
@@ -197,6 +200,11 @@ class CudaConfig(KernelConfig):
     def of_moments(self) -> bool:
         """Whether a cell keeps moments."""
         return self.kept.name == "moments"
+
+    @property
+    def resident(self) -> bool:
+        """Whether populations stay on chip through the steps of a launch."""
+        return self.launch == "resident"
 
     @property
     def kept(self) -> Representation:

@@ -11,6 +11,7 @@ from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.resident import face_values
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 from lbmtune.catalogue.sweeps import fetched
@@ -105,6 +106,8 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
     On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
     a third share unless their stores stream (Wellein et al. 2006).
     """
+    if isinstance(config, CudaConfig) and config.resident:
+        return 2 * face_values(case.stencil, config) * config.stored.bytes
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     shares = 0
     for phase in config.propagation.passes(case.stencil, 0):

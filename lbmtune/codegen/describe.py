@@ -15,7 +15,7 @@ from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
-from lbmtune.codegen.program import LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import BARRIER, BARRIER_WORDS, LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
@@ -58,6 +58,7 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
         grid_formula=_grid_formula(launch, program.frame),
         grid=program.grid(launch, program.case.domain),
         shared_bytes=launch.shared_bytes,
+        mode=launch.mode,
     )
 
 
@@ -161,7 +162,16 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         for name in program.tables()
     )
     links = (_list_buffer(program),) if program.config.indirect else ()
-    return (*copies, *words, *links, *_macroscopics(program))
+    return (*copies, *words, *links, *_macroscopics(program), *((_BARRIER,) if program.lasting else ()))
+
+
+_BARRIER = Buffer(
+    name=BARRIER,
+    dtype="uint32",
+    elements=BARRIER_WORDS,
+    elements_formula=str(BARRIER_WORDS),
+    bytes=BARRIER_WORDS * WORD_BYTES,
+)
 
 
 def _list_buffer(program: Program) -> Buffer:

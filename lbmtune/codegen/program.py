@@ -20,10 +20,13 @@ Target = Literal["cuda", "cpu"]
 MACROSCOPICS = "macroscopics"
 """Name of the buffer in which density and velocity are left."""
 Over = Literal["cells", "shell", "sites"]
+Mode = Literal["plain", "dependent", "cooperative"]
 LIST = "links"
 """Name of the index list among the arguments of a launch."""
 PARITY, STEPS = "parity", "steps"
 """Names of the arguments of launches that take any number of time steps: the parity of the first, and how many."""
+BARRIER, BARRIER_WORDS = "barrier", 2
+"""Name of the words by which all blocks of a launch meet, 0 between launches."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Launch:
     block: threads; over: what the grid covers; covers: how many of those one block takes per axis.
     'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost);
     'sites': those of indirect addressing, in one dimension.
+    mode: 'dependent': it waits by itself for the launch before it, and may begin before that has ended;
+    'cooperative': all its blocks must run at once.
     """
 
     entry: str
@@ -41,6 +46,7 @@ class Launch:
     covers: tuple[int, int, int] = (1, 1, 1)
     over: Over = "cells"
     shared_bytes: int = 0
+    mode: Mode = "plain"
 
     def grid(self, domain: tuple[int, int, int], storage: StorageFrame, sites: int = 0) -> tuple[int, int, int]:
         """Blocks along each axis for a domain; sites: how many indirect addressing has there."""
@@ -83,6 +89,11 @@ class Program:
     def entries(self) -> tuple[str, ...]:
         """Names of the functions to look up."""
         return tuple(dict.fromkeys(launch.entry for step in (*self.period, *self.storing) for launch in step))
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a launch goes on for as many time steps as it is asked for."""
+        return any(BARRIER in launch.arguments for step in self.period for launch in step)
 
     @property
     def digest(self) -> str:
@@ -148,7 +159,7 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
     values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
     values |= boundary_values(case, unit)
     values |= {f"wall_{a}": u * unit for a, u in zip("xyz", case.wall_velocity, strict=True)}
-    return values
+    return values | {STEPS: 1}
 
 
 def omega_minus(case: Case) -> float:

@@ -10,14 +10,27 @@ from lbmtune.codegen.program import Program
 def render(case: Case, config: KernelConfig) -> Program:
     """The program of a legal configuration. Deterministic: equal arguments give equal text in every process."""
     if isinstance(config, CudaConfig):
-        from lbmtune.codegen.cuda import render_cuda, render_indirect
+        program = _render_cuda(case, config)
+        if config.launch != "dependent":
+            return program
+        from lbmtune.codegen.cuda.dependent import dependent
 
-        if config.marches:
-            from lbmtune.codegen.cuda.march import render_march
-
-            return render_march(case, config)
-        return render_indirect(case, config) if config.indirect else render_cuda(case, config)
+        return dependent(program)
     assert isinstance(config, CpuConfig)
     from lbmtune.codegen.cpu import render_cpu
 
     return render_cpu(case, config)
+
+
+def _render_cuda(case: Case, config: CudaConfig) -> Program:
+    from lbmtune.codegen.cuda import render_cuda, render_indirect
+
+    if config.resident:
+        from lbmtune.codegen.cuda.resident import render_resident
+
+        return render_resident(case, config)
+    if config.marches:
+        from lbmtune.codegen.cuda.march import render_march
+
+        return render_march(case, config)
+    return render_indirect(case, config) if config.indirect else render_cuda(case, config)

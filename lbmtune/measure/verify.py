@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import lcm, prod
 from types import ModuleType
 from typing import Any
@@ -74,13 +75,12 @@ def verify_simulation(simulation: Simulation) -> Verification:
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     simulation = Simulation(program, binary, device, case)
-    # after each launch of several steps; of those of one, after all parities
-    period = program.steps if program.steps > 1 else program.config.propagation.period
-    states = _oracle_states(case, periods * period, device.xp, program.config.implicit)
+    at_once = _steps_at_once(program, periods)
+    states = _oracle_states(case, sum(at_once), device.xp, program.config.implicit)
     simulation.initialise(states[0])
     worst: Verification | None = None
-    for steps in range(period, len(states), period):
-        simulation.step(period)
+    for taken, steps in zip(at_once, accumulate(at_once), strict=True):
+        simulation.step(taken)
         bound = error_bound(case, program.config, steps)
         found = _deviation(simulation, states[steps], steps, bound, whole(case.domain))
         if simulation.outputs:
@@ -91,6 +91,13 @@ def compare(program: Program, binary: Binary, device: Device, case: Case, period
             break
     assert worst is not None
     return worst
+
+
+def _steps_at_once(program: Program, periods: int) -> tuple[int, ...]:
+    """Steps between comparisons: a period each; 1, 2, 3 ... where a launch does as many as it is asked for."""
+    # after each launch of several steps; of those of one, after all parities
+    period = program.steps if program.steps > 1 else program.config.propagation.period
+    return tuple(period * (n + 1 if program.lasting else 1) for n in range(periods))
 
 
 def slabs(case: Case, cells: int) -> Iterator[Window]:
@@ -177,6 +184,8 @@ def _shortened(program: Program) -> Program:
 def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     """Extents that all differ: x a multiple of what the kernel needs but not of a block, y and z odd."""
     flat = case.stencil.dimensions == 2
+    if isinstance(config, CudaConfig) and config.resident:
+        return _whole_tiles(*block_cells(case.stencil, config), flat=flat)
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
         along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
@@ -202,6 +211,15 @@ def _of_regions(case: Case, config: CpuConfig, ny: int, nz: int) -> tuple[int, i
     gap, slabs = 2 * (config.steps - 1), min(config.threads, _SLABS)
     flat = case.stencil.dimensions == 2
     return ny + gap * (slabs if flat else 1), nz + gap * slabs
+
+
+def _whole_tiles(along_x: int, along_y: int, along_z: int, *, flat: bool) -> tuple[int, int, int]:
+    """Of kernels that stay on chip: three by five tiles of a whole row, or more where extents would be equal."""
+    nx, ny, nz = along_x, 3 * along_y, along_z if flat else 5 * along_z
+    ny += along_y * (ny == nx)
+    while nz in (nx, ny):
+        nz += along_z
+    return nx, ny, nz
 
 
 def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None:

@@ -43,12 +43,14 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
 def _by_memory(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     moved = bytes_per_update(case, config)
     found = ceiling(config, machine)
+    on_chip = isinstance(config, CudaConfig) and config.resident
+    what = "faces of tiles, meetings of blocks left out" if on_chip else "memory"
     return Prediction(
         mlups=found.bytes_per_s / moved / 1e6,
         bytes_per_update=moved,
         bandwidth_bytes_per_s=found.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
-        limit=f"memory: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
+        limit=f"{what}: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
         ceiling_source=found.source,
     )
 

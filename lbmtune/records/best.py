@@ -33,7 +33,9 @@ class LaunchGeometry:
     grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
     over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (those of indirect
     addressing, counted along x); covers: how many of
-    those one block takes along each axis.
+    those one block takes along each axis. mode: 'plain'; 'cooperative': all blocks must run at once, which a
+    cooperative launch promises; 'dependent': it may begin before the launch before it has ended (programmatic stream
+    serialization), and waits for that by itself.
     """
 
     entry: str
@@ -44,6 +46,7 @@ class LaunchGeometry:
     grid_formula: tuple[str, str, str]
     grid: Int3
     shared_bytes: int
+    mode: str = "plain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,7 @@ class Buffer:
 
     'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
     bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves.
-    'links': the list of indirect addressing, see `Links`.
+    'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 between launches.
     """
 
     name: str
@@ -77,7 +80,8 @@ class Kernel:
     source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
     measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
     where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, launches do so
-    many time steps at once, and step numbers count such launches. max_elements: the longest buffer that the
+    many time steps at once, and step numbers count such launches. A launch that takes an argument 'steps' does as many
+    steps as that says, and exchanges the roles of the buffers as often. max_elements: the longest buffer that the
     text may be used with, since its indices have so many bits; null: no limit but the memory.
     """
 

@@ -17,7 +17,7 @@ from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.cpu import support_of
 from lbmtune.codegen.describe import max_elements
-from lbmtune.codegen.program import Launch, Over, Program
+from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, Kernel, read_best
@@ -150,13 +150,19 @@ def _program(best: Best, config: KernelConfig) -> Program:
 
 def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:
     return tuple(
-        tuple(Launch(g.entry, g.arguments, g.block, g.covers, _over(g.over), g.shared_bytes) for g in step)
+        tuple(
+            Launch(g.entry, g.arguments, g.block, g.covers, _over(g.over), g.shared_bytes, _mode(g.mode)) for g in step
+        )
         for step in kernel.period
     )
 
 
 def _over(text: str) -> Over:
     return "shell" if text == "shell" else "sites" if text == "sites" else "cells"
+
+
+def _mode(text: str) -> Mode:
+    return "cooperative" if text == "cooperative" else "dependent" if text == "dependent" else "plain"
 
 
 def _simulation(program: Program, device: Device, case: Case, path: str | os.PathLike[str]) -> Simulation:

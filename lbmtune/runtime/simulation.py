@@ -16,7 +16,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
-from lbmtune.codegen.program import LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
+from lbmtune.codegen.program import BARRIER, BARRIER_WORDS, LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import state_of
 
@@ -27,6 +27,9 @@ Plan = list[list[Bound]]
 
 GRAPH_CYCLES = 64
 """Cycles of parity and exchange in the longest graph."""
+LASTING_STEPS, LONGEST_LAUNCH = 1 << 10, 1 << 14
+"""Steps of a launch of any number of them: so many that loading and leaving the state hardly counts; and at most."""
+_GRAPHED = ("graph", "dependent")
 
 
 class Simulation:
@@ -48,10 +51,11 @@ class Simulation:
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
+        self._barrier = self.xp.zeros(BARRIER_WORDS, np.uint32) if program.lasting else None
         self.poison()
         self._list = self._index_list()
         self._plan = self._planned(program.period)
-        self._any: dict[tuple[int, int], list[Bound]] = {}
+        self._any: dict[tuple[int, int, int], list[Bound]] = {}
         self._graphs: dict[int, Callable[[], None]] = {}
 
     @property
@@ -97,7 +101,7 @@ class Simulation:
         self.kept.put(populations, self.buffers["f0"], window)
 
     def step(self, steps: int) -> None:
-        """Enqueues time steps, as graphs of many where the configuration says so and a cycle begins.
+        """Enqueues time steps, as graphs or launches of many where the configuration says so and a cycle begins.
 
         Raises InputError where a launch does several steps, no fewer, and these are no multiple of them.
         """
@@ -112,7 +116,8 @@ class Simulation:
                 self._graph(together)()
                 self.steps_done += together
             elif self.program.divisible:
-                self._advance_by(min(self.program.steps, last - self.steps_done))
+                most = LONGEST_LAUNCH if self.program.lasting else self.program.steps
+                self._advance_by(min(most, last - self.steps_done))
             else:
                 self._advance(self._plan)
 
@@ -162,8 +167,8 @@ class Simulation:
 
     @property
     def cycle_steps(self) -> int:
-        """Time steps after which all is as at the start again."""
-        return self.parity_steps
+        """Time steps after which all is as at the start again: what is timed is a multiple of them."""
+        return LASTING_STEPS if self.program.lasting else self.parity_steps
 
     @property
     def parity_steps(self) -> int:
@@ -173,7 +178,7 @@ class Simulation:
     @property
     def _graphed(self) -> bool:
         config = self.program.config
-        return isinstance(config, CudaConfig) and config.launch == "graph"
+        return isinstance(config, CudaConfig) and config.launch in _GRAPHED
 
     def _together(self, steps: int) -> int:
         """How many of the next steps one graph enqueues; 0: none, the next one goes by calls."""
@@ -208,9 +213,10 @@ class Simulation:
 
     def _advance_by(self, steps: int) -> None:
         """Enqueues launches that take so many steps, no more than a launch does, from any parity on."""
-        of = self.steps_done % self.program.config.propagation.period, steps
+        flip = self.steps_done % 2 if self._exchanges else 0
+        of = flip, self.steps_done % self.program.config.propagation.period, steps
         if of not in self._any:
-            self._any[of] = [self._bound(launch, 0, *of) for launch in self.program.period[0]]
+            self._any[of] = [self._bound(launch, *of) for launch in self.program.period[0]]
         self._launch_all(self._any[of])
         self.steps_done += steps
 
@@ -230,7 +236,7 @@ class Simulation:
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]
-        values |= {LIST: self._list, PARITY: parity, STEPS: steps}
+        values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier}
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments

@@ -167,7 +167,8 @@ def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
     """The best by the model of each kind, best kind first; wide access first, then drawn.
 
-    Kinds are scheme and access width; of moments and of several steps per launch, what is kept and those steps.
+    Kinds are scheme and access width; of moments and of several steps per launch, what is kept and those steps; of what
+    stays on chip, planes of a tile.
     """
     draw = random.permutation(len(configs))
     order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_width(configs[i]), draw[i]))
@@ -195,6 +196,8 @@ def _fused(config: KernelConfig) -> bool:
 def _kind(config: KernelConfig) -> tuple[str, int]:
     if _fused(config):
         return config.kept.name, config.fused_steps
+    if isinstance(config, CudaConfig) and config.resident:
+        return config.launch, config.march
     return config.scheme, _width(config)
 
 

@@ -1,4 +1,5 @@
-// Runs CUDA text as C++: the threads of a block are fibers of one CPU thread, blocks follow one another.
+// Runs CUDA text as C++: the threads of a block are fibers of one CPU thread, blocks follow one another, or take turns
+// where they have to run at once.
 //
 // Only what the kernels use: built-in variables, warp ballots and shuffles, vector types, half conversion.
 #pragma once
@@ -32,6 +33,14 @@ template <int BYTES> void copy_later(void* to, const void* from) { std::memcpy(t
 inline void copies_begin() {}
 inline void copies_end() {}
 
+template <class T> T __ldcg(const T* place) { return *place; }
+inline int anew(const int number) { return number; }
+inline unsigned atomicInc(unsigned* place, const unsigned last) {
+    const unsigned before = *place;
+    *place = before >= last ? 0 : before + 1;
+    return before;
+}
+
 template <class T> void __stwb(T* place, const T& value) { *place = value; }
 template <class T> void fetch(T& to, const void* from) { std::memcpy(&to, from, sizeof to); }
 template <class T> void leave(const T from, void* to) { std::memcpy(to, &from, sizeof from); }
@@ -62,6 +71,7 @@ static jmp_buf scheduler;
 static ucontext_t back;
 static void (*body)(void**);
 static void** arguments;
+static bool waits, passes;  // whether a thread of the running block has found others missing, or all there
 
 static Fiber& me() { return fibers[running]; }
 static Warp& my_warp() { return warps[me().number / 32]; }
@@ -103,6 +113,16 @@ inline void __syncthreads() {
     for (const host::Fiber& other : host::fibers) {
         while (!other.done && other.barriers < mine) host::yield();
     }
+}
+
+// Of blocks that run at once: a thread that waits gives way to the other blocks.
+inline void arrive(unsigned* arrivals) { ++*arrivals; }
+inline void wait_for(unsigned* arrivals, const unsigned wanted) {
+    while (*arrivals < wanted) {
+        host::waits = true;
+        host::yield();
+    }
+    host::passes = true;
 }
 
 inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
@@ -174,10 +194,10 @@ inline unsigned floats_to_halves(const float low, const float high) {
 
 namespace host {
 
-static void run_block_as_fibers(const dim3 block) {
+// Makes the threads of a block ready to run on stacks of their own.
+static void line_up(const dim3 block, char* stacks) {
     const unsigned threads = block.x * block.y * block.z;
     fibers.resize(threads);
-    stacks.resize(threads * STACK_BYTES);
     warps.assign((threads + 31) / 32, Warp());
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
@@ -187,23 +207,33 @@ static void run_block_as_fibers(const dim3 block) {
         fiber.barriers = 0;
         warps[t / 32].alive |= 1u << t % 32;
         getcontext(&fiber.start);
-        fiber.start.uc_stack.ss_sp = stacks.data() + t * STACK_BYTES;
+        fiber.start.uc_stack.ss_sp = stacks + t * STACK_BYTES;
         fiber.start.uc_stack.ss_size = STACK_BYTES;
         fiber.start.uc_link = nullptr;
         makecontext(&fiber.start, enter, 0);
     }
-    for (volatile bool left = true; left;) {
-        left = false;
-        for (running = 0; running < threads; ++running) {
-            Fiber& fiber = me();
-            if (fiber.done) continue;
-            left = true;
-            threadIdx = fiber.thread;
-            if (_setjmp(scheduler)) continue;
-            if (fiber.begun) _longjmp(fiber.at, 1);
-            fiber.begun = true;
-            swapcontext(&back, &fiber.start);
-        }
+}
+
+// Runs each thread of the block until it waits for others. Returns whether any is left.
+static bool run_once() {
+    volatile bool left = false;
+    for (running = 0; running < fibers.size(); ++running) {
+        Fiber& fiber = me();
+        if (fiber.done) continue;
+        left = true;
+        threadIdx = fiber.thread;
+        if (_setjmp(scheduler)) continue;
+        if (fiber.begun) _longjmp(fiber.at, 1);
+        fiber.begun = true;
+        swapcontext(&back, &fiber.start);
+    }
+    return left;
+}
+
+static void run_block_as_fibers(const dim3 block) {
+    stacks.resize(block.x * block.y * block.z * STACK_BYTES);
+    line_up(block, stacks.data());
+    while (run_once()) {
     }
 }
 
@@ -213,11 +243,54 @@ static void run_block_as_loop(const dim3 block) {
             for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) body(arguments);
 }
 
-// with_fibers: whether the threads of the kernel talk to one another. Every other launch goes through the blocks
-// backwards, so that a kernel that depends on their order is found out. Returns how many bytes of shared memory behind
-// the given ones were written; who reads them finds no numbers.
+static void place_block(const unsigned n) {
+    number = n;
+    blockIdx = {n % gridDim.x, n / gridDim.x % gridDim.y, n / (gridDim.x * gridDim.y)};
+}
+
+struct Block {
+    std::vector<Fiber> fibers;
+    std::vector<Warp> warps;
+    std::vector<char> shared;
+    bool left;
+};
+
+// Each block runs until it waits for the others, and leaves its shared memory to the next one meanwhile.
+static void run_blocks_together(const std::vector<unsigned>& order, const dim3 threads, const size_t shared_bytes) {
+    const size_t stack_bytes = threads.x * threads.y * threads.z * STACK_BYTES;
+    stacks.resize(order.size() * stack_bytes);
+    std::vector<Block> blocks(order.size());
+    const char* const untouched = reinterpret_cast<char*>(shared);
+    for (size_t n = 0; n < order.size(); ++n) {
+        line_up(threads, stacks.data() + n * stack_bytes);
+        blocks[n] = {fibers, warps, std::vector<char>(untouched, untouched + shared_bytes), true};
+    }
+    for (bool any = true, moved = true; any;) {
+        if (!moved) abort();  // all wait for ever
+        any = moved = false;
+        for (size_t n = 0; n < order.size(); ++n) {
+            Block& block = blocks[n];
+            if (!block.left) continue;
+            place_block(order[n]);
+            fibers.swap(block.fibers);
+            warps.swap(block.warps);
+            std::memcpy(shared, block.shared.data(), shared_bytes);
+            for (waits = passes = false; block.left && !waits; moved = moved || passes || !waits) block.left = run_once();
+            std::memcpy(block.shared.data(), shared, shared_bytes);
+            fibers.swap(block.fibers);
+            warps.swap(block.warps);
+            any = any || block.left;
+        }
+    }
+}
+
+enum How { as_loop, as_fibers, together };
+
+// as_fibers: the threads of a block talk to one another; together: blocks do, too. Every other launch goes through the
+// blocks backwards, so that a kernel that depends on their order is found out. Returns how many bytes of shared memory
+// behind the given ones were written; who reads them finds no numbers.
 static size_t launch(
-    void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const bool with_fibers,
+    void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, const How how,
     const size_t shared_bytes) {
     body = kernel;
     arguments = values;
@@ -226,12 +299,14 @@ static size_t launch(
     static bool backwards = false;
     backwards = !backwards;
     const unsigned blocks = grid[0] * grid[1] * grid[2];
+    std::vector<unsigned> order;
+    for (unsigned n = 0; n < blocks; ++n) order.push_back(backwards ? blocks - 1 - n : n);
     std::memset(shared, 0xff, sizeof shared);
-    for (unsigned n = 0; n < blocks; ++n) {
-        const unsigned b = backwards ? blocks - 1 - n : n;
-        number = b;
-        blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
-        with_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
+    if (how == together) run_blocks_together(order, threads, shared_bytes);
+    for (const unsigned n : order) {
+        if (how == together) break;
+        place_block(n);
+        how == as_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
     }
     size_t strayed = 0;
     for (size_t k = shared_bytes; k < sizeof shared; ++k) strayed += reinterpret_cast<unsigned char*>(shared)[k] != 0xff;

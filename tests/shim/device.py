@@ -19,7 +19,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
+from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
@@ -61,12 +61,14 @@ def _source(program: Program) -> str:
 def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
-    talks = program.config.marches or "__syncthreads" in program.source
+    together = launch.mode == "cooperative"
+    talks = together or program.config.marches or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
     types = [_type(name) for name in launch.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))
     entry = launch.entry
-    call = f"call_{entry}, grid, block, values, {str(fibers).lower()}, {launch.shared_bytes}"
+    how = "together" if together else "as_fibers" if fibers else "as_loop"
+    call = f"call_{entry}, grid, block, values, host::{how}, {launch.shared_bytes}"
     return (
         f"static void call_{entry}(void** values) {{ {entry}({values}); }}\n"
         f'extern "C" size_t run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
@@ -78,7 +80,9 @@ def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
-    return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes") else "Real")
+    if argument == BARRIER:
+        return "unsigned*"
+    return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes", STEPS) else "Real")
 
 
 class HostExecutable:
@@ -104,7 +108,13 @@ class HostExecutable:
 class HostDevice:
     """One CPU thread that stands for a CUDA device."""
 
-    limits = Limits(shared_bytes_per_block=227 << 10)
+    limits = Limits(
+        shared_bytes_per_block=227 << 10,
+        shared_bytes_per_multiprocessor=228 << 10,
+        multiprocessors=132,
+        cooperative=True,
+        dependent=True,
+    )
     environment = Environment(backend="cuda", device="host", device_id="host", architecture="host")
 
     @property

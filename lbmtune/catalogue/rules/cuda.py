@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import LAUNCHES, CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import beyond_chase
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
-from lbmtune.catalogue.rules import blocks, common
+from lbmtune.catalogue.rules import blocks, common, resident
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import not_reversed, shared_slot
 
 
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.resident:
+        return resident.why_not(case, config, limits)
     if config.marches:
         return why_no_march(case, config, limits.shared_bytes_per_block)
     return why_no_fusion(config)
@@ -146,7 +148,11 @@ def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def _launch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    return None if config.launch in ("call", "graph") else f"launch {config.launch!r}: call and graph exist"
+    if config.launch not in LAUNCHES:
+        return f"launch {config.launch!r}: {', '.join(LAUNCHES)} exist"
+    if config.launch == "dependent" and not limits.dependent:
+        return "launch dependent: this device begins no launch before the one before it has ended"
+    return None
 
 
 def _macroscopics(case: Case, config: CudaConfig, limits: Limits) -> str | None:

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5."""
+    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5.
+
+    cooperative: whether it can promise that all blocks of a launch run at once; dependent: whether a launch may begin
+    before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0).
+    """
 
     threads_per_block: int = 1024
     block: tuple[int, int, int] = (1024, 1024, 64)
@@ -19,6 +23,10 @@ class Limits:
     memory_bytes: int = 2**63
     huge_pages: bool = True
     shared_bytes_per_block: int = 48 << 10
+    shared_bytes_per_multiprocessor: int = 48 << 10
+    multiprocessors: int = 1
+    cooperative: bool = False
+    dependent: bool = False
 
 
 def extents(cells: Sequence[int]) -> str:

@@ -1,0 +1,93 @@
+"""What a kernel that keeps populations on chip cannot be, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.resident import shared_bytes
+from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.lattice import Lattice
+from lbmtune.units import format_bytes
+
+RESERVED_BYTES = 1 << 10
+"""Of shared memory, for each block, that the device keeps for itself."""
+_OWN = "its tiles have loads, stores and neighbours of their own"
+_FIXED = {
+    "scheme": "populations wait on chip at the cell that they left, as in pull",
+    "representation": "only populations are kept on chip",
+    "addressing": "tiles are cut out of a box",
+    "flags": "walls are known by the faces of the box",
+    "steps": "a launch does as many steps as it is asked for",
+    "rows": _OWN,
+    "group": "a tile has its populations in the order of the directions",
+    "cells_per_thread": "a thread has one column of its tile",
+    "max_registers": "launch bounds see to it that all blocks run at once",
+    "prefetch": "nothing has to be fetched that is on chip",
+    "wrap": _OWN,
+    "load_hint": _OWN,
+    "store_hint": _OWN,
+    "l2_prefetch": _OWN,
+    "block_order": "all blocks run at once",
+    "macroscopics": "what is on chip is seen when the launch is over",
+}
+"""Axes that have no say, and why."""
+
+
+def why_not(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """The first reason, or None."""
+    return next((reason for rule in _RULES if (reason := rule(case, config, limits))), None)
+
+
+def blocks_at_once(lattice: Lattice, config: CudaConfig, limits: Limits) -> int:
+    """Blocks that a multiprocessor is sure to hold: by its threads, its shared memory and the launch bounds."""
+    threads = config.block[0] * config.block[1]
+    by_memory = limits.shared_bytes_per_multiprocessor // (shared_bytes(lattice, config) + RESERVED_BYTES)
+    return min(max(1, config.min_blocks), limits.threads_per_multiprocessor // threads, by_memory)
+
+
+def _other_axes(_case: Case, config: CudaConfig, _: Limits) -> str | None:
+    usual = defaults("cuda")
+    for name, reason in _FIXED.items():
+        if getattr(config, name) != usual[name]:
+            return f"{name} {getattr(config, name)} with launch resident: {reason}"
+    return None
+
+
+def _faces(case: Case, _config: CudaConfig, _: Limits) -> str | None:
+    if not case.local_faces:
+        return None
+    face, kind = case.local_faces[0]
+    where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
+    return f"{where} with launch resident: its cells complete what arrives, which these kernels do not"
+
+
+def _tile(case: Case, config: CudaConfig, _: Limits) -> str | None:
+    (x, y, z), (nx, ny, nz) = config.block, case.domain
+    if (x, z) != (nx, 1):
+        return f"block {extents(config.block)} with launch resident: tiles are whole rows, here {nx} x n x 1"
+    if ny % y or nz % config.march:
+        tile = extents((x, y, config.march))
+        return f"launch resident: the domain {extents(case.domain)} is not divisible into tiles of {tile}"
+    return None
+
+
+def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    tile = extents((*config.block[:2], config.march))
+    needed, allowed = shared_bytes(case.stencil, config), limits.shared_bytes_per_block
+    if needed > allowed:
+        return (
+            f"a tile of {tile} needs {format_bytes(needed)} of shared memory; a block here has {format_bytes(allowed)}"
+        )
+    if not limits.cooperative:
+        return "launch resident: this device cannot promise that all blocks run at once (no cooperative launch)"
+    blocks = case.sites // (config.block[0] * config.block[1] * config.march)
+    each = blocks_at_once(case.stencil, config, limits)
+    if blocks > each * limits.multiprocessors:
+        many = f"launch resident: {blocks} blocks of {tile} cells"
+        return f"{many}; {limits.multiprocessors} multiprocessors hold {each} each"
+    return None
+
+
+_RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (_other_axes, _faces, _tile, _on_chip)

@@ -1,0 +1,23 @@
+"""Launches that begin before the one that they depend on has ended (programmatic dependent launch)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.program import Launch, Program
+
+_ENTRY = re.compile(r'(extern "C" __global__ [^{]*\{)')
+
+
+def dependent(program: Program) -> Program:
+    """The program with entries that wait by themselves for the launch before them, each as the first thing it does."""
+    text, count = _ENTRY.subn(r"\1  begin_early();", program.source)
+    assert count == len(program.entries)
+    period, storing = (tuple(tuple(map(_early, step)) for step in steps) for steps in (program.period, program.storing))
+    return replace(program, source=f"{fill('cuda/dependent.cu', {})}\n{text}", period=period, storing=storing)
+
+
+def _early(launch: Launch) -> Launch:
+    return replace(launch, mode="dependent")
