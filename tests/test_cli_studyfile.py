@@ -297,3 +297,22 @@ def test_an_unknown_study_is_bad_input():
         find_study("d3q19-bix")
     with pytest.raises(InputError, match="no study file"):
         find_study("missing.toml")
+
+
+H200 = Limits(
+    shared_bytes_per_block=227 << 10,
+    shared_bytes_per_multiprocessor=228 << 10,
+    multiprocessors=132,
+    cooperative=True,
+    dependent=True,
+)
+
+
+@pytest.mark.parametrize(("edge", "resident"), [(32, True), (48, True), (64, True), (96, False), (128, False)])
+def test_the_study_of_small_domains_has_every_form_of_launch_that_fits(edge, resident):
+    spec = load_study("d3q19-small", [f"case.domain={edge}x{edge}x{edge}"])
+    space = legal_set(spec.case, "cuda", spec.axes["cuda"], H200)
+    assert (space.sizes[0] > 3) == resident
+    assert {"call", "graph", "dependent"} < {c.launch for c in space.configs} | {"resident"}
+    assert {c.steps for c in space.configs} == {1, 2, 3}
+    assert len(space.configs) < 4000
