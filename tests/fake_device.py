@@ -144,6 +144,7 @@ class FakeDevice:
     limits: Limits = field(default_factory=Limits)
     durations_s: Callable[[], float] | None = None
     weather: Callable[[], Conditions] = Conditions
+    counter_j: Callable[[], float | None] = lambda: None
 
     @property
     def environment(self) -> Environment:
@@ -173,5 +174,15 @@ class FakeDevice:
         run()
         return self.durations_s() if self.durations_s else time.perf_counter() - start
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        found = []
+        for _ in range(count):
+            found.append(self.time_s(run))
+            look()
+        return found
+
     def conditions(self) -> Conditions:
         return self.weather()
+
+    def energy_j(self) -> float | None:
+        return self.counter_j()

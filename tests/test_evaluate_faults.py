@@ -29,6 +29,8 @@ PROTOCOL = TimingProtocol(
     max_samples=6,
     min_cpu_share=0.0,
     final_rounds=3,
+    sustained_s=0.02,
+    settling_s=0.01,
     compile_limit_s=2.0,
     verify_limit_s=2.0,
     measure_limit_s=10.0,
@@ -119,6 +121,20 @@ def test_finals_are_verified_at_full_size_and_measured_together(evaluator: Evalu
         assert trial.verification.domains == (CASE.domain,)
     assert trials[0].final
     assert len(trials[0].final.samples_s) == PROTOCOL.final_rounds
+
+
+def test_a_run_of_seconds_follows_the_proof_where_there_was_none(evaluator: Evaluator) -> None:
+    proven, fresh, wrong = evaluator.sustained(
+        [config("right"), config("right"), config("wrong cell")], [True, False, False]
+    )
+    assert proven.sustained
+    assert fresh.sustained
+    assert proven.verification is None
+    assert fresh.proven
+    assert (wrong.outcome, wrong.sustained) == (Outcome.WRONG_RESULT, None)
+    assert proven.sustained.seconds > 0.5 * PROTOCOL.sustained_s
+    assert proven.measurement is None
+    assert not list(evaluator.spool.glob("*.pickle"))
 
 
 def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evaluator) -> None:

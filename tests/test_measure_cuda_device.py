@@ -255,6 +255,15 @@ def test_time_is_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device(monkeypatch)[0].time_s(lambda: None) == 2.5e-3
 
 
+def test_slices_follow_each_other_and_one_is_enqueued_when_the_device_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+    opened, _ = device(monkeypatch)
+    assert opened.slices_s(lambda: seen.append("run"), 3, lambda: seen.append("look")) == [2.5e-3] * 3
+    assert seen == ["run", "look"] * 3
+
+
 def test_clock_reasons_have_names() -> None:
     assert nvml.reason_names(0x1) == ()
     assert nvml.reason_names(0x4 | 0x40) == ("software power cap", "hardware thermal slowdown")

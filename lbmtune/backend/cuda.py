@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import metadata
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -266,9 +267,26 @@ class CudaDevice:
             end.synchronize()
             return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        """Seconds between events; one run is always enqueued behind the one at work. Raises DeviceFaultError."""
+        marks = [self._cupy.cuda.Event() for _ in range(count + 1)]
+        with self._faults():
+            marks[0].record()
+            for n in range(count):
+                run()
+                marks[n + 1].record()
+                marks[n].synchronize()
+                look()
+            marks[count].synchronize()
+            return [float(self._cupy.cuda.get_elapsed_time(*pair)) / 1e3 for pair in pairwise(marks)]
+
     def conditions(self) -> Conditions:
         """From NVML."""
         return self._monitor.conditions()
+
+    def energy_j(self) -> float | None:
+        """From NVML."""
+        return self._monitor.energy_j
 
     @contextmanager
     def launching(self, launch: Launch) -> Iterator[None]:

@@ -40,6 +40,11 @@ class Monitor:
         )
 
     @property
+    def energy_j(self) -> float | None:
+        """Drawn since the driver was loaded, by the counter of cards since Volta."""
+        return _scaled(self._ask("nvmlDeviceGetTotalEnergyConsumption"), 1e-3)
+
+    @property
     def uuid(self) -> str | None:
         """Such as 'GPU-5a1c...'."""
         return _text(self._ask("nvmlDeviceGetUUID"))

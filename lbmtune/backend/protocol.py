@@ -105,8 +105,19 @@ class Device(Protocol):
         """Seconds that `run` takes on the device, by device events or a monotonic clock."""
         ...
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        """Seconds of each of `count` runs, one after the other without a pause. `look` is called in between.
+
+        A device that works on its own has the next run by then, so that it never waits.
+        """
+        ...
+
     def conditions(self) -> Conditions:
         """Clocks, power, temperature, throttle reasons now."""
+        ...
+
+    def energy_j(self) -> float | None:
+        """What it has drawn since some moment in the past; None where it does not tell."""
         ...
 
 

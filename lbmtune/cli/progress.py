@@ -22,6 +22,7 @@ from lbmtune.search.study import Observer, budget_left
 
 _LAST = 8
 _QUIET_S = 2.0
+_SUSTAINED = "sustained: the best one, for seconds without a pause"
 
 
 class Progress(Observer):
@@ -73,6 +74,14 @@ class Progress(Observer):
         """The finalists are measured again."""
         count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
         text = f"finals: {count}, verified at full size and measured interleaved"
+        if self._live:
+            self._live.update(Group(self._display(), text), refresh=True)
+        else:
+            self._console.print(text, markup=False)
+
+    def sustained(self, trials: Sequence[Trial]) -> None:
+        """The best are run for seconds."""
+        text = f"sustained: the best {len(trials)}, seconds of each without a pause" if len(trials) > 1 else _SUSTAINED
         if self._live:
             self._live.update(Group(self._display(), text), refresh=True)
         else:

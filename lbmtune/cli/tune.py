@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
     from lbmtune.records import Accuracy, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
-    from lbmtune.search.study import Accurate, Evaluator, Observer, Predict
+    from lbmtune.search.study import Accurate, Evaluator, Observer, Predict, Sustain
 
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
@@ -120,7 +120,8 @@ def _searched(
         Progress(stderr()) as progress,
     ):
         accuracy = partial(_accuracy, evaluator)
-        return search(spec, evaluator, expected, described, folder, progress, storage, accuracy, resume=resume)
+        asked = (accuracy, evaluator.sustained)
+        return search(spec, evaluator, expected, described, folder, progress, storage, *asked, resume=resume)
 
 
 def search(
@@ -132,6 +133,7 @@ def search(
     observer: Observer,
     storage: str | None = None,
     accuracy: Accurate | None = None,
+    sustain: Sustain | None = None,
     *,
     resume: bool = False,
 ) -> StudyRecord:
@@ -150,6 +152,7 @@ def search(
         observer=observer,
         storage_url=storage,
         accuracy=accuracy,
+        sustain=sustain,
     )
     try:
         return run_study(needs, header, space, resume=resume)

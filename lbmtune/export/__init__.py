@@ -79,6 +79,7 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
         samples=len(m.samples_s),
         conditions=m.conditions,
         disturbed=m.disturbed,
+        sustained=winner.sustained,
     )
 
 

@@ -90,9 +90,17 @@ class Arena:
         """As the device does."""
         return self.device.time_s(run)
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        """As the device does."""
+        return self.device.slices_s(run, count, look)
+
     def conditions(self) -> Conditions:
         """As the device does."""
         return self.device.conditions()
+
+    def energy_j(self) -> float | None:
+        """As the device does."""
+        return self.device.energy_j()
 
 
 def arena_bytes(sizes_bytes: list[int]) -> int:

@@ -168,8 +168,14 @@ class _HostSide:
     def time_s(self, run: Any) -> float:
         return self.device.time_s(run)
 
+    def slices_s(self, run: Any, count: int, look: Any) -> list[float]:
+        return self.device.slices_s(run, count, look)
+
     def conditions(self) -> Any:
         return self.device.conditions()
+
+    def energy_j(self) -> float | None:
+        return self.device.energy_j()
 
 
 class Staged(Simulation):

@@ -32,6 +32,7 @@ from lbmtune.measure.stages import (
     ACCURACY,
     FINALS,
     FULL_SIZE,
+    SUSTAINED,
     Accurate,
     Compiled,
     Finals,
@@ -61,7 +62,7 @@ _FULL_SIZE_PATIENCE = 10
 
 @dataclass(frozen=True)
 class Job:
-    """One configuration on its way. full: verify at full size instead of measuring."""
+    """One configuration on its way. full: verify at full size instead of measuring; sustained: run it for seconds."""
 
     trial: Trial
     config: KernelConfig
@@ -69,6 +70,7 @@ class Job:
     path: Path
     timed: bool = True
     duty: Duty | None = None
+    sustained: bool = False
 
 
 class Evaluator:
@@ -169,6 +171,20 @@ class Evaluator:
             path.unlink()
         return [final.get(trial.number, trial) for trial in trials]
 
+    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+        """Runs each for seconds without a pause; what is not proven yet is verified at full size first.
+
+        Call it when nothing is under way. One trial per configuration, in order, numbered from 0.
+        """
+        assert not self.under_way
+        for number, (config, done) in enumerate(zip(configs, proven, strict=True)):
+            self._take_in(number, config, full=not done, sustained=True)
+        trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
+        for path in self._verified.values():
+            path.unlink()
+        self._verified.clear()
+        return trials
+
     def prove(self, config: KernelConfig, *, full: bool = False) -> Trial:
         """Verifies a configuration and does not measure it, on small domains or on its own. Call it when idle."""
         assert not self.under_way
@@ -206,7 +222,14 @@ class Evaluator:
         self.close()
 
     def _take_in(
-        self, number: int, config: KernelConfig, *, full: bool, timed: bool = True, duty: Duty | None = None
+        self,
+        number: int,
+        config: KernelConfig,
+        *,
+        full: bool,
+        timed: bool = True,
+        duty: Duty | None = None,
+        sustained: bool = False,
     ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
@@ -216,7 +239,7 @@ class Evaluator:
         if self._predict:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
-        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed, duty))
+        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed, duty, sustained))
 
     def _path(self, job: int) -> Path:
         return self.spool / f"{job}.pickle"
@@ -234,7 +257,8 @@ class Evaluator:
         compiling = any(worker.tasks for worker in self._compilers)
         while self._to_measure and len(self._measurer.tasks) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
-            self._measurer.ask(job, Work(path=job.path, full=job.full, timed=job.timed, incumbent_s=self.incumbent_s))
+            work = Work(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
+            self._measurer.ask(job, replace(work, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
         if self._quiet and (self._measurer.tasks or self._to_measure):
@@ -263,6 +287,7 @@ class Evaluator:
             "verify": protocol.verify_limit_s,
             FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
             "measure": protocol.measure_limit_s,
+            SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
             ACCURACY: _ACCURACY_LIMIT_S,
             FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
             **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists)},

@@ -28,10 +28,11 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.accuracy import measure_accuracy
 from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.duties import equipped, simulated
+from lbmtune.measure.sustained import sustain
 from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
 from lbmtune.measure.verify import awkward_domain, verify, verify_simulation
 from lbmtune.measure.workers import Report, Session
-from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
+from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
@@ -41,6 +42,7 @@ FULL_SIZE = "verify at full size"
 _CALM_RATE = 1.8
 FINALS = "finals"
 ACCURACY = "accuracy"
+SUSTAINED = "measure sustained"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +60,15 @@ class Compiled:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A request to the measurer. full: verify on the case's own domain and do not measure; timed: measure at all."""
+    """A request to the measurer. full: verify on the case's own domain and do not measure; timed: measure at all.
+
+    sustained: run it for seconds, after that verification if it is asked for, and take no short samples.
+    """
 
     path: Path
     full: bool = False
     timed: bool = True
+    sustained: bool = False
     incumbent_s: float | None = None
 
 
@@ -97,6 +103,7 @@ class Measured:
     reason: str = ""
     verification: Verification | None = None
     measurement: Measurement | None = None
+    sustained: Sustained | None = None
     verify_s: float = 0.0
     measure_s: float = 0.0
 
@@ -207,16 +214,15 @@ def tried(
     """Verifies, and measures what is right. Faults of the device are not caught: they cost the process."""
     result = Measured()
     try:
-        with _stage(FULL_SIZE if work.full else "verify", result, report):
-            arena.reset()
-            if work.full:
-                always = replace(duty, every=1) if duty else None  # few steps are verified, and it must fall due
-                simulation = simulated(program, binary, arena, program.case, always)
-                result.verification = verify_simulation(simulation)
-            else:
-                result.verification = verify(program, binary, arena, protocol.verify_periods)
-        if not result.verification.passed:
+        if work.full or not work.sustained:
+            with _stage(FULL_SIZE if work.full else "verify", result, report):
+                arena.reset()
+                result.verification = _proof(program, binary, arena, work, protocol, duty)
+        if result.verification and not result.verification.passed:
             result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
+        elif work.sustained:
+            with _stage(SUSTAINED, result, report):
+                result.sustained = sustain(_on_own_domain(arena, [(program, binary, duty)])[0], protocol)
         elif work.timed and not work.full:
             with _stage("measure", result, report):
                 simulation = _on_own_domain(arena, [(program, binary, duty)])[0]
@@ -229,6 +235,15 @@ def tried(
     except WrongResultError as error:
         result.outcome, result.reason = Outcome.WRONG_RESULT, str(error)
     return result
+
+
+def _proof(
+    program: Program, binary: Binary, arena: Arena, work: Work, protocol: TimingProtocol, duty: Duty | None
+) -> Verification:
+    if not work.full:
+        return verify(program, binary, arena, protocol.verify_periods)
+    always = replace(duty, every=1) if duty else None  # few steps are verified, and it must fall due
+    return verify_simulation(simulated(program, binary, arena, program.case, always))
 
 
 def interleaved(

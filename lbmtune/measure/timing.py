@@ -59,7 +59,7 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     """
     excite(simulation)
     with _quiet_interpreter():
-        looks = _warm_up(simulation, protocol)
+        looks = warm_up(simulation, protocol)
         if incumbent_s and _hopeless(looks, protocol.bail_out * incumbent_s):
             check_state(simulation)
             hopeless = _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
@@ -185,13 +185,13 @@ def _hopeless(looks: list[Sample], limit_s: float) -> bool:
 
 def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
     excite(simulation)
-    looks = _warm_up(simulation, protocol)
+    looks = warm_up(simulation, protocol)
     steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.final_sample_s)
     simulation.prepare(steps)
     return steps
 
 
-def _warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:
+def warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:
     """Runs until the warm-up time is over and the clock is up. Returns the last looks, each of one cycle."""
     cycle_steps, before = simulation.cycle_steps, _probe(simulation)
     take(simulation, cycle_steps, protocol, look_around=False)

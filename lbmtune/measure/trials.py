@@ -30,6 +30,7 @@ def measured(trial: Trial, answer: Measured) -> Trial:
         reason=answer.reason,
         verification=answer.verification,
         measurement=answer.measurement,
+        sustained=answer.sustained,
         costs=replace(trial.costs, verify_s=answer.verify_s, measure_s=answer.measure_s),
     )
 

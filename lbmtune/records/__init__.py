@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner."""
 
 
 class Outcome(StrEnum):
@@ -114,6 +115,35 @@ class Measurement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sustained:
+    """A run of seconds without a pause, after others like it: what a device keeps up. `Measurement` is a burst.
+
+    mlups: all updates over all seconds; slices_s: seconds per time step of each slice of the run, in order;
+    energy_j: of the whole device meanwhile, power when idle not subtracted, None where it does not tell;
+    energy_source: 'counter' or 'mean power'; power_w: the mean; power_limit_w: the limit then in force.
+    throttled: share of the looks at which there was each reason for reduced clocks. Clocks of `conditions` are medians.
+    """
+
+    mlups: float
+    seconds: float
+    steps: int
+    sites: int
+    slices_s: tuple[float, ...]
+    energy_j: float | None = None
+    energy_source: str = ""
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    throttled: dict[str, float] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
+    disturbed: bool = False
+
+    @property
+    def nj_per_update(self) -> float | None:
+        """Nanojoules of an update."""
+        return None if self.energy_j is None else self.energy_j / (self.steps * self.sites) * 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
 class Costs:
     """Seconds spent on a trial, by stage. search_s: choosing it and keeping the books."""
 
@@ -158,7 +188,8 @@ class Accuracy:
 class Trial:
     """One configuration tried. reason: for people, empty when all went well.
 
-    final: the interleaved measurement among the finalists, if it got there; accuracy: of the winner alone.
+    measurement and final are bursts: the latter interleaved among the finalists, if it got there; sustained: of the
+    best; accuracy: of the finalists.
     """
 
     number: int
@@ -171,6 +202,7 @@ class Trial:
     verification: Verification | None = None
     measurement: Measurement | None = None
     final: Measurement | None = None
+    sustained: Sustained | None = None
     accuracy: Accuracy | None = None
     costs: Costs = field(default_factory=Costs)
     source_digest: str = ""

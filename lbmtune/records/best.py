@@ -18,7 +18,7 @@ import msgspec
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.errors import InputError
-from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Verification
+from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.study import Ceiling
 
 FORMAT, BEST_VERSION = "lbmtune.best", 1
@@ -191,6 +191,8 @@ class Storage:
 class Expected:
     """What the kernel reached. ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
 
+    mlups and all that goes with it are a burst: samples of a fraction of a second, in which a card's power limit hardly
+    shows. sustained: in a run of seconds without a pause, where it was made.
     share_of_ceiling: its bandwidth over the fastest that was measured on the device.
     """
 
@@ -204,6 +206,7 @@ class Expected:
     samples: int
     conditions: Conditions
     disturbed: bool
+    sustained: Sustained | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

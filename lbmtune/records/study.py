@@ -35,6 +35,8 @@ class TimingProtocol:
     confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
     times slower than the best after one look is not measured further; finalists: measured again interleaved,
     final_rounds times; winners are verified at full size.
+    sustained_top: so many of the best are run for sustained_s seconds each without a pause, after settling_s seconds of
+    the same; 0: none.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
     """
 
@@ -49,6 +51,9 @@ class TimingProtocol:
     finalists: int = 5
     final_rounds: int = 15
     min_cpu_share: float = 0.95
+    sustained_top: int = 1
+    sustained_s: float = 2.0
+    settling_s: float = 0.5
     compile_limit_s: float = 60.0
     verify_limit_s: float = 60.0
     measure_limit_s: float = 60.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Accuracy, Environment, Prediction, Trial
+from lbmtune.records import Accuracy, Environment, Outcome, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Predict = Callable[[KernelConfig], Prediction]
 Accurate = Callable[[KernelConfig], Accuracy | None]
+Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
+"""Runs configurations for seconds without a pause; says of each whether it was verified at full size before."""
 _MOST_FINALS = 20
 """How many times finalists that failed are replaced by the next best ones."""
 _SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
@@ -74,12 +76,15 @@ class Observer:
     def finals(self, finalists: Sequence[Trial]) -> None:
         """The search is over and the finalists are measured again."""
 
+    def sustained(self, trials: Sequence[Trial]) -> None:
+        """The best are run for seconds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """What a run needs besides the study itself. storage_url: of Optuna; None: a file in the folder.
 
-    accuracy: of the winner, once it is known; None where it cannot be had.
+    accuracy: of the finalists, once they are known; sustain: of the best. None where that cannot be had.
     """
 
     evaluator: Evaluator
@@ -88,6 +93,7 @@ class Search:
     observer: Observer
     storage_url: str | None = None
     accuracy: Accurate | None = None
+    sustain: Sustain | None = None
 
 
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
@@ -102,6 +108,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         search.observer.started(header, done)
         loop.run()
         _finals(search)
+        _sustain(search)
         _note_accuracy(search)
         record = read_study(search.folder)
     if record.winner is None:
@@ -260,6 +267,36 @@ def _finals(search: Search) -> None:
             return
         search.observer.finals(finalists)
         _hold_finals(search, record, finalists)
+
+
+def _sustain(search: Search) -> None:
+    """Runs the best for seconds each; what is on disk already is not run again."""
+    if search.sustain is None:
+        return
+    record = read_study(search.folder)
+    wanted = [trial for trial in record.ranked[: record.header.spec.protocol.sustained_top] if not trial.sustained]
+    if not wanted:
+        return
+    search.observer.sustained(wanted)
+    answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
+    for trial, answer in zip(wanted, answers, strict=True):
+        append_trial(search.folder, with_sustained(trial, answer))
+    if any(answer.outcome is not Outcome.OK for answer in answers):
+        _finals(search)  # others take the places of those that failed
+
+
+def with_sustained(trial: Trial, answer: Trial) -> Trial:
+    """The trial with what a run of seconds found; one that fails in it has no speed any more."""
+    names = ("compile_s", "verify_s", "measure_s")
+    spent = {name: getattr(trial.costs, name) + getattr(answer.costs, name) for name in names}
+    return replace(
+        trial,
+        verification=answer.verification or trial.verification,
+        sustained=answer.sustained,
+        costs=replace(trial.costs, **spent),
+        outcome=answer.outcome,
+        reason=f"in the run of seconds: {answer.reason}" if answer.reason else trial.reason,
+    )
 
 
 def _note_accuracy(search: Search) -> None:

@@ -140,5 +140,11 @@ class HostDevice:
     def time_s(self, run: Callable[[], None]) -> float:
         raise NotImplementedError("the host shim proves results; it has no speed")
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        raise NotImplementedError("the host shim proves results; it has no speed")
+
+    def energy_j(self) -> None:
+        return None
+
     def conditions(self) -> Conditions:
         return Conditions()

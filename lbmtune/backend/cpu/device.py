@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import psutil
 
+from lbmtune.backend.cpu.energy import packages_j
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
@@ -140,9 +141,21 @@ class CpuDevice:
         self._share = (time.process_time() - start_cpu_s) / (wall_s * self._threads)
         return wall_s
 
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        """Wall-clock seconds of each."""
+        found = []
+        for _ in range(count):
+            found.append(self.time_s(run))
+            look()
+        return found
+
     def conditions(self) -> Conditions:
         """The CPU share of what was timed last."""
         return Conditions(cpu_share=self._share)
+
+    def energy_j(self) -> float | None:
+        """Of all packages, where the kernel lets us read it."""
+        return packages_j()
 
 
 def cores() -> int:
