@@ -264,6 +264,7 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
         return (
             f"{measured.mlups:,.0f}",
             f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
+            f"{trial.sustained.mlups:,.0f}" if trial.sustained else "",
             "final" if trial.final else "first",
             f"{trial.prediction.mlups:,.0f}" if trial.prediction else "",
             f"{100 * record.share_of_ceiling(trial):.1f} %",
@@ -276,6 +277,7 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
     columns = (
         "MLUPS>",
         "+->",
+        "sustained>",
         "measured",
         "predicted>",
         "ceiling>",

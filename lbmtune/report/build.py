@@ -17,7 +17,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import figures, info, tables
+from lbmtune.report import figures, info, step_figures, steps, tables
 from lbmtune.units import format_bytes
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Panel:
     @property
     def wide(self) -> bool:
         """Whether it takes a row of its own."""
-        return self.name == "roofline"
+        return self.name in ("roofline", "steps")
 
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
@@ -101,7 +101,29 @@ def panels(study: StudyRecord) -> list[Panel]:
     if finals:
         caption = f"{len(finals)} finalists, measured again in turns; intervals that overlap are no difference."
         shown.append(panel("finals", "Finals", caption, figures.finals_figure(finals)))
-    return [*shown, _distribution(study), *found]
+    if any(trial.sustained for trial in study.ranked):
+        shown.append(_sustained(study))
+    return [*shown, *_steps(study), _distribution(study), *found]
+
+
+def _steps(study: StudyRecord) -> list[Panel]:
+    found = steps.steps_info(study)
+    if found is None:
+        return []
+    caption = " ".join(
+        [
+            "The best of each number of steps. Dotted: bytes without halos, and what the ceiling allows with them.",
+            *steps.why(study),
+        ]
+    )
+    return [panel("steps", "Several steps per launch", caption, step_figures.steps_figure(found))]
+
+
+def _sustained(study: StudyRecord) -> Panel:
+    best = study.ranked[0]
+    caption = "Bursts are samples of a fraction of a second; sustained is a run of seconds without a pause. "
+    caption += steps.power(best.sustained, best.best_measurement.mlups).replace("they are", "the winner keeps up", 1)
+    return panel("sustained", "Burst and sustained", caption.strip(), step_figures.sustained_figure(study))
 
 
 def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
@@ -166,6 +188,10 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
         ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).best_roof.name),
         ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{m.bytes_per_update:g} B per update"),
     ]
+    if best.sustained:
+        energy = f", {best.sustained.nj_per_update:.3g} nJ per update" if best.sustained.nj_per_update else ""
+        remark = f"over {best.sustained.seconds:.1f} s without a pause{energy}"
+        cards.insert(1, ("sustained", f"{best.sustained.mlups:,.0f} {study.header.spec.case.speed_unit}", remark))
     if best.prediction:
         remark = f"predicted {best.prediction.mlups:,.0f} MLUPS"
         cards.append(("of prediction", f"{m.mlups / best.prediction.mlups:.1%}", remark))
@@ -185,6 +211,7 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "axes": list(winner.config.items()),
         "measured": tables.winner_table(study),
         "verification": tables.verification_table(winner.verification),
+        "sustained": tables.sustained_table(winner.sustained),
         "accuracy": tables.accuracy_table(winner.accuracy),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": tables.conditions_table(winner.best_measurement.conditions),

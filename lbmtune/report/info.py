@@ -323,4 +323,5 @@ def headline(study: StudyRecord) -> str:
     title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
     share = study.share_of_ceiling(winner)
     unit = study.header.spec.case.speed_unit
-    return f"{title}: {m.mlups:,.0f} {unit} on {device}, {share:.1%} of the measured ceiling{against}."
+    kept_up = f" ({winner.sustained.mlups:,.0f} sustained)" if winner.sustained else ""
+    return f"{title}: {m.mlups:,.0f} {unit}{kept_up} on {device}, {share:.1%} of the measured ceiling{against}."

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
-from lbmtune.records import Accuracy, Conditions, Environment, Trial, Verification
+from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.report.info import FinalInfo, roofline_info, varied_axes
 from lbmtune.units import format_bytes, format_rate
@@ -36,18 +36,25 @@ def trial_table(study: StudyRecord) -> TrialTable:
     """All trials, in order."""
     varied = varied_axes(study)
     lead = ["trial", "outcome", "MLUPS", "+- %", "ceiling %", "predicted MLUPS", "measured / predicted"]
+    run = any(trial.sustained for trial in study.trials)
+    lead += list(_SUSTAINED) if run else []
     end = ["registers", "spills (B)", "key", "reason"]
-    rows = [_row(study, trial, varied) for trial in study.trials]
+    rows = [_row(study, trial, varied, run=run) for trial in study.trials]
     numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
     numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
     numeric += [True, True, False, False]
     digits = {"MLUPS": 1, "+- %": 2, "ceiling %": 1, "predicted MLUPS": 1, "measured / predicted": 3}
+    digits |= _SUSTAINED if run else {}
     configs = [config_text(t.config) for t in study.trials]
     winner = study.trials.index(study.ranked[0]) if study.ranked else -1
     return TrialTable([*lead, *varied, *end], numeric, rows, configs, digits, winner)
 
 
-def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
+_SUSTAINED = {"sustained MLUPS": 1, "nJ / update": 2}
+"""Columns of a study with runs of seconds, with their decimal places."""
+
+
+def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, run: bool) -> list[Cell]:
     speed: list[Cell] = [None, None, None]
     if trial.mlups is not None:
         m = trial.best_measurement
@@ -63,12 +70,19 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> list[Cell]:
         *speed,
         round(predicted, 1) if predicted else None,
         ratio,
+        *(_kept_up(trial.sustained) if run else ()),
         *(trial.config.get(name) for name in varied),
         known.registers if known else None,
         known.spill_bytes if known else None,
         trial.key,
         _remark(trial)[:600],
     ]
+
+
+def _kept_up(found: Sustained | None) -> tuple[Cell, Cell]:
+    if found is None:
+        return None, None
+    return round(found.mlups, 1), None if found.nj_per_update is None else round(found.nj_per_update, 2)
 
 
 def _remark(trial: Trial) -> str:
@@ -157,6 +171,26 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
 
 def _error(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2e}"
+
+
+def sustained_table(found: Sustained | None) -> Pairs:
+    """The run of seconds."""
+    if found is None:
+        return []
+    reasons = ", ".join(f"{reason} at {share:.0%} of the looks" for reason, share in found.throttled.items())
+    clock = found.conditions.sm_clock_hz
+    rows = [
+        ("speed", f"{found.mlups:,.0f} MLUPS over {found.seconds:.1f} s, {found.steps:,} time steps"),
+        ("energy", f"{found.nj_per_update:.3g} nJ per update, by {found.energy_source}" if found.nj_per_update else ""),
+        ("mean power", f"{found.power_w:.0f} W" if found.power_w else ""),
+        ("power limit", f"{found.power_limit_w:.0f} W" if found.power_limit_w else ""),
+        ("SM clock", f"{clock / 1e6:,.0f} MHz, median" if clock else ""),
+        ("reasons for lower clocks", (reasons or "none") if clock or reasons else ""),
+        ("temperature", f"{found.conditions.temperature_c:.0f} degrees C" if found.conditions.temperature_c else ""),
+        ("CPU share", f"{found.conditions.cpu_share:.1%}" if found.conditions.cpu_share else ""),
+        ("remark", "the conditions of the protocol were not met" if found.disturbed else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
 
 
 def launch_table(program: Program) -> list[dict[str, Any]]:

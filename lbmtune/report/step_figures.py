@@ -1,0 +1,122 @@
+"""Figures of kernels that do several steps per launch, and of runs of seconds beside bursts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lbmtune.records import Trial
+from lbmtune.report.figures import log_axis, plain_figure, wrapped
+from lbmtune.report.info import label, varied_axes
+from lbmtune.report.steps import StepsInfo, power_bound
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from lbmtune.records.study import StudyRecord
+
+KEPT_COLOURS = {"populations": "#0072b2", "moments": "#d55e00"}
+_NEUTRAL = "#888888"
+
+
+def steps_figure(info: StepsInfo) -> Figure:
+    """Against steps per launch: below bytes per update; above MLUPS with what bandwidth and instructions allow."""
+    figure = plain_figure("time steps per launch, T", "")
+    for kept, ideal in info.ideal.items():
+        colour, steps = KEPT_COLOURS.get(kept, _NEUTRAL), list(range(1, len(ideal) + 1))
+        line = {"dash": "dot", "width": 1.5, "color": colour}
+        bounds = [info.bytes_per_s / moved / 1e6 for moved in ideal]
+        figure.add_scatter(x=steps, y=bounds, mode="lines", name=f"bandwidth / bytes, {kept}", line=line, yaxis="y2")
+        figure.add_scatter(x=steps, y=ideal, mode="lines", line=line, showlegend=False, name=f"without halos, {kept}")
+        _stages(figure, info, kept, colour)
+    figure.add_hline(
+        y=info.one_step_mlups,
+        yref="y2",
+        line={"width": 1, "color": _NEUTRAL},
+        annotation={"text": "roofline of populations, T = 1", "font": {"size": 11}},
+    )
+    figure.update_xaxes(dtick=1)
+    speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups)]
+    moved = [b for ideal in info.ideal.values() for b in ideal]
+    figure.update_layout(
+        yaxis={"title": "bytes per update", "domain": [0, 0.36]},
+        yaxis2={"title": "MLUPS", "domain": [0.46, 1], "anchor": "x", "automargin": True, "zeroline": False},
+        legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}},
+        margin={"r": 24},
+    )
+    log_axis(figure.layout.yaxis.update, min(moved) / 1.3, max(moved) * 1.3)
+    log_axis(figure.layout.yaxis2.update, min([*speeds, info.one_step_mlups]) / 1.3, max(speeds) * 1.3)
+    return figure
+
+
+def _stages(figure: Figure, info: StepsInfo, kept: str, colour: str) -> None:
+    """The best of each number of steps: its bytes with halos, its issue bound, bursts and what it keeps up."""
+    mine = [s for s in info.stages if s.kept == kept]
+    if not mine:
+        return
+    marks = (
+        (f"{kept}, halos read from memory", "circle-open", "y", [s.halo_bytes for s in mine], "%{y:.3g} B per update"),
+        (f"issue bound of the model, {kept}", "line-ew-open", "y2", [s.issue_mlups for s in mine], "%{y:,.0f} MLUPS"),
+        (f"burst, {kept}", "circle", "y2", [s.mlups for s in mine], "%{y:,.0f} MLUPS"),
+        (f"sustained, {kept}", "diamond-open", "y2", [s.sustained_mlups for s in mine], "%{y:,.0f} MLUPS"),
+    )
+    for name, symbol, axis, values, form in marks:
+        if any(value is not None for value in values):
+            figure.add_scatter(
+                x=[s.steps for s in mine],
+                y=values,
+                mode="markers",
+                name=name,
+                yaxis=axis,
+                marker={"color": colour, "size": 11, "symbol": symbol, "line": {"width": 2, "color": colour}},
+                text=[f"trial {s.number}: {s.family}" for s in mine],
+                hovertemplate=f"%{{text}}<br>{form}<extra>{name}</extra>",
+            )
+
+
+def sustained_figure(study: StudyRecord) -> Figure:
+    """Burst and sustained of each trial that has both, best first."""
+    trials = [t for t in study.ranked if t.sustained]
+    varied = varied_axes(study)
+    figure = plain_figure("MLUPS", "")
+    names = [f"trial {t.number}" for t in trials]
+    for trial, name in zip(trials, names, strict=True):
+        assert trial.sustained is not None
+        figure.add_scatter(
+            x=[trial.sustained.mlups, trial.best_measurement.mlups],
+            y=[name, name],
+            mode="lines",
+            line={"width": 2, "color": _NEUTRAL},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    texts = [wrapped(label(t, varied)) for t in trials]
+    bursts = [t.best_measurement.mlups for t in trials]
+    for kind, values, symbol, told in (
+        ("burst", bursts, "circle", texts),
+        ("sustained", [t.sustained.mlups for t in trials if t.sustained], "diamond", _told(trials, texts)),
+    ):
+        figure.add_scatter(
+            x=values,
+            y=names,
+            mode="markers",
+            name=kind,
+            marker={"size": 10, "symbol": symbol, "color": "#0072b2" if kind == "burst" else "#d55e00"},
+            text=told,
+            hovertemplate="%{text}<br>%{x:,.0f} MLUPS<extra>" + kind + "</extra>",
+        )
+    figure.update_yaxes(autorange="reversed", type="category")
+    return figure
+
+
+def _told(trials: Sequence[Trial], texts: Sequence[str]) -> list[str]:
+    """With energy, clock and whether power bound the run."""
+    told = []
+    for trial, text in zip(trials, texts, strict=True):
+        run = trial.sustained
+        assert run is not None
+        parts = [f"{run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""]
+        parts += [f"{run.conditions.sm_clock_hz / 1e6:,.0f} MHz" if run.conditions.sm_clock_hz else ""]
+        parts += ["bound by power" if power_bound(run, trial.best_measurement.mlups) else ""]
+        told.append("<br>".join([text, ", ".join(filter(None, parts))]))
+    return told

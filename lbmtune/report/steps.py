@@ -1,0 +1,162 @@
+"""Kernels of several steps per launch, as plain data and in words: why they are past the roofline of one step.
+
+The bandwidth is that of the ceiling of the study, the issue bound that of the model (`model.issue`), and power binds
+where a run of seconds is slower than a burst and says that the power limit was the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
+from lbmtune.records import Sustained, Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.info import family
+from lbmtune.units import format_rate
+
+NEAR = 0.9
+"""Share of a bound from which on it counts as reached."""
+SLOWER = 0.01
+"""By how much a run of seconds must be slower than bursts for power to be what binds it."""
+_MOST_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The best trial of a kind of kernel with so many steps per launch.
+
+    kept: moments or populations; bytes_per_update: without halos; halo_bytes: with each of their cells read from
+    memory, of which caches spare a part; memory_mlups, issue_mlups: what bandwidth and the issue of instructions allow,
+    the latter None where the model does not know it.
+    """
+
+    number: int
+    kept: str
+    family: str
+    steps: int
+    bytes_per_update: float
+    halo_bytes: float
+    memory_mlups: float
+    issue_mlups: float | None
+    mlups: float
+    sustained_mlups: float | None
+
+
+@dataclass(frozen=True)
+class StepsInfo:
+    """ideal: bytes per update by what is kept, for 1, 2, ... steps; bytes_per_s: the ceiling of the study.
+
+    one_step_mlups: what populations with one step per launch could reach at that ceiling.
+    """
+
+    ideal: dict[str, tuple[float, ...]]
+    bytes_per_s: float
+    one_step_mlups: float
+    stages: tuple[Stage, ...]
+
+
+def steps_info(study: StudyRecord) -> StepsInfo | None:
+    """The best of each kind; None where no verified kernel keeps moments or does several steps at once."""
+    best: dict[tuple[str, int], Trial] = {}
+    for trial in sorted(study.ranked, key=lambda t: -(t.mlups or 0.0)):
+        config = from_flat(trial.config)
+        best.setdefault((config.kept.name, config.fused_steps), trial)
+    if not any(kept != "populations" or steps > 1 for kept, steps in best):
+        return None
+    stored = from_flat(study.ranked[0].config).stored.bytes
+    rate, stencil = study.header.ceiling.best_bytes_per_s, study.header.spec.case.stencil
+    values = {from_flat(t.config).kept.name: from_flat(t.config).kept.values(stencil) for t in best.values()}
+    values.setdefault("populations", stencil.q)
+    most = max(_MOST_STEPS if stencil.dimensions == 2 else _MOST_STEPS // 2, *(steps for _, steps in best))
+    ideal = {kept: tuple(2 * n * stored / t for t in range(1, most + 1)) for kept, n in values.items()}
+    stages = tuple(_stage(study, best[key], rate) for key in sorted(best))
+    return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages)
+
+
+def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
+    config, measured = from_flat(trial.config), trial.best_measurement
+    predicted = trial.prediction
+    by_issue = predicted is not None and predicted.limit.startswith("instructions")
+    return Stage(
+        number=trial.number,
+        kept=config.kept.name,
+        family=family(trial.config),
+        steps=config.fused_steps,
+        bytes_per_update=measured.bytes_per_update,
+        halo_bytes=measured.bytes_per_update * (1 + read_again(study, config)) / 2,
+        memory_mlups=rate / measured.bytes_per_update / 1e6,
+        issue_mlups=predicted.mlups if predicted and by_issue else None,
+        mlups=measured.mlups,
+        sustained_mlups=trial.sustained.mlups if trial.sustained else None,
+    )
+
+
+def read_again(study: StudyRecord, config: KernelConfig) -> float:
+    """Cells that a launch reads, over those that it updates: 1 without halos."""
+    if not isinstance(config, CudaConfig) or not config.marches:
+        return 1.0
+    from lbmtune.model.issue import efficiency  # here: it prints kernels, which needs SymPy
+
+    return 1 / efficiency(study.header.spec.case, config, 1).cells
+
+
+def why(study: StudyRecord) -> tuple[str, ...]:
+    """Sentences on the best trial: past which bound it is and why, what binds it, what a run of seconds takes away."""
+    found = steps_info(study)
+    if found is None:
+        return ()
+    winner = study.ranked[0]
+    stage = next((s for s in found.stages if s.number == winner.number), None) or _stage(
+        study, winner, found.bytes_per_s
+    )
+    told = (_past(study, winner, stage, found), _binds(stage), power(winner.sustained, stage.mlups))
+    return tuple(sentence for sentence in told if sentence)
+
+
+def _past(study: StudyRecord, winner: Trial, stage: Stage, found: StepsInfo) -> str:
+    """Operator, domain and steps are named on both sides: none of them may differ unsaid."""
+    case, storage = study.header.spec.case, winner.config["storage"]
+    what = f"{case.lattice.upper()} {case.collision}, {' x '.join(map(str, case.domain))} cells, {storage}"
+    ratio = stage.mlups / found.one_step_mlups
+    if ratio <= 1:
+        return ""
+    return (
+        f"{stage.kept.capitalize()} with T = {stage.steps} ({what}) make {stage.mlups:,.0f} MLUPS in bursts, "
+        f"{ratio:.2f} times what populations with T = 1 ({what}) could reach at {format_rate(found.bytes_per_s)}, "
+        f"{found.one_step_mlups:,.0f} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update instead of "
+        f"{found.ideal['populations'][0]:.3g}."
+    )
+
+
+def _binds(stage: Stage) -> str:
+    """The lowest bound, and how much of it was reached."""
+    bounds = {"memory": stage.memory_mlups}
+    if stage.issue_mlups:
+        bounds["the issue of instructions, by the model,"] = stage.issue_mlups
+    name = min(bounds, key=lambda key: bounds[key])
+    others = " and ".join(f"{k} {v:,.0f}" for k, v in bounds.items() if k != name)
+    reached = stage.mlups / bounds[name]
+    said = "binds now" if reached >= NEAR else "is the lowest bound, and not reached"
+    beside = f"; {others} would be allowed" if others else ""
+    return f"{name.capitalize()} {said}: {bounds[name]:,.0f} MLUPS, of which {reached:.0%} are reached{beside}."
+
+
+def power(run: Sustained | None, burst_mlups: float) -> str:
+    """What a run of seconds says; empty where there was none."""
+    if run is None:
+        return ""
+    change = run.mlups / burst_mlups - 1
+    energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
+    said = f"Over {run.seconds:.1f} s without a pause they are {run.mlups:,.0f} MLUPS ({change:+.1%}){energy}"
+    if not power_bound(run, burst_mlups):
+        return f"{said}."
+    share = max(value for reason, value in run.throttled.items() if "power" in reason)
+    drawn = f" at {run.power_w:.0f} W of {run.power_limit_w:.0f} W" if run.power_w and run.power_limit_w else ""
+    return (
+        f"{said}: power binds a run that lasts{drawn}, and was the reason for lower clocks at {share:.0%} of the looks."
+    )
+
+
+def power_bound(run: Sustained, burst_mlups: float) -> bool:
+    """Whether it is slower than bursts, and a power limit was a reason for lower clocks."""
+    return run.mlups < (1 - SLOWER) * burst_mlups and any("power" in reason for reason in run.throttled)

@@ -1,0 +1,130 @@
+"""What the report says of kernels of several steps per launch, and of runs of seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import made_up_records as made
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.model.issue import efficiency
+from lbmtune.records import Conditions, Prediction, Sustained, Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.report import build, info, steps, tables
+
+CASE = box("d3q19", "regularised", (256, 256, 256))
+ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
+TWO = CudaConfig(
+    representation="moments", layout="rows", pack=4, steps=2, rows=3, block=(32, 12, 1), march=86, prefetch=2
+)
+CAPPED = Sustained(
+    mlups=78_000.0,
+    seconds=2.0,
+    steps=9_300,
+    sites=CASE.sites,
+    slices_s=(2.15e-4,) * 20,
+    energy_j=1_380.0,
+    energy_source="counter",
+    power_w=690.0,
+    power_limit_w=700.0,
+    throttled={"software power cap": 0.95},
+    conditions=Conditions(sm_clock_hz=1.74e9),
+)
+
+
+def trial(case: Case, number: int, config: CudaConfig, mlups: float, issue_mlups: float | None = None) -> Trial:
+    moved = bytes_per_update(case, config)
+    by_memory = made.GPU_CEILING.best_bytes_per_s / moved / 1e6
+    prediction = Prediction(
+        mlups=issue_mlups or by_memory,
+        bytes_per_update=moved,
+        bandwidth_bytes_per_s=made.GPU_CEILING.best_bytes_per_s,
+        footprint_bytes=1,
+        limit="instructions: 215 issue slots per update" if issue_mlups else "memory: so many bytes",
+        ceiling_source="planted",
+    )
+    base = made._trial(case, 1, config, made.GPU_CEILING)
+    assert base.measurement is not None
+    measured = replace(base.measurement, mlups=mlups, bytes_per_update=moved)
+    return replace(base, number=number, prediction=prediction, measurement=measured, final=measured)
+
+
+@pytest.fixture(scope="module")
+def fast() -> StudyRecord:
+    trials = [
+        trial(CASE, 1, ONE, 26_500.0),
+        replace(trial(CASE, 2, TWO, 84_000.0, 100_700.0), sustained=CAPPED),
+        trial(CASE, 3, replace(TWO, rows=2, steps=1), 46_000.0),
+    ]
+    return made._study(CASE, "cuda", made.GPU_CEILING, trials, made.GPU)
+
+
+def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
+    found = steps.steps_info(fast)
+    assert found is not None
+    assert found.ideal["populations"] == (152, 76, 152 / 3, 38)
+    assert found.ideal["moments"] == (80, 40, 80 / 3, 20)
+    assert found.one_step_mlups == pytest.approx(4.2e12 / 152 / 1e6)
+    assert [(s.number, s.kept, s.steps) for s in found.stages] == [
+        (3, "moments", 1),
+        (2, "moments", 2),
+        (1, "populations", 1),
+    ]
+    two, one = found.stages[1:]
+    assert two.memory_mlups == pytest.approx(4.2e12 / 40 / 1e6)
+    assert (two.issue_mlups, one.issue_mlups) == (100_700, None)
+    assert (two.sustained_mlups, one.sustained_mlups) == (78_000, None)
+    # half of the bytes are read, those of halos again
+    assert two.halo_bytes == pytest.approx(20 + 20 / efficiency(CASE, TWO, 1).cells)
+    assert one.halo_bytes == one.bytes_per_update == 152
+
+
+def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
+    past, binds, power = steps.why(fast)
+    assert past.count("D3Q19 regularised, 256 x 256 x 256 cells, fp32") == 2
+    assert "Moments with T = 2" in past
+    assert "populations with T = 1" in past
+    assert f"{84_000 / (4.2e12 / 152 / 1e6):.2f} times" in past
+    assert binds.startswith(
+        "The issue of instructions, by the model, is the lowest bound, and not reached: 100,700 MLUPS"
+    )
+    assert "83% are reached; memory 105,000" in binds
+    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update: power binds" in power
+    assert "690 W of 700 W" in power
+    assert "95% of the looks" in power
+
+
+@pytest.mark.parametrize(
+    ("run", "bound"),
+    [
+        (CAPPED, True),
+        (replace(CAPPED, mlups=83_900.0), False),
+        (replace(CAPPED, throttled={}), False),
+        (replace(CAPPED, throttled={"software thermal slowdown": 1.0}), False),
+    ],
+)
+def test_power_binds_what_is_slower_for_its_sake(run: Sustained, bound: bool) -> None:
+    assert steps.power_bound(run, 84_000.0) is bound
+    assert ("power binds" in steps.power(run, 84_000.0)) is bound
+
+
+def test_a_study_of_one_step_alone_has_no_such_figure() -> None:
+    assert steps.steps_info(made.gpu_study()) is None
+    assert steps.why(made.gpu_study()) == ()
+    assert not {"steps", "sustained"} & {p.name for p in build.panels(made.gpu_study())}
+
+
+def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRecord) -> None:
+    assert "84,000 MLUPS (78,000 sustained)" in info.headline(fast)
+    table = tables.trial_table(fast)
+    column = table.columns.index("sustained MLUPS")
+    assert [row[column] for row in table.rows] == [None, 78_000, None]
+    assert [row[column + 1] for row in table.rows] == [None, 8.84, None]
+    assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
+    assert {"steps", "sustained"} <= {p.name for p in build.panels(fast)}
+    text = build.page(fast)
+    assert "software power cap at 95% of the looks" in text
+    assert "8.84 nJ per update, by counter" in text
