@@ -255,12 +255,15 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
 def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
     """Kernels that keep populations on chip: every storage, lattice and flow, with a seeded choice of the others."""
     draw = random.Random(seed)
-    flows = [name for name in FLOWS if name not in ("solids", "rocks", "opened", "slipping")]
+    flows = [name for name in FLOWS if name not in ("opened", "slipping")]
     for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), flows):
+        solid = flow in ("solids", "rocks")
         point = {"launch": "resident", "storage": storage, "march": 1 if lattice == "d2q9" else draw.choice((1, 2, 3))}
         point |= {"layout": draw.choice(("rows", "soa", "aosoa", "aos")), "min_blocks": draw.choice((0, 2))}
         point |= {"block": f"8x{draw.choice((1, 2, 3))}x1", "width": 8}
         point |= {"width": 1} if neutral("width", point) else {}
+        if solid or (flow != "box" and draw.random() < 0.3):
+            point["flags"] = "memory"
         case = case_of(flow, lattice, draw.choice([one for one in COLLISIONS if collides(one, lattice)]))
         config = from_flat(completed({"backend": backend, **point}, LIMITS))
         yield replace(case, domain=(8, 6, 1 if lattice == "d2q9" else 6)), config

@@ -72,6 +72,11 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
         grinder("d3q19", "regularised"),
         config(block=(8, 1, 1), storage="bf16", layout="tiled", layout_tile=(8, 1, 3)),
     ),
+    "solid cells": (
+        replace(grinder("d3q19", "bgk"), flow="solids", geometry="blocks:fraction=0.3"),
+        config(flags="memory", march=2),
+    ),
+    "walls by words": (grinder("d2q9", "trt"), config(flags="memory", march=1)),
     "one thread": (flow(), config(block=(1, 1, 1), march=2)),
 }
 
@@ -165,6 +170,11 @@ REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
     "scheme aa with launch resident: populations wait on chip": (_sized(64, 64, 64), {"scheme": "aa"}, H200),
     "representation moments with launch resident": (_sized(64, 64, 64), {"representation": "moments"}, H200),
     "group 3 with launch resident": (_sized(64, 64, 64), {"layout": "bundle", "group": 3}, H200),
+    "boundary predicated with launch resident": (
+        cavity("d3q19", "bgk", (64, 64, 64), 1.6),
+        {"flags": "memory", "boundary": "predicated"},
+        H200,
+    ),
     "cells_per_thread 2 with launch resident": (_sized(64, 64, 64), {"cells_per_thread": 2}, H200),
     "max_registers 128 with launch resident": (_sized(64, 64, 64), {"max_registers": 128}, H200),
     "block 32x4x1 with launch resident: tiles are whole rows, here 64 x n x 1": (

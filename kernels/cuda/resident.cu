@@ -145,6 +145,12 @@ __device__ __forceinline__ void back(Cells& f, const int i, const int opposite, 
     f[k][i][0] = widen(plane(opposite, k)[seat.y * BLOCK_X + seat.x]);
 }
 
+// Flags of a cell: bit i says that what arrives by link i is sent back; of a solid cell all bits are set.
+typedef unsigned int Word;
+__device__ __forceinline__ Word word_of(const Word* words, const int k, const Seat& seat, const int ny) {
+    return words[((seat.bottom + k) * ny + blockIdx.y * BLOCK_Y + seat.y) * BLOCK_X + seat.x];
+}
+
 // What goes out through a face of the tile.
 template <int CX, int CY, int CZ>
 __device__ __forceinline__ void send(

@@ -134,7 +134,7 @@ def _flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return f"boundary predicated with {config.cells_per_thread} cells per thread: a vector has one place"
     if config.wrap == "ghost":
         return "flags memory with wrap ghost: the refresh of ghost rows knows the faces alone"
-    if config.march > 1 and not config.marches:
+    if config.march > 1 and not (config.marches or config.resident):
         return f"flags memory with march {config.march}: columns of cells read no flags"
     return None
 

@@ -18,7 +18,7 @@ _FIXED = {
     "scheme": "populations wait on chip at the cell that they left, as in pull",
     "representation": "only populations are kept on chip",
     "addressing": "tiles are cut out of a box",
-    "flags": "walls are known by the faces of the box",
+    "boundary": "a cell reads again what it left itself",
     "steps": "a launch does as many steps as it is asked for",
     "rows": _OWN,
     "group": "a tile has its populations in the order of the directions",

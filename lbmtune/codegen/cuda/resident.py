@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import moving_links, tables
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.resident import shared_bytes
-from lbmtune.codegen.cuda import access, layout, physics
+from lbmtune.codegen.cuda import access, flags, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
@@ -22,7 +23,7 @@ def render_resident(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case.stencil, config),
@@ -44,7 +45,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "signature": _signature(case, config),
         "take": "\n".join(f"        take<{_moves(c)}>(f, {i}, seat);" for i, c in enumerate(case.stencil.velocities)),
         "receive": _through_faces(case, "receive", "received"),
-        "walls": "\n".join(_walls(case)),
+        "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
         "call": f"            collide({taken});",
         "send": _through_faces(case, "send", "sent"),
     }
@@ -76,6 +77,25 @@ def _through_faces(case: Case, verb: str, buffer: str) -> str:
     return "\n".join(f"        {verb}<{_moves(c)}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
 
 
+def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    return tables(case, config, config.propagation.phase(case.stencil, 0))
+
+
+def _flagged(case: Case) -> Iterator[str]:
+    """The same as `_walls` by flags in memory. A solid cell sends all back to itself, which nobody sees."""
+    yield "#pragma unroll"
+    yield "        for (int k = 0; k < COLUMN; ++k) {"
+    yield "            const Word cut = word_of(words, k, seat, ny);"
+    yield "            if (!cut) continue;"
+    for i in range(1, case.stencil.q):
+        yield f"            if (cut >> {i} & 1u) back(f, {i}, {case.stencil.opposite[i]}, k, seat);"
+    if case.moving:
+        yield "            const Word moving = word_of(moving_words, k, seat, ny);"
+    for i in moving_links(case):
+        yield f"            if (moving >> {i} & 1u) f[k][{i}][0] += {physics.gain(case.lattice, i)};"
+    yield "        }"
+
+
 def _walls(case: Case) -> Iterator[str]:
     """What walls send back, in place of what was read as if they were open."""
     if not case.walled:
@@ -95,12 +115,12 @@ def _walls(case: Case) -> Iterator[str]:
 
 
 def _where(
-    cut: list[tuple[int, access.Link]], flags: Callable[[access.Link], tuple[str, ...]], does: Callable[[int], str]
+    cut: list[tuple[int, access.Link]], faces: Callable[[access.Link], tuple[str, ...]], does: Callable[[int], str]
 ) -> Iterator[str]:
-    """Statements for each direction, where any of some flags of its link is set."""
+    """Statements for each direction, where its link crosses any of some faces."""
     for i, link in cut:
-        if flags(link):
-            yield f"            if ({' || '.join(flags(link))}) {does(i)}"
+        if faces(link):
+            yield f"            if ({' || '.join(faces(link))}) {does(i)}"
 
 
 _AT_FACE = {
@@ -126,6 +146,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    scalars = [f"const int {n}" for n in (STEPS, *_EXTENTS)] + [f"const Real {n}" for n in _scalars(case)]
+    words = flags.parameters(_tables(case, config))
+    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'
