@@ -40,7 +40,7 @@ THREE = replace(MOMENTS, rows=2, block=(32, 11, 1), pack=4, prefetch=1, steps=3,
 TALL = replace(THREE, block=(32, 12, 1), march=192)
 HALF = replace(TWO, storage="fp16s")
 DOUBLE = replace(MOMENTS, rows=2, block=(32, 8, 1), prefetch=1, steps=2, storage="fp64", compute="fp64")
-STAGE = 105
+STAGE = 99
 """Operations of a cell of D3Q19 in a time step, as counted on the text."""
 
 
@@ -75,7 +75,7 @@ def test_instructions_of_assignments(line: str, instructions: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "forced", "count"), [("d3q19", False, STAGE), ("d3q19", True, 124), ("d3q27", False, 155)]
+    ("name", "forced", "count"), [("d3q19", False, STAGE), ("d3q19", True, 121), ("d3q27", False, 149)]
 )
 def test_instructions_of_a_stage(name: str, forced: bool, count: int) -> None:
     text = moments.functions(lattice(name), forced)
@@ -170,15 +170,10 @@ def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
     assert together(cube(256), replace(small, min_blocks=3)) == 3
 
 
-@pytest.mark.parametrize(
-    ("config", "edge", "executed"),
-    [(TWO, 256, 213), (THREE, 256, 265), (TALL, 384, 246), (HALF, 256, 226)],
-)
-def test_counted_instructions_are_a_seventh_fewer_than_executed(config: CudaConfig, edge: int, executed: int) -> None:
-    """As hardware counters of the prototype have it, per update, halos included."""
-    found = issue(cube(edge), config, CARD)
-    assert found is not None
-    assert 0.84 < found.slots / executed < 0.88
+@pytest.mark.parametrize(("config", "compiled"), [(TWO, 140.7), (THREE, 134.2), (HALF, 147.5)])
+def test_counted_instructions_are_a_seventh_fewer_than_compiled(config: CudaConfig, compiled: float) -> None:
+    """Those of the loop over planes for compute capability 9.0, of a cell and step, as disassembled."""
+    assert 0.82 < slots(cube(256), config, "sm_90") / compiled < 0.87
 
 
 def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() -> None:
@@ -194,16 +189,16 @@ def test_the_binding_resource_is_named() -> None:
     assert one.mlups == pytest.approx(51_000)
     per_update = (STAGE + 16) * (320 * 352 * 280) / 256**3
     assert three.limit == f"instructions: {per_update:.0f} issue slots per update, halos included"
-    assert three.ceiling_source == "60% of the issue slots, a share of a prototype"
+    assert three.ceiling_source == "57% of the issue slots, a share of a prototype"
     lanes_per_s = 132 * 128 * 1.98e9
     assert three.mlups == pytest.approx(lanes_per_s * UTILISATION * (640 / 660) / per_update / 1e6)
 
 
 def test_a_measured_share_of_the_issue_slots_takes_the_place_of_the_usual_one() -> None:
-    machine = replace(CARD, issue_utilisation=0.3)
+    machine = replace(CARD, issue_utilisation=0.285)
     half, full = (predict(cube(256), THREE, one) for one in (machine, CARD))
     assert half.mlups == pytest.approx(full.mlups / 2)
-    assert half.ceiling_source == "30% of the issue slots, a share measured"
+    assert half.ceiling_source == "28% of the issue slots, a share measured"
 
 
 @pytest.mark.parametrize(

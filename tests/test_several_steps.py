@@ -54,7 +54,7 @@ def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=3, rows=2, pack=2)) == (24, 10)
     # 8 warps exchange twice five populations in three stages, and have two rows of nine pairs and one on the way
     one = config(steps=3, rows=2, pack=2, prefetch=2)
-    assert shared_bytes(flow(), one) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 80
+    assert shared_bytes(flow(), one) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 76
 
 
 @pytest.mark.parametrize("axes", [{"layout": "soa"}, {"pack": 1}, {"pack": 2}, {"pack": 8}])

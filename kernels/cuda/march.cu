@@ -3,7 +3,8 @@
 // A block has a tile of cells across x and y, with a halo of STEPS cells, and goes up a chunk of planes, with STEPS more
 // before and after. A stage takes the moments of one plane, relaxes them, and moves what each direction carries: along x
 // to the neighbouring lane, along y through shared memory, along z by waiting for the next plane. It so finishes the
-// plane before, which is what the next stage takes. Halo cells come to nonsense, which is never stored.
+// plane before, which is what the next stage takes. Halo cells come to nonsense, which is never stored. What is between
+// links and returned is there where links can be cut (march_walls.cu).
 //
 //@begin title
 //@end title
@@ -17,6 +18,9 @@ constexpr int PACK = 1;                         // moments of a cell that lie to
 constexpr int SECTOR = 8;                       // cells that a tile is a multiple of
 constexpr int PREFETCH = 1;                     // where the next plane waits: 0 nowhere, 1 registers, 2 shared memory
 constexpr Real unit = 1;                        // the density one, as stored
+constexpr int TOGETHER = 1;                     // planes that one pass of the loop takes
+constexpr bool WALLED_X = false;
+constexpr int WIDTH = 60, BEFORE = 2;  // cells that a tile between walls finishes; those before the first one's halo ends
 constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9, CURRENT = 9, PENDING = 5;
 //@end constants
 
@@ -104,17 +108,37 @@ __device__ __forceinline__ void copy(T* to, const T* from, const bool later) {
     }
 }
 
+// Places of the groups of a row in shared memory: what neighbouring lanes copy at once lies side by side.
+constexpr int THREADS = 32 * WARPS;
+constexpr int SLOTS = (GROUPS * sizeof(Group) + LEFT_OVER * sizeof(Rest)) * THREADS;  // bytes of a row
+struct Slots {
+    Group* group;
+    Rest* rest;
+};
+__device__ __forceinline__ Slots slots_of(void* memory, const int r) {
+    char* const row = static_cast<char*>(memory) + r * SLOTS;
+    const int thread = threadIdx.y * 32 + threadIdx.x;
+    return {reinterpret_cast<Group*>(row) + thread, reinterpret_cast<Rest*>(row + GROUPS * sizeof(Group) * THREADS) + thread};
+}
+
+// Reads a row into registers, or into its slots; pitch: elements from a group to the next one.
 __device__ __forceinline__ void fetch_cells(
-    Cells& cells, const Stored* source, const Index row, const int x, const Extents& n, const bool later) {
+    Cells& cells, const Slots& slots, const Stored* row, const Index pitch, const int x) {
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
-        const Stored* place = source + (row + component(g * PACK, n) + x * PACK);
-        copy(&cells.group[g], reinterpret_cast<const Group*>(place), later);
+        const Group* const place = reinterpret_cast<const Group*>(row + static_cast<unsigned long long>(pitch) * g);
+        copy(PREFETCH == 2 ? slots.group + g * THREADS : &cells.group[g], place, PREFETCH == 2);
     }
     if (LEFT_OVER) {
-        const Stored* place = source + (row + component(GROUPS * PACK, n) + x * REST);
-        copy(&cells.rest, reinterpret_cast<const Rest*>(place), later);
+        const Stored* const last = row + static_cast<unsigned long long>(pitch) * GROUPS - x * (PACK - REST);
+        copy(PREFETCH == 2 ? slots.rest : &cells.rest, reinterpret_cast<const Rest*>(last), PREFETCH == 2);
     }
+}
+
+__device__ __forceinline__ void take_cells(Cells& cells, const Slots& slots) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) cells.group[g] = slots.group[g * THREADS];
+    if (LEFT_OVER) cells.rest = *slots.rest;
 }
 
 __device__ __forceinline__ void widen_cells(Real (&m)[CELLS][MOMENTS], const Cells& cells) {
@@ -128,20 +152,34 @@ __device__ __forceinline__ void widen_cells(Real (&m)[CELLS][MOMENTS], const Cel
 }
 
 __device__ __forceinline__ void store_cells(
-    const Real (&m)[CELLS][MOMENTS], Stored* target, const Index row, const int x, const Extents& n) {
+    const Real (&m)[CELLS][MOMENTS], Stored* row, const Index pitch, const int x) {
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
         Real values[PACK * CELLS];
 #pragma unroll
         for (int k = 0; k < PACK * CELLS; ++k) values[k] = m[k / PACK][g * PACK + k % PACK];
-        write_part<PACK * CELLS>(values, target + (row + component(g * PACK, n) + x * PACK));
+        write_part<PACK * CELLS>(values, row + static_cast<unsigned long long>(pitch) * g);
     }
     if (LEFT_OVER) {
         Real values[REST * CELLS];
 #pragma unroll
         for (int k = 0; k < REST * CELLS; ++k) values[k] = m[k / REST][MOMENTS - REST + k % REST];
-        write_part<REST * CELLS>(values, target + (row + component(GROUPS * PACK, n) + x * REST));
+        write_part<REST * CELLS>(
+            values, row + static_cast<unsigned long long>(pitch) * GROUPS - x * (PACK - REST));
     }
+}
+
+// A compiler that knows a value to be the same in every plane works out its multiples beforehand, and adds each of them to
+// a row in two instructions; one that does not multiplies and adds in one.
+__device__ __forceinline__ void forget(unsigned int& value) {
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(value));
+#endif
+}
+__device__ __forceinline__ void forget(unsigned long long& value) {
+#ifdef __CUDACC__
+    asm volatile("" : "+l"(value));
+#endif
 }
 
 // What the rows at the rim of a thread hand on along y: four at a time where they are floats.
@@ -211,6 +249,9 @@ __device__ __forceinline__ int least(const int a, const int b) { return a < b ? 
 constexpr int EXCHANGES = STEPS == 1 ? 2 : STEPS;
 extern __shared__ uint4 shared[];
 
+//@begin walls
+//@end walls
+
 //@begin entry
 //@begin signature
 extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
@@ -223,48 +264,77 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane;
 
-    const int width = (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
+    // beyond a wall there is nothing to be computed, so that the first and the last tile have no halo there
+    const int width = WALLED_X ? WIDTH : (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
-    const int column = lane * CELLS - HALO, first_x = blockIdx.x * width + column;
+    const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
+    const int first_y = blockIdx.y * height + warp * ROWS - STEPS;
     const int x = wrapped(first_x, nx);
-    const bool inside = column >= 0 && column < width && first_x < nx;
+    const bool after_halo = (WALLED_X && blockIdx.x == 0) || first_x >= left_x + HALO;
+    const bool before_halo = (WALLED_X && blockIdx.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
+    const bool inside = after_halo && before_halo && first_x >= 0 && first_x < nx;
     Index row[ROWS];
     bool stored[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const int line = warp * ROWS + r - STEPS, y = blockIdx.y * height + line;
-        row[r] = along_y(wrapped(y, ny), n);
-        stored[r] = inside && line >= 0 && line < height && y < ny;
+        const int line = warp * ROWS + r - STEPS;
+        row[r] = along_y(wrapped(first_y + r, ny), n) + x * PACK;
+        stored[r] = inside && line >= 0 && line < height && first_y + r < ny;
     }
-    const int begin = blockIdx.z * depth, end = least(begin + depth, nz);
-    int next_z = wrapped(begin - STEPS, nz), z = begin;
+    const int begin = blockIdx.z * depth, end = least(begin + depth, nz), planes = end - begin + 2 * STEPS;
+    const Index next = along_z(1, n);
+    Index pitch = component(PACK, n);
+    int next_z = wrapped(begin - STEPS, nz);
+    Index from = along_z(next_z, n), to = along_z(begin, n);
+    //@begin links
+    Links links;
+    find_links(links, first_x, first_y, nx, ny);
+    Real* const returned = reinterpret_cast<Real*>(exchange + EXCHANGES) + seat;
+    Real* const owed = returned + ROWS * RETURNED * LANES;
+    void* const behind = owed - seat + STEPS * ROWS * LANES;
+    //@end links
 
     Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
     Cells waiting[PREFETCH == 2 ? 1 : ROWS];
-    Cells* const slots = reinterpret_cast<Cells*>(exchange + EXCHANGES) + (warp * 32 + lane) * ROWS;
-    const auto fetch_plane = [&]() {
+    const auto fetch_plane = [&](const bool more) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            Cells& cells = PREFETCH == 2 ? slots[r] : waiting[PREFETCH == 2 ? 0 : r];
-            fetch_cells(cells, source, along_z(next_z, n) + row[r], x, n, PREFETCH == 2);
+            fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + row[r]), pitch, x);
         }
         if (PREFETCH == 2) copies_begin();
-        next_z = next_z + 1 == nz ? 0 : next_z + 1;
+        //@begin fetch
+        fetch_links(links, words, next_z, nx, ny);
+        //@end fetch
+        // the last plane is read once more: it is in a cache, and a branch around all of this costs more
+        next_z += more;
+        from += more ? next : 0;
+        if (next_z == nz) next_z = 0, from = 0;
     };
-    if (PREFETCH) fetch_plane();
+    if (PREFETCH) fetch_plane(true);
 
-    const int planes = end - begin + 2 * STEPS;
-#pragma unroll 1
+    // two planes at a time where the text is short: what waits for the next plane then stays in its register
+#pragma unroll (TOGETHER)
     for (int plane = 0; plane < planes; ++plane) {
-        if (!PREFETCH) fetch_plane();
+        forget(pitch);
+        if (!PREFETCH) fetch_plane(true);
         if (PREFETCH == 2) copies_end();
+        //@begin next
+        next_links(links, begin - STEPS + plane, nz);
+        //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) widen_cells(m[r], PREFETCH == 2 ? slots[r] : waiting[PREFETCH == 2 ? 0 : r]);
+        for (int r = 0; r < ROWS; ++r) {
+            if (PREFETCH == 2) take_cells(waiting[0], slots_of(behind, r));
+            widen_cells(m[r], waiting[PREFETCH == 2 ? 0 : r]);
+        }
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Exchange& shelf = exchange[STEPS == 1 ? plane % 2 : t];
             Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
+            //@begin cut
+            const int here_z = begin - STEPS + plane - t;
+            const bool cuts = any_cut(links, t, here_z, nz);
+            //@end cut
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
@@ -273,8 +343,25 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     //@begin relax
                     relax(m[r][v], omega);
                     //@end relax
-                    spread(m[r][v], still[v], right[v], left[v]);
                 }
+                //@begin silence
+                if (cuts) silence(m[r], links, t, r, here_z, ny, nz);
+                //@end silence
+#pragma unroll
+                for (int v = 0; v < CELLS; ++v) spread(m[r][v], still[v], right[v], left[v]);
+                //@begin returning
+                if (cuts) {
+#pragma unroll
+                    for (int v = 0; v < CELLS; ++v) {
+                        Real* const back = returned + r * RETURNED * LANES + v * 32;
+                        //@begin return
+                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                        reflect(back, own, still[v], right[v], left[v]);
+                        //@end return
+                    }
+                    stop_at_sides(right, left, links, lane, first_x, nx);
+                }
+                //@end returning
                 hand_across(right, left, lane);
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
@@ -284,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 send(shelf.up, up[ROWS - 1][v], seat + v * 32);
                 send(shelf.down, down[0][v], seat + v * 32);
             }
-            if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
+            if (PREFETCH && t == 0) fetch_plane(plane + 2 < planes);
             __syncthreads();
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
@@ -298,13 +385,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     gather(rising, falling, level[r][v], current[t][r][v], pending[t][r][v], m[r][v]);
                 }
             }
-        }
-        if (plane < 2 * STEPS) continue;
+            //@begin returned
+            if (cuts) {
+                const bool owes = any_cut_before(links, t, here_z, nz);
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            if (stored[r]) store_cells(m[r], target, along_z(z, n) + row[r], x, n);
+                for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+                    for (int v = 0; v < CELLS; ++v) {
+                        Real& later = owed[(t * ROWS + r) * LANES + v * 32];
+                        const Real* const back = returned + r * RETURNED * LANES + v * 32;
+                        if (owes) m[r][v][TWICE_UP] += later;
+                        //@begin take
+                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                        later = take_back(current[t][r][v], own, back);
+                        //@end take
+                    }
+                }
+            }
+            //@end returned
         }
-        ++z;
+        if (plane >= 2 * STEPS) {
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                if (stored[r]) store_cells(m[r], target + (to + row[r]), pitch, x);
+            }
+            to += next;
+        }
     }
+    if (PREFETCH == 2) copies_end();
 }
 //@end entry

@@ -1,26 +1,49 @@
-// Cut links from the faces of the box alone.
+// Cut links from the faces of the box alone. Lanes beyond the faces across x compute something that nobody sees.
 struct Links {
-    Word across[CELLS], row[ROWS], plane[STEPS];
+    Word across[CELLS];
+    int first_y;
+    bool low, high, near;  // whether the warp has cells at the faces across x; at any face across x or y
 };
 
 __device__ __forceinline__ void find_links(
     Links& links, const int first_x, const int first_y, const int nx, const int ny) {
+    Word some = 0;
 #pragma unroll
-    for (int v = 0; v < CELLS; ++v) links.across[v] = at_faces(first_x + v, nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) links.row[r] = at_faces(first_y + r, ny, WALLED_Y, CUT_Y_LOW, CUT_Y_HIGH);
-#pragma unroll
-    for (int t = 0; t < STEPS; ++t) links.plane[t] = 0;
+    for (int v = 0; v < CELLS; ++v) {
+        links.across[v] = at_faces(first_x + v, nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
+        some |= links.across[v];
+    }
+    links.first_y = first_y;
+    links.low = anywhere(some & CUT_X_LOW);
+    links.high = anywhere(some & CUT_X_HIGH);
+    links.near = links.low || links.high || (WALLED_Y && (first_y <= 0 || first_y + ROWS >= ny));
 }
 
-// What the faces cut of a plane follows it from stage to stage.
-__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
-#pragma unroll
-    for (int t = STEPS - 1; t > 0; --t) links.plane[t] = links.plane[t - 1];
-    links.plane[0] = at_faces(z, nz, WALLED_Z, CUT_Z_LOW, CUT_Z_HIGH);
+__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {}
+
+// Whether any link of the warp's cells in a plane is cut, or was in the plane before.
+__device__ __forceinline__ bool any_cut(const Links& links, const int t, const int z, const int nz) {
+    return links.near || (WALLED_Z && (z <= 1 || z >= nz - 1));
+}
+
+__device__ __forceinline__ bool any_cut_before(const Links& links, const int t, const int z, const int nz) {
+    return links.near || (WALLED_Z && (z <= 1 || z >= nz));
+}
+
+// What the faces across y and z cut of a row.
+__device__ __forceinline__ Word links_of_row(const Links& links, const int r, const int z, const int ny, const int nz) {
+    return at_faces(links.first_y + r, ny, WALLED_Y, CUT_Y_LOW, CUT_Y_HIGH) |
+           at_faces(z, nz, WALLED_Z, CUT_Z_LOW, CUT_Z_HIGH);
 }
 
 __device__ __forceinline__ Word links_of(
-    const Links& links, const int t, const int r, const int v) {
-    return links.across[v] | links.row[r] | links.plane[t];
+    const Links& links, const int t, const int r, const int v, const int z, const int ny, const int nz) {
+    return links.across[v] | links_of_row(links, r, z, ny, nz);
+}
+
+__device__ __forceinline__ void silence(
+    Real (&m)[CELLS][MOMENTS], const Links& links, const int t, const int r, const int z, const int ny, const int nz) {
+    const Word row = links_of_row(links, r, z, ny, nz);
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) silence(m[v], row);
 }

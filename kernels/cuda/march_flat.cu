@@ -25,9 +25,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 
     Real current[STEPS][CELLS][CURRENT] = {}, pending[STEPS][CELLS][PENDING] = {};
     Cells waiting;
-    Cells& cells = PREFETCH == 2 ? reinterpret_cast<Cells*>(shared)[warp * 32 + lane] : waiting;
+    const Index pitch = component(PACK, n);
     const auto fetch_line = [&]() {
-        fetch_cells(cells, source, along_y(next_y, n), x, n, PREFETCH == 2);
+        fetch_cells(waiting, slots_of(shared, 0), source + (along_y(next_y, n) + x * PACK), pitch, x);
         if (PREFETCH == 2) copies_begin();
         //@begin fetch
         fetch_links(links, words, next_y, nx, 1);
@@ -45,11 +45,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         next_links(links, begin - STEPS + line, ny);
         //@end next
         Real m[CELLS][MOMENTS];
-        widen_cells(m, cells);
+        if (PREFETCH == 2) take_cells(waiting, slots_of(shared, 0));
+        widen_cells(m, waiting);
         if (PREFETCH && line + 1 < lines) fetch_line();
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
+            //@begin cut
+            const int here_y = begin - STEPS + line - t;
+            const bool cuts = any_cut(links, t, here_y, ny);
+            //@end cut
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 //@begin relax
@@ -57,34 +62,21 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 //@end relax
             }
             //@begin silence
-            const int here_y = begin - STEPS + line - t;
-            Word word[CELLS], some = 0;
-#pragma unroll
-            for (int v = 0; v < CELLS; ++v) {
-                word[v] = links_of(links, t, 0, v);
-                some |= word[v];
-            }
-            const bool returns = anywhere(some);
-            if (returns) {
-#pragma unroll
-                for (int v = 0; v < CELLS; ++v) {
-#pragma unroll
-                    for (int k = 0; k < MOMENTS; ++k) m[v][k] = word[v] & 1u ? Real(0) : m[v][k];
-                }
-            }
+            if (cuts) silence(m, links, t, 0, here_y, 1, ny);
             //@end silence
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) spread(m[v], still[v], right[v], left[v]);
             //@begin returning
             Real back[CELLS][RETURNED];
-            if (returns) {
+            if (cuts) {
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
-                    const Word own = unless_silent(word[v]);
+                    const Word own = unless_silent(links_of(links, t, 0, v, here_y, 1, ny));
                     //@begin return
                     reflect(back[v], own, still[v], right[v], left[v]);
                     //@end return
                 }
+                stop_at_sides(right, left, links, lane, first_x, nx);
             }
             //@end returning
             hand_across(right, left, lane);
@@ -95,15 +87,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 gather(up, down, level, current[t][v], pending[t][v], m[v]);
             }
             //@begin returned
-            if (returns) {
+            if (cuts) {
 #pragma unroll
-                for (int v = 0; v < CELLS; ++v) take_back(current[t][v], unless_silent(word[v]), back[v]);
+                for (int v = 0; v < CELLS; ++v) {
+                    take_back(current[t][v], unless_silent(links_of(links, t, 0, v, here_y, 1, ny)), back[v]);
+                }
             }
             //@end returned
         }
-        if (line < 2 * STEPS) continue;
-        if (stored) store_cells(m, target, along_y(y, n), x, n);
-        ++y;
+        if (line >= 2 * STEPS) {
+            if (stored) store_cells(m, target + (along_y(y, n) + x * PACK), pitch, x);
+            ++y;
+        }
     }
 }
 //@end entry

@@ -2,70 +2,6 @@
 // behind the one before, so that an address is one instruction, and planes are taken two at a time, so that a value that
 // waits for the next plane does so in the register that it arrived in.
 
-// Places of the groups of a row in shared memory: what neighbouring lanes copy at once lies side by side.
-constexpr int THREADS = 32 * WARPS;
-constexpr int SLOTS = (GROUPS * sizeof(Group) + LEFT_OVER * sizeof(Rest)) * THREADS;  // bytes of a row
-struct Slots {
-    Group* group;
-    Rest* rest;
-};
-__device__ __forceinline__ Slots slots_of(void* memory, const int r) {
-    char* const row = static_cast<char*>(memory) + r * SLOTS;
-    const int thread = threadIdx.y * 32 + threadIdx.x;
-    return {reinterpret_cast<Group*>(row) + thread, reinterpret_cast<Rest*>(row + GROUPS * sizeof(Group) * THREADS) + thread};
-}
-
-// Reads a row into registers, or into its slots; pitch: elements from a group to the next one.
-__device__ __forceinline__ void fetch_row(
-    Cells& cells, const Slots& slots, const Stored* row, const Index pitch, const int x) {
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) {
-        const Group* const place = reinterpret_cast<const Group*>(row + static_cast<unsigned long long>(pitch) * g);
-        copy(PREFETCH == 2 ? slots.group + g * THREADS : &cells.group[g], place, PREFETCH == 2);
-    }
-    if (LEFT_OVER) {
-        const Stored* const last = row + static_cast<unsigned long long>(pitch) * GROUPS - x * (PACK - REST);
-        copy(PREFETCH == 2 ? slots.rest : &cells.rest, reinterpret_cast<const Rest*>(last), PREFETCH == 2);
-    }
-}
-
-__device__ __forceinline__ void take_row(Cells& cells, const Slots& slots) {
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) cells.group[g] = slots.group[g * THREADS];
-    if (LEFT_OVER) cells.rest = *slots.rest;
-}
-
-__device__ __forceinline__ void store_row(
-    const Real (&m)[CELLS][MOMENTS], Stored* row, const Index pitch, const int x) {
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) {
-        Real values[PACK * CELLS];
-#pragma unroll
-        for (int k = 0; k < PACK * CELLS; ++k) values[k] = m[k / PACK][g * PACK + k % PACK];
-        write_part<PACK * CELLS>(values, row + static_cast<unsigned long long>(pitch) * g);
-    }
-    if (LEFT_OVER) {
-        Real values[REST * CELLS];
-#pragma unroll
-        for (int k = 0; k < REST * CELLS; ++k) values[k] = m[k / REST][MOMENTS - REST + k % REST];
-        write_part<REST * CELLS>(
-            values, row + static_cast<unsigned long long>(pitch) * GROUPS - x * (PACK - REST));
-    }
-}
-
-// A compiler that knows a value to be the same in every plane works out its multiples beforehand, and adds each of them to
-// a row in two instructions; one that does not multiplies and adds in one.
-__device__ __forceinline__ void forget(unsigned int& value) {
-#ifdef __CUDACC__
-    asm volatile("" : "+r"(value));
-#endif
-}
-__device__ __forceinline__ void forget(unsigned long long& value) {
-#ifdef __CUDACC__
-    asm volatile("" : "+l"(value));
-#endif
-}
-
 //@begin entry
 //@begin signature
 extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
@@ -104,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const auto fetch_plane = [&]() {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            fetch_row(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + row[r]), pitch, x);
+            fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + row[r]), pitch, x);
         }
         if (PREFETCH == 2) copies_begin();
         next_z = next_z + 1 == nz ? 0 : next_z + 1;
@@ -120,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            if (PREFETCH == 2) take_row(waiting[0], slots_of(behind, r));
+            if (PREFETCH == 2) take_cells(waiting[0], slots_of(behind, r));
             widen_cells(m[r], waiting[PREFETCH == 2 ? 0 : r]);
         }
         if (PREFETCH && plane + 1 < planes) fetch_plane();
@@ -164,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (plane < 2 * STEPS) continue;
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            if (stored[r]) store_row(m[r], target + (to + row[r]), pitch, x);
+            if (stored[r]) store_cells(m[r], target + (to + row[r]), pitch, x);
         }
         to += next;
     }

@@ -6,7 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import rows, unit_weight
-from lbmtune.catalogue.returning import returned_sums
+from lbmtune.catalogue.returning import cuts, returned_sums
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -43,6 +43,34 @@ def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
     return width, warps * config.rows - 2 * config.steps
 
 
+def before_tile(case: Case, config: CudaConfig) -> int:
+    """Cells of a block before its tile along x: its halo.
+
+    Where walls end the domain, all tiles move to the left as far as sectors allow, so that the first one begins with
+    the first cell: nothing is beyond.
+    """
+    halo = _halo(config)
+    return halo % sector_cells(config) if _moved(case) else halo
+
+
+def ends(case: Case, config: CudaConfig) -> int:
+    """Cells along x that the first and the last block finish besides their tiles, where halos would be beyond walls."""
+    if not _moved(case):
+        return 0
+    return WARP * config.cells_per_thread - before_tile(case, config) - tile(case.stencil, config)[0]
+
+
+def _moved(case: Case) -> bool:
+    return case.faces[0] != "periodic" and case.stencil.dimensions == 3
+
+
+def blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
+    """Blocks along each axis."""
+    x, y, z = block_cells(case.stencil, config)
+    nx, ny, nz = case.domain
+    return -(-max(1, nx - ends(case, config)) // x), -(-ny // y), -(-nz // z)
+
+
 def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
     """Cells along each axis that a block updates, at most."""
     if config.marches:
@@ -67,14 +95,11 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     handed_on = _handed_on(case.stencil)
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    returned = lanes * config.cells_per_thread * config.rows * len(returned_sums(case)) * config.computed.bytes
+    cells = lanes * config.cells_per_thread * config.rows
+    returned = cells * (len(returned_sums(case)) + config.steps * cuts(case)) * config.computed.bytes
     return exchanges * sums + returned + ahead
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:
-    """Bytes of what a lane reads of a row, padded to its alignment."""
-    count, pack = config.kept.values(lattice), config.pack
-    cell_bytes = config.cells_per_thread * config.stored.bytes
-    group, rest = min(16, pack * cell_bytes), count % pack * cell_bytes
-    held = count // pack * pack * cell_bytes + (rest or cell_bytes)
-    return -(-held // group) * group
+    """Bytes of what a lane reads of a row."""
+    return config.kept.values(lattice) * config.cells_per_thread * config.stored.bytes

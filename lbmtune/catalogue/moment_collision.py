@@ -16,54 +16,61 @@ def moment(n: Order) -> Symbol:
 
 
 def coefficient(n: Order) -> Symbol:
-    """The coefficient that M_n relaxes into: base, J, N or K."""
+    """The coefficient that M_n relaxes into: base, j or N."""
     return Symbol("p" + "".join(map(str, n)))
 
 
 def coefficients(lattice: Lattice, forced: bool) -> list[Assignment]:
     """Regularised collision with Guo's forcing, from moments to coefficients.
 
-    J = 3 (j + F/2), N_a = 9/2 P_aa, K_ab = 9/2 P_ab and base = rho - tr N / 3 with P as in collisions.regularised.
+    All in units of w_min: j = momentum with all of the force, N_ab = 3 P_ab with P as in collisions.regularised, and
+    base = w_min (rho - tr N / 2).
     """
     w, omega = Rational(*smallest_weight(lattice).as_integer_ratio()), Parameters.omega
     axes, force = range(lattice.dimensions), Parameters.force if forced else (sympy.Integer(0),) * 3
-    density, inverse, half_rate = Symbol("density"), Symbol("inverse"), Symbol("half_rate")
-    steps = [Assignment(density, w * moment((0, 0, 0)))]
-    steps.append(Assignment(inverse, 1 / (Parameters.unit + density)))  # a reciprocal alone is one instruction
-    steps.append(Assignment(half_rate, omega / 2 * inverse))
-    steps.append(Assignment(Symbol("keep"), Rational(9, 2) * w * (1 - omega)))
-    steps.append(Assignment(Symbol("lost"), Rational(3, 2) * (1 - omega) * density))
+    density, inverse, rate = moment((0, 0, 0)), Symbol("inverse"), Symbol("rate")
+    steps = [Assignment(inverse, 1 / (Parameters.unit / w + density))]  # a reciprocal alone is one instruction
+    steps.append(Assignment(rate, 3 * omega * inverse))
+    steps.append(Assignment(Symbol("keep"), 3 - 3 * omega))
+    steps.append(Assignment(Symbol("lost"), (1 - omega) * density))
     momentum = [Symbol(f"j{'xyz'[a]}") for a in axes]
     for a in axes:
-        # three times j + F/2, of which the velocity is made; J itself has the other half of the force, too
-        steps.append(Assignment(momentum[a], 3 * w * moment(_unit(a)) + Rational(3, 2) * force[a]))
-        steps.append(Assignment(Symbol(f"u{'xyz'[a]}"), half_rate * momentum[a]))
-        steps.append(Assignment(coefficient(_unit(a)), momentum[a] + Rational(3, 2) * force[a]))
+        # j + F/2, of which the velocity is made; what goes on has the other half of the force, too
+        steps.append(Assignment(momentum[a], moment(_unit(a)) + force[a] / (2 * w)))
+        steps.append(Assignment(Symbol(f"u{'xyz'[a]}"), rate * momentum[a]))
+        steps.append(Assignment(coefficient(_unit(a)), momentum[a] + force[a] / (2 * w)))
     if forced:
-        steps += _forcing(lattice, inverse)
+        steps += _forcing(lattice, inverse, w)
     for n in orders(lattice):
         if sum(n) == 2:
-            steps.append(Assignment(coefficient(n), _second(n, momentum, forced)))
-    trace = sympy.Add(*(coefficient(_twice(a)) for a in axes))
-    steps.append(Assignment(coefficient((0, 0, 0)), density - Rational(1, 3) * trace))
+            steps += _second(n, momentum, forced)
+    trace = Symbol("trace")
+    steps.append(Assignment(trace, sympy.Add(*(coefficient(_twice(a)) for a in axes))))
+    steps.append(Assignment(coefficient((0, 0, 0)), w * density - w / 2 * trace))
     return steps
 
 
-def _second(n: Order, momentum: list[Symbol], forced: bool) -> Expr:
-    """9/2 P_ab = 9/2 ((1 - omega) (Pi_ab - rho/3 delta_ab) + omega j_a u_b), and what the force adds."""
+def _second(n: Order, momentum: list[Symbol], forced: bool) -> list[Assignment]:
+    """N_ab = 3 ((1 - omega) (Pi_ab - rho/3 delta_ab) + omega j_a u_b), and what the force adds.
+
+    What is held of the second moment comes first, so that each of the others is one multiplication and addition.
+    """
     a, b = _axes(n)
-    held = Symbol("keep") * moment(n) - (Symbol("lost") if a == b else 0)
-    value = held + Symbol(f"u{'xyz'[a]}") * momentum[b]
+    value, steps = Symbol("keep") * moment(n), []
+    if a == b:
+        held = Symbol(f"held_{'xyz'[a]}")
+        steps, value = [Assignment(held, value - Symbol("lost"))], held
+    value += Symbol(f"u{'xyz'[a]}") * momentum[b]
     if forced:
         fa, fb = Symbol(f"push{'xyz'[a]}"), Symbol(f"push{'xyz'[b]}")
         value += fa * momentum[b] + fb * momentum[a]
-    return value
+    return [*steps, Assignment(coefficient(n), value)]
 
 
-def _forcing(lattice: Lattice, inverse: Symbol) -> list[Assignment]:
-    """3/2 (1 - omega/2) F / rho: with three times j it makes 9/2 (1 - omega/2) u F."""
+def _forcing(lattice: Lattice, inverse: Symbol, w: Rational) -> list[Assignment]:
+    """3 (1 - omega/2) F / rho."""
     rate = Symbol("force_rate")
-    steps = [Assignment(rate, (Rational(3, 2) - Rational(3, 4) * Parameters.omega) * inverse)]
+    steps = [Assignment(rate, (3 - Rational(3, 2) * Parameters.omega) / w * inverse)]
     return steps + [
         Assignment(Symbol(f"push{'xyz'[a]}"), rate * Parameters.force[a]) for a in range(lattice.dimensions)
     ]
@@ -84,12 +91,18 @@ def _axes(n: Order) -> tuple[int, int]:
     return first, second
 
 
+def step(lattice: Lattice) -> Rational:
+    """What j and N are multiplied by in the polynomial: 3 w_min."""
+    return 3 * Rational(*smallest_weight(lattice).as_integer_ratio())
+
+
 def polynomial(lattice: Lattice, c: Vector) -> Expr:
     """P(c) from the coefficients; w_i p(c_i) are the populations after collision."""
     terms = []
     for n in orders(lattice):
-        power = 1
+        power = sympy.Integer(1)
         for component, exponent in zip(c, n, strict=True):
             power *= component**exponent
-        terms.append(power * (2 if 1 in n and sum(n) == 2 else 1) * coefficient(n))
+        share = step(lattice) if any(n) else 1
+        terms.append(power * share * (Rational(1, 2) if 2 in n else 1) * coefficient(n))
     return sympy.Add(*terms)

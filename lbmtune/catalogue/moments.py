@@ -7,7 +7,7 @@ What is stored is M_abc = sum over i of c_x^a c_y^b c_z^c f_i / w_min with a + b
 of the smallest weight, in which what a direction carries is p(c_i) times a small whole number u_i = w_i / w_min. A
 stage of a kernel relaxes them into the coefficients of that polynomial p,
 
-    p(c) = base + J.c + sum_a N_a c_a^2 + 2 sum_{a<b} K_ab c_a c_b,     f_i after collision = w_i p(c_i),
+    p(c) = base + 3 w_min (j.c + c.N.c / 2),     f_i after collision = w_i p(c_i),
 
 moves w_i p(c_i) along c_i, and sums up what arrives.
 

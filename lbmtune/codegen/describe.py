@@ -59,6 +59,7 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
         grid=program.grid(launch, program.case.domain),
         shared_bytes=launch.shared_bytes,
         mode=launch.mode,
+        ends=launch.ends,
     )
 
 
@@ -207,11 +208,13 @@ def _grid_formula(launch: Launch, frame: StorageFrame) -> tuple[str, str, str]:
     if launch.over == "shell":
         outer = " * ".join(f"({n} + 2)" if ghost else n for n, ghost in zip(totals, frame.ghost, strict=True))
         totals = (f"({outer} - nx * ny * nz)", "1", "1")
-    x, y, z = (_blocks(total, covered) for total, covered in zip(totals, launch.covers, strict=True))
+    x, y, z = (_blocks(*one) for one in zip(totals, launch.covers, launch.ends, strict=True))
     return x, y, z
 
 
-def _blocks(total: str, covered: int) -> str:
+def _blocks(total: str, covered: int, more: int) -> str:
+    if more:
+        return f"{total} > {more} ? ({total} + {covered - 1 - more}) / {covered} : 1"
     return total if covered == 1 or total == "1" else f"({total} + {covered - 1}) / {covered}"
 
 

@@ -33,7 +33,8 @@ BARRIER, BARRIER_WORDS = "barrier", 2
 class Launch:
     """One launch. arguments: names of buffers ('f0', 'f1', 'links') and scalars, in the order of the parameters.
 
-    block: threads; over: what the grid covers; covers: how many of those one block takes per axis.
+    block: threads; over: what the grid covers; covers: how many of those one block takes per axis; ends: how many
+    more the first and the last one take together.
     'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost);
     'sites': those of indirect addressing, in one dimension.
     mode: 'dependent': it waits by itself for the launch before it, and may begin before that has ended;
@@ -44,6 +45,7 @@ class Launch:
     arguments: tuple[str, ...]
     block: tuple[int, int, int] = (1, 1, 1)
     covers: tuple[int, int, int] = (1, 1, 1)
+    ends: tuple[int, int, int] = (0, 0, 0)
     over: Over = "cells"
     shared_bytes: int = 0
     mode: Mode = "plain"
@@ -51,7 +53,8 @@ class Launch:
     def grid(self, domain: tuple[int, int, int], storage: StorageFrame, sites: int = 0) -> tuple[int, int, int]:
         """Blocks along each axis for a domain; sites: how many indirect addressing has there."""
         totals = {"cells": domain, "shell": (shell_cells(domain, storage), 1, 1), "sites": (sites, 1, 1)}
-        x, y, z = (ceil(n / c) for n, c in zip(totals[self.over], self.covers, strict=True))
+        inner = (max(1, n - more) for n, more in zip(totals[self.over], self.ends, strict=True))
+        x, y, z = (ceil(n / c) for n, c in zip(inner, self.covers, strict=True))
         return (x, y, z)
 
 

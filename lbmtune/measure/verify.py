@@ -16,7 +16,7 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
-from lbmtune.catalogue.march import block_cells
+from lbmtune.catalogue.march import block_cells, ends
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.measure import oracle
@@ -189,7 +189,7 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
         along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
-        nx = along_x + unit
+        nx = along_x + unit + (ends(case, config) if config.marches else 0)
         ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
         if config.block_order != "row":
             # six blocks by four (two by six in two dimensions), which a curve takes in more than one square

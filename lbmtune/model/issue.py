@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, block_cells
+from lbmtune.catalogue.march import WARP, blocks
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -24,7 +24,7 @@ from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 
-UTILISATION, UTILISATION_ALONE = 0.6, 0.8
+UTILISATION, UTILISATION_ALONE = 0.57, 0.745
 """Share of the issue slots that the counted instructions fill, with a barrier in each stage and in warps without any.
 
 Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8
@@ -89,8 +89,7 @@ def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
 def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficiency:
     """Of the tiles of a domain. Blocks march along the last axis; in two dimensions their warps lie side by side."""
     flat = case.stencil.dimensions == 2
-    blocks = [-(-n // most) for n, most in zip(case.domain, block_cells(case.stencil, config), strict=True)]
-    x, y, z = blocks
+    x, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
     marched = height / (chunks * (-(-height // chunks) + 2 * config.steps))
     warps, at_once = config.block[1], multiprocessors * together(case, config)
@@ -98,7 +97,7 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficien
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else marched,
-        wave=prod(blocks) / (-(-prod(blocks) // at_once) * at_once),
+        wave=x * y * z / (-(-x * y * z // at_once) * at_once),
     )
 
 

@@ -32,8 +32,8 @@ class LaunchGeometry:
 
     grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
     over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (those of indirect
-    addressing, counted along x); covers: how many of
-    those one block takes along each axis. mode: 'plain'; 'cooperative': all blocks must run at once, which a
+    addressing, counted along x); covers: how many of those one block takes along each axis; ends: how many more the
+    first and the last one take together. mode: 'plain'; 'cooperative': all blocks must run at once, which a
     cooperative launch promises; 'dependent': it may begin before the launch before it has ended (programmatic stream
     serialization), and waits for that by itself.
     """
@@ -47,6 +47,7 @@ class LaunchGeometry:
     grid: Int3
     shared_bytes: int
     mode: str = "plain"
+    ends: Int3 = (0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,7 +151,8 @@ def _program(best: Best, config: KernelConfig) -> Program:
 def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:
     return tuple(
         tuple(
-            Launch(g.entry, g.arguments, g.block, g.covers, _over(g.over), g.shared_bytes, _mode(g.mode)) for g in step
+            Launch(g.entry, g.arguments, g.block, g.covers, g.ends, _over(g.over), g.shared_bytes, _mode(g.mode))
+            for g in step
         )
         for step in kernel.period
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
-from lbmtune.catalogue.march import block_cells, sector_cells, shared_bytes
+from lbmtune.catalogue.march import before_tile, block_cells, ends, sector_cells, shared_bytes, tile
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda import flags, march_walls, moments, populations
+from lbmtune.codegen.cuda import flags, march_links, march_walls, moments, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import Launch, Program
@@ -26,6 +26,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
         ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case, config)),
         block=config.block,
         covers=block_cells(case.stencil, config),
+        ends=(ends(case, config), 0, 0),
         shared_bytes=shared_bytes(case, config),
     )
     return Program(
@@ -40,6 +41,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "storage": stored_format(config),
         "layout": _layout(case, config),
         "stage": _stage(case, config),
+        "walls": march_walls.functions(case, config) if cuts(case) else "",
         "entry": _entry(case, config),
     }
     return fill(_FILE, regions) + "\n"
@@ -47,19 +49,24 @@ def _source(case: Case, config: CudaConfig) -> str:
 
 def _stage(case: Case, config: CudaConfig) -> str:
     if config.of_moments:
-        return moments.functions(case.stencil, case.forced, cuts(case))
+        return moments.functions(case.stencil, case.forced, _split(case))
     return populations.functions(case)
 
 
 def _entry(case: Case, config: CudaConfig) -> str:
     flat = case.stencil.dimensions == 2
+    file, none = (_FLAT, march_walls.NONE_FLAT) if flat else (_FILE, march_walls.NONE)
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
-    inner = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     if not config.of_moments and not flat:
-        return fill(_POPULATIONS, {"entry": fill(_POPULATIONS, inner, inside="entry")})
-    if cuts(case):
-        return march_walls.entry(case, config, inner)
-    return fill(_FLAT if flat else _FILE, {**march_walls.NONE, **inner}, inside="entry")
+        return fill(_POPULATIONS, {"entry": fill(_POPULATIONS, regions, inside="entry")})
+    walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
+    return fill(file, {**walls, **regions}, inside="entry")
+
+
+def _split(case: Case) -> bool:
+    """Whether sums of what returns along z, and with its square, wait in registers, each of its own."""
+    return cuts(case) and case.stencil.dimensions == 2
 
 
 def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
@@ -73,7 +80,7 @@ def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
 
 def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Launch arguments that relaxation and walls use."""
-    return (*_relaxation(case, config), *march_walls.scalars(case))
+    return (*_relaxation(case, config), *march_links.scalars(case))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -88,13 +95,16 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int SECTOR = {sector_cells(config)};",
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
+            f"constexpr int TOGETHER = {2 if config.steps > 1 and not cuts(case) else 1};",
+            f"constexpr bool WALLED_X = {'false' if case.faces[0] == 'periodic' else 'true'};",
+            f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
             _lengths(case, config),
         )
     )
 
 
 def _lengths(case: Case, config: CudaConfig) -> str:
-    return moments.constants(case.stencil, cuts(case)) if config.of_moments else populations.constants(case.stencil)
+    return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case.stencil)
 
 
 def max_elements(case: Case, config: CudaConfig) -> int | None:

@@ -9,48 +9,55 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.collision import wall_gain, weight
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
+from lbmtune.codegen.cuda import march_links, march_rows
 from lbmtune.codegen.cuda.assemble import fill
-from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.moments import Sums, function
-from lbmtune.codegen.cuda.physics import SCALARS
 from lbmtune.lattice import Lattice
 
-_FILE, _FLAT = "cuda/march_walls.cu", "cuda/march_flat.cu"
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
 _EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
-NONE = dict.fromkeys(("links", "fetch", "next", "silence", "returning", "returned"), "")
-"""What stands in the regions of an entry where no link is cut."""
+_PARTS = ("links", "fetch", "next", "cut", "silence", "returning", "returned")
+NONE = {**dict.fromkeys(_PARTS, ""), "links": "    void* const behind = exchange + EXCHANGES;"}
+"""What stands in the regions of the entry of march.cu where no link is cut."""
+NONE_FLAT = dict.fromkeys(_PARTS, "")
+"""The same of march_flat.cu."""
 
 
-def scalars(case: Case) -> tuple[str, ...]:
-    """Launch arguments that moving walls need."""
-    used = {str(symbol) for i in moving_links(case) for symbol in wall_gain(case.stencil, i).free_symbols}
-    return tuple(name for name in SCALARS if name in used)
+_OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
+_TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
 
-def entry(case: Case, config: CudaConfig, regions: dict[str, str]) -> str:
-    """The functions and the entry of a march with cut links; regions: `signature` and `relax` of that."""
-    file, flagged = _FLAT if case.stencil.dimensions == 2 else _FILE, config.flags == "memory"
-    walled = {"return": _call(case), **regions}
-    if file == _FLAT:
-        walled |= {name: fill(file, walled, inside=name) for name in NONE}
-    walled["fetch"] = fill(file, {}, inside="fetch") if flagged else ""
+def functions(case: Case, config: CudaConfig) -> str:
+    """What is known of cut links, and what returns over them."""
     return fill(
-        _FILE,
+        "cuda/march_walls.cu",
         {
-            "links": _links(case),
+            "faces": _links(case),
             "reflect": _reflect(case),
-            "known": fill("cuda/march_flags.cu" if flagged else "cuda/march_faces.cu", {}),
-            "entry": fill(file, walled, inside="entry"),
+            "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
+            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if by_rows(case, config) else "",
         },
     )
+
+
+def by_rows(case: Case, config: CudaConfig) -> bool:
+    """Whether rows of which one face alone cuts links are told from others."""
+    return case.stencil.dimensions == 3 and config.flags != "memory"
+
+
+def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
+    """What stands in the regions of an entry where links are cut; regions: what else stands there."""
+    found = {"return": _return(case), "take": _TAKE, **regions}
+    if by_rows(case, config):
+        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(case, _TAKE)}
+    found |= {name: fill(file, found, inside=name) for name in _PARTS}
+    return found | ({} if config.flags == "memory" else {"fetch": ""})
 
 
 def _faces(case: Case) -> Iterator[tuple[int, str]]:
@@ -63,7 +70,7 @@ def _links(case: Case) -> str:
     """Links that each face cuts, and those of them that move, as words."""
     lines = [
         f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
-        for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True)
+        for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
     ]
     for face, name in _faces(case):
         lines.append(f"constexpr Word CUT_{name} = {_mask(case, face, ('wall', 'moving'))};")
@@ -83,12 +90,13 @@ def _word(links: Sequence[int]) -> str:
     return f"0x{sum(1 << i for i in links):x}u"
 
 
-def _call(case: Case) -> str:
+def _return(case: Case) -> str:
     """Of a cell, within the loops over rows and cells."""
-    back = "back[v]" if case.stencil.dimensions == 2 else "back"
-    given = [back, "own", *(["moving"] if case.moving else []), "still[v]", "right[v]", "left[v]", *scalars(case)]
-    lines = [f"const Word moving = {_moving(case)};"] if case.moving else []
-    return "\n".join((*lines, f"reflect({', '.join(given)});"))
+    flat = case.stencil.dimensions == 2
+    given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
+    lines = [] if flat else [_OWN]
+    lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
+    return "\n".join((*lines, f"reflect({', '.join((*given, *march_links.SENT, *march_links.scalars(case)))});"))
 
 
 def _moving(case: Case) -> str:
@@ -112,18 +120,19 @@ def _straight(case: Case, face: int) -> int:
 
 def _reflect(case: Case) -> str:
     """What returns to a cell, and its way to what waits for the next plane, by the c_x of the links."""
-    sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
+    flat = case.stencil.dimensions == 2
+    sums, places = Sums(upright(case.stencil), split=flat), returned_sums(case)
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
-    takes += ["const Real (&still)[LINES]", "const Real (&right)[MOVERS]", "const Real (&left)[MOVERS]"]
-    takes += [f"const Real {name}" for name in scalars(case)]
+    takes += [*march_links.SENDING, *(f"const Real {name}" for name in march_links.scalars(case))]
     groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
-    apart = "1" if case.stencil.dimensions == 2 else "LANES"
+    apart, twice = "1" if flat else "LANES", orders(sums.lattice).index((0, 0, 2))
     given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
     return "\n".join(
         (
-            f"constexpr int RETURNED = {len(places)}, APART = {apart};",
+            f"constexpr int RETURNED = {len(places)}, APART = {apart}, TWICE_UP = {twice};",
             function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
-            function(f"take_back({given})", [n for c_x in groups for n in _take(case, sums, c_x)]),
+            "// Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got: both wait in one sum.",
+            function(f"take_back({given})", _taken(case, sums, groups), returns="Real"),
         )
     )
 
@@ -136,7 +145,7 @@ def _group(case: Case, c_x: int) -> list[int]:
 def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
     """What returns over all links of one c_x, its sums over c_y and c_z, and where those wait."""
     links, found = _group(case, c_x), dict[tuple[int, int], str]()
-    yield f"if (anywhere(cut & {_word(links)})) {{"
+    yield f"if (cut & {_word(links)}) {{"
     for i in links:
         yield f"    const Real f{i} = {_returned(case, sums, i)};"
     for line in _sums(sums.lattice, links, found):
@@ -147,29 +156,32 @@ def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
     yield "}"
 
 
+def _taken(case: Case, sums: Sums, groups: Sequence[int]) -> list[str]:
+    """All sums as moments."""
+    return ["Real owed = 0;", *(line for c_x in groups for line in _take(case, sums, c_x)), "return owed;"]
+
+
 def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """Those sums as moments."""
-    places = returned_sums(case)
-    yield f"if (anywhere(cut & {_word(_group(case, c_x))})) {{"
-    for k, (side, y, z) in enumerate(places):
-        if side == c_x:
-            moments = [n for n in orders(sums.lattice) if n[1:] == (y, z) and (c_x or not n[0])]
-            yield f"    const Real sum{k} = back[{k} * APART];"
-            for n in moments:
+    """Those of one c_x."""
+    yield f"if (cut & {_word(_group(case, c_x))}) {{"
+    for k, (side, *powers) in enumerate(returned_sums(case)):
+        if side != c_x:
+            continue
+        yield f"    const Real sum{k} = back[{k} * APART];"
+        for n in orders(sums.lattice):
+            if n[1:] == tuple(powers) and (c_x or not n[0]) and (sums.split or n != (0, 0, 2)):
                 yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
+        if not sums.split and powers in ([0, 1], [0, 2]):
+            yield f"    owed {'+' if powers[1] == 2 else '-'}= sum{k};"
     yield "}"
 
 
 def _returned(case: Case, sums: Sums, i: int) -> str:
     """What arrives by a link where it is cut, in units of its weight: p(-c_i), and what a moving wall adds."""
-    x, y, z = sums.lattice.velocities[i]
-    row = (-y, -z)
-    sent = f"still[{sums.rows.index(row)}]" if not x else f"{'left' if x > 0 else 'right'}[{sums.movers.index(row)}]"
-    back = f"where_cut(cut, {i}, {sent})"
+    back = f"where_cut(cut, {i}, {march_links.sent_back(sums, i)})"
     if i not in moving_links(case):
         return back
-    gain = wall_gain(case.stencil, i) / weight(case.stencil, i)
-    return f"{back} + where_cut(moving, {i}, {text(gain)})"
+    return f"{back} + where_cut(moving, {i}, {march_links.gained(case, i)})"
 
 
 def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from lbmtune.catalogue.moment_collision import coefficient, coefficients, moment
+from lbmtune.catalogue.moment_collision import coefficient, coefficients, moment, step
 from lbmtune.catalogue.moments import Order, orders, rows, unit_weight, upright
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.physics import SCALARS
@@ -109,7 +109,7 @@ def constants(lattice: Lattice, split: bool = False) -> str:
 
 def scalars(lattice: Lattice, forced: bool) -> tuple[str, ...]:
     """Launch arguments that the relaxation uses."""
-    used = {str(symbol) for step in coefficients(lattice, forced) for symbol in step.value.free_symbols}
+    used = {str(symbol) for one in coefficients(lattice, forced) for symbol in one.value.free_symbols}
     return tuple(name for name in SCALARS if name in used)
 
 
@@ -119,7 +119,7 @@ def _relax(lattice: Lattice, forced: bool) -> str:
         f"relax(Real (&m)[MOMENTS]{takes})",
         [
             *(f"const Real {moment(n)} = m[{k}];" for k, n in enumerate(orders(lattice))),
-            *(f"const Real {step.name} = {text(step.value)};" for step in coefficients(lattice, forced)),
+            *(f"const Real {one.name} = {text(one.value)};" for one in coefficients(lattice, forced)),
             *(f"m[{k}] = {coefficient(n)};" for k, n in enumerate(orders(lattice))),
         ],
     )
@@ -128,44 +128,49 @@ def _relax(lattice: Lattice, forced: bool) -> str:
 def _spread(lattice: Lattice, sums: Sums) -> str:
     """From coefficients to the values of the polynomial in each row: at c_x = 0, 1 and -1."""
     number = {n: f"m[{k}]" for k, n in enumerate(orders(lattice))}
-    lines = [*_in_rows(sums, number), *_along_rows(sums, number)]
+    lines = [*_in_rows(lattice, sums, number), *_along_rows(lattice, sums, number)]
     return function(
         "spread(const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS])", lines
     )
 
 
-def _in_rows(sums: Sums, number: Mapping[Order, str]) -> Iterator[str]:
+def _in_rows(lattice: Lattice, sums: Sums, number: Mapping[Order, str]) -> Iterator[str]:
     """P(0, c_y, c_z): from the middle to the faces, from those to the edges."""
     at = {row: f"still[{n}]" for n, row in enumerate(sums.rows)}
     yield f"{at[0, 0]} = {number[0, 0, 0]};"
     for axis, name in ((0, "y"), (1, "z")):
-        if (1, 0)[axis] or any(row[axis] for row in sums.rows):
-            unit, twice = _order(axis + 1, 1), _order(axis + 1, 2)
-            if unit not in number or _row(axis, 1) not in at:
-                continue
-            yield f"const Real even_{name} = {number[0, 0, 0]} + {number[twice]};"
-            yield f"{at[_row(axis, 1)]} = even_{name} + {number[unit]};"
-            yield f"{at[_row(axis, -1)]} = even_{name} - {number[unit]};"
+        unit, twice = _order(axis + 1, 1), _order(axis + 1, 2)
+        if unit in number and _row(axis, 1) in at:
+            yield f"const Real even_{name} = {number[0, 0, 0]} + {_half(lattice)} * {number[twice]};"
+            yield from _ways(lattice, at[_row(axis, 1)], at[_row(axis, -1)], f"even_{name}", number[unit])
     if (1, 1) not in at:
         return
     for sign, name, operator in ((1, "high", "+"), (-1, "low", "-")):
-        yield f"const Real even_{name} = {at[sign, 0]} + {number[0, 0, 2]};"
-        yield f"const Real odd_{name} = {number[0, 0, 1]} {operator} 2 * {number[0, 1, 1]};"
-        yield f"{at[sign, 1]} = even_{name} + odd_{name};"
-        yield f"{at[sign, -1]} = even_{name} - odd_{name};"
+        yield f"const Real even_{name} = {at[sign, 0]} + {_half(lattice)} * {number[0, 0, 2]};"
+        yield f"const Real odd_{name} = {number[0, 0, 1]} {operator} {number[0, 1, 1]};"
+        yield from _ways(lattice, at[sign, 1], at[sign, -1], f"even_{name}", f"odd_{name}")
 
 
-def _along_rows(sums: Sums, number: Mapping[Order, str]) -> Iterator[str]:
+def _along_rows(lattice: Lattice, sums: Sums, number: Mapping[Order, str]) -> Iterator[str]:
     """P(1, c_y, c_z) and p(-1, c_y, c_z)."""
     for n, row in enumerate(sums.movers):
         odd = number[1, 0, 0]
         for axis, mixed in enumerate(((1, 1, 0), (1, 0, 1))):
             if row[axis]:
-                odd += f" {'+' if row[axis] > 0 else '-'} 2 * {number[mixed]}"
-        yield f"const Real even{n} = still[{sums.rows.index(row)}] + {number[2, 0, 0]};"
+                odd += f" {'+' if row[axis] > 0 else '-'} {number[mixed]}"
+        yield f"const Real even{n} = still[{sums.rows.index(row)}] + {_half(lattice)} * {number[2, 0, 0]};"
         yield f"const Real odd{n} = {odd};"
-        yield f"right[{n}] = even{n} + odd{n};"
-        yield f"left[{n}] = even{n} - odd{n};"
+        yield from _ways(lattice, f"right[{n}]", f"left[{n}]", f"even{n}", f"odd{n}")
+
+
+def _ways(lattice: Lattice, there: str, back: str, even: str, odd: str) -> Iterator[str]:
+    """What goes one way and the other."""
+    yield f"{there} = {even} + {text(step(lattice))} * {odd};"
+    yield f"{back} = {even} - {text(step(lattice))} * {odd};"
+
+
+def _half(lattice: Lattice) -> str:
+    return text(step(lattice) / 2)
 
 
 def _sum_up(sums: Sums) -> str:
@@ -269,6 +274,6 @@ def _row(axis: int, value: int) -> Row:
     return (value, 0) if axis == 0 else (0, value)
 
 
-def function(head: str, lines: Iterable[str]) -> str:
-    """A device function that returns nothing."""
-    return "\n".join((f"__device__ __forceinline__ void {head} {{", *(f"    {line}" for line in lines), "}"))
+def function(head: str, lines: Iterable[str], returns: str = "void") -> str:
+    """A device function."""
+    return "\n".join((f"__device__ __forceinline__ {returns} {head} {{", *(f"    {line}" for line in lines), "}"))
