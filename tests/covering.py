@@ -1,8 +1,8 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
 Seven parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; kernels of moments, without and with walls; kernels of several steps per launch; kernels that stay on chip;
-and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same list.
+two schemes; kernels of moments and kernels of several steps per launch, both without and with walls; kernels that stay
+on chip; and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same list.
 """
 
 from __future__ import annotations
@@ -230,6 +230,17 @@ def of_several_steps(backend: str, seed: int = 1) -> Iterator[Sample]:
             yield from _march(backend, case, fixed, draw)
 
 
+def of_several_steps_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """The same on every flow with walls or solid cells, by faces and by words."""
+    draw = random.Random(seed)
+    flows = [name for name in FLOWS if name not in ("box", "opened", "slipping")]
+    for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
+        name = draw.choice([one for one in COLLISIONS if _relaxes(one, lattice)])
+        fixed = {"scheme": "push", "representation": "populations", "steps": draw.choice((2, 3)), "flags": flags}
+        fixed |= {"layout": draw.choice(("soa", "rows")), "storage": draw.choice(("fp32", "fp16s"))}
+        yield from _march(backend, case_of(flow, lattice, name), fixed, draw)
+
+
 def _relaxes(collision: str, lattice: str) -> bool:
     try:
         case_of("box", lattice, collision)
@@ -272,10 +283,8 @@ def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    parts = (
-        *(schemes_layouts_lattices, collisions_precisions),
-        *(of_moments, of_moments_with_walls, of_several_steps, on_chip),
-    )
+    marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
+    parts = (schemes_layouts_lattices, collisions_precisions, *marches, on_chip)
     samples = (*(one for part in parts for one in part(backend)), *covering.samples)
     return replace(covering, samples=tuple(dict.fromkeys(samples)))
 

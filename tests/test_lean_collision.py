@@ -21,7 +21,11 @@ from lbmtune.model.instructions import arithmetic
 def _relaxed(steps: tuple[Assignment, ...], lattice: Lattice) -> list[sympy.Expr]:
     draw = random.Random(3)
     given = {population(i): Rational(draw.randint(-50, 50), 1000) for i in range(lattice.q)}
-    given |= {Symbol("omega"): Rational(13, 10), Symbol("unit"): sympy.Integer(1)}
+    given |= {
+        Symbol("omega"): Rational(13, 10),
+        Symbol("omega_minus"): Rational(9, 10),
+        Symbol("unit"): sympy.Integer(1),
+    }
     for axis, name in enumerate("xyz"):
         given[Symbol(f"force_{name}")] = Rational(draw.randint(1, 9) * (axis < lattice.dimensions), 1000)
     for step in steps:
@@ -31,20 +35,30 @@ def _relaxed(steps: tuple[Assignment, ...], lattice: Lattice) -> list[sympy.Expr
 
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=lambda found: found.name)
 @pytest.mark.parametrize("forced", [False, True])
-def test_bgk_is_the_same_in_rational_numbers(lattice: Lattice, forced: bool) -> None:
-    lean, usual = (form(collision("bgk"), lattice, forced) for form in (leanest, assignments))
+@pytest.mark.parametrize("name", ["bgk", "trt"])
+def test_it_is_the_same_in_rational_numbers(lattice: Lattice, forced: bool, name: str) -> None:
+    lean, usual = (form(collision(name), lattice, forced) for form in (leanest, assignments))
     assert lean != usual
     assert _relaxed(lean, lattice) == _relaxed(usual, lattice)
 
 
-@pytest.mark.parametrize("name", sorted(set(COLLISIONS) - {"bgk", "cumulant"}))
+@pytest.mark.parametrize("name", sorted(set(COLLISIONS) - {"bgk", "trt", "cumulant"}))
 def test_others_are_as_they_are(name: str) -> None:
     stencil = LATTICES["d3q19"]
     assert leanest(collision(name), stencil, False) == assignments(collision(name), stencil, False)
 
 
-@pytest.mark.parametrize(("name", "lean", "usual"), [("d2q9", 53, 66), ("d3q19", 107, 145), ("d3q27", 157, 221)])
-def test_instructions(name: str, lean: int, usual: int) -> None:
-    """Of a cell, as counted on the text; compiled for compute capability 9.0, D3Q19 has 105 and 128."""
-    assert arithmetic(relaxation("bgk", name, False), ("omega", "unit")) == lean
-    assert arithmetic(collide_function("bgk", name, False), ("omega", "unit")) == usual
+@pytest.mark.parametrize(
+    ("name", "operator", "lean", "usual"),
+    [
+        ("d2q9", "bgk", 53, 66),
+        ("d3q19", "bgk", 107, 145),
+        ("d3q27", "bgk", 157, 221),
+        ("d3q19", "trt", 122, 172),
+    ],
+)
+def test_instructions(name: str, operator: str, lean: int, usual: int) -> None:
+    """Of a cell, as counted on the text; compiled for compute capability 9.0, BGK with D3Q19 has 105 and 128."""
+    given = ("unit", "omega", "omega_minus")
+    assert arithmetic(relaxation(operator, name, False), given) == lean
+    assert arithmetic(collide_function(operator, name, False), given) == usual

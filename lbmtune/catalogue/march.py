@@ -6,7 +6,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import rows, unit_weight
-from lbmtune.catalogue.returning import cuts, returned_sums
+from lbmtune.catalogue.returning import cuts, returned_sums, returning
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -96,7 +96,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     cells = lanes * config.cells_per_thread * config.rows
-    returned = cells * (len(returned_sums(case)) + config.steps * cuts(case)) * config.computed.bytes
+    back = returned_sums(case) if config.of_moments else returning(case)
+    returned = cells * (len(back) + config.steps * cuts(case)) * config.computed.bytes
     return exchanges * sums + returned + ahead
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
-from lbmtune.catalogue.returning import cuts
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
 _FIXED = {
@@ -56,8 +55,6 @@ def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
         face, kind = case.local_faces[0]
         where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
         return f"{where} with {_what(config)}: its cells complete what arrives, which is not kept"
-    if not config.of_moments and cuts(case):
-        return f"steps {config.steps} with walls or solid cells: with populations a launch of several steps knows none"
     if config.indirect:
         return f"{_what(config)} with {config.addressing} addressing: blocks march over a box"
     return None

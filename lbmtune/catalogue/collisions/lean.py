@@ -23,9 +23,11 @@ from lbmtune.catalogue.collision import (
     relaxed,
     weight,
 )
+from lbmtune.catalogue.pairwise import pair_difference, pair_sum
 from lbmtune.lattice import Lattice, Vector
 
-_KEEP, _PART, _INVERSE, _LEVEL = sympy.symbols("keep part inverse level")
+_KEEP, _INVERSE, _LEVEL, _DENSITY = sympy.symbols("keep inverse level density")
+_PART, _ODD_PART = sympy.symbols("part odd_part")
 _MOMENTUM = sympy.symbols("jx jy jz")
 
 
@@ -37,48 +39,79 @@ def leanest(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assig
 
 
 def _bgk(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """g_i = keep f_i + omega f_eq_i + part S_i, with f_eq and S as in `catalogue.pairwise`.
+    """g_i = keep f_i + omega f_eq_i + part S_i, with f_eq and S as in `catalogue.pairwise`."""
+    steps = [*_sums_by_axes(lattice, forced), *_shared(lattice, forced)]
+    for i, o in lattice.pairs:
+        found, even, odd = _pair(lattice, i, forced, Parameters.omega, _PART)
+        steps += found
+        steps.append(Assignment(relaxed(i), _KEEP * population(i) + even + odd))
+        steps.append(Assignment(relaxed(o), _KEEP * population(o) + even - odd))
+    return steps
 
-    c.u is c.j over the density, so that a pair needs c.j alone: omega f_eq = b + (q c.j) c.j +- 3 w omega c.j, where
-    b and q have one value for each weight.
+
+def _trt(lattice: Lattice, forced: bool) -> list[Assignment]:
+    """The even part of a pair relaxes with omega, the odd one with omega_minus."""
+    steps = [*_sums_by_pairs(lattice, forced), *_shared(lattice, forced)]
+    keep_even, keep_odd = sympy.symbols("keep_even keep_odd")
+    steps.append(Assignment(keep_even, Rational(1, 2) - Parameters.omega / 2))
+    steps.append(Assignment(keep_odd, Rational(1, 2) - Parameters.omega_minus / 2))
+    if forced:
+        steps.append(Assignment(_ODD_PART, 1 - Parameters.omega_minus / 2))
+    for i, o in lattice.pairs:
+        found, even, odd = _pair(lattice, i, forced, Parameters.omega_minus, _ODD_PART)
+        whole_even, whole_odd = sympy.symbols(f"even{i} odd{i}")
+        steps += found
+        steps.append(Assignment(whole_even, even + keep_even * pair_sum(i)))
+        steps.append(Assignment(whole_odd, odd + keep_odd * pair_difference(i)))
+        steps.append(Assignment(relaxed(i), whole_even + whole_odd))
+        steps.append(Assignment(relaxed(o), whole_even - whole_odd))
+    return steps
+
+
+def _shared(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
+    """What all pairs share, and direction 0.
+
+    c.u is c.j over the density, so that a pair needs c.j alone: the even part of omega f_eq is b + (q c.j) c.j, where b
+    and q have one value for each weight.
     """
-    steps = [*_sums(lattice, forced), Assignment(_KEEP, 1 - Parameters.omega)]
-    if forced:
-        steps.append(Assignment(_PART, 1 - Parameters.omega / 2))
+    yield Assignment(_KEEP, 1 - Parameters.omega)
     energy = Symbol("energy")
-    steps.append(Assignment(energy, sympy.Add(*(j**2 for j in _MOMENTUM[: lattice.dimensions]))))
-    level = Parameters.omega * (Symbol("density") - Rational(3, 2) * _INVERSE * energy)
+    yield Assignment(energy, sympy.Add(*(j**2 for j in _MOMENTUM[: lattice.dimensions])))
+    level = Parameters.omega * (_DENSITY - Rational(3, 2) * _INVERSE * energy)
     if forced:
-        work = sympy.Add(*(3 * _PART * f * j for f, j in _axes(lattice, Parameters.force, _MOMENTUM)))
-        level -= _INVERSE * work
-    steps.append(Assignment(_LEVEL, level))
-    steps.append(Assignment(relaxed(0), _KEEP * population(0) + weight(lattice, 0) * _LEVEL))
+        yield Assignment(_PART, 1 - Parameters.omega / 2)
+        along_force = zip(Parameters.force[: lattice.dimensions], _MOMENTUM, strict=False)
+        level -= _INVERSE * sympy.Add(*(3 * _PART * f * j for f, j in along_force))
+    yield Assignment(_LEVEL, level)
+    yield Assignment(relaxed(0), _KEEP * population(0) + weight(lattice, 0) * _LEVEL)
     for w in dict.fromkeys(weight(lattice, i) for i, _ in lattice.pairs):
-        steps.append(Assignment(_of_weight("b", w), w * _LEVEL))
-        steps.append(Assignment(_of_weight("q", w), Rational(9, 2) * w * Parameters.omega * _INVERSE))
-    return steps + [step for i, _ in lattice.pairs for step in _pair(lattice, i, forced)]
+        yield Assignment(_of_weight("b", w), w * _LEVEL)
+        yield Assignment(_of_weight("q", w), Rational(9, 2) * w * Parameters.omega * _INVERSE)
 
 
-def _pair(lattice: Lattice, i: int, forced: bool) -> Iterable[Assignment]:
+def _pair(
+    lattice: Lattice, i: int, forced: bool, odd_rate: Symbol, odd_part: Symbol
+) -> tuple[list[Assignment], Expr, Expr]:
+    """Even and odd part of what relaxation adds to a pair: of equilibrium and force."""
     c, w = lattice.velocities[i], weight(lattice, i)
-    cj, even, push = sympy.symbols(f"cj{i} e{i} part{i}")
-    slope: Expr = _of_weight("q", w) * cj
-    yield Assignment(cj, along(c, _MOMENTUM))
+    cj, even = sympy.symbols(f"cj{i} e{i}")
+    steps = [Assignment(cj, along(c, _MOMENTUM))]
+    slope, odd = _of_weight("q", w) * cj, 3 * w * odd_rate * cj
     if forced:
-        yield Assignment(push, 3 * w * _PART * along(c, Parameters.force))
-        slope += 3 * push * _INVERSE
-    yield Assignment(even, _of_weight("b", w) + cj * slope)
-    for sign, direction in ((1, i), (-1, lattice.opposite[i])):
-        odd = 3 * w * Parameters.omega * cj + (push if forced else 0)
-        yield Assignment(relaxed(direction), _KEEP * population(direction) + even + sign * odd)
+        push, odd_push = sympy.symbols(f"part_push{i} odd_part_push{i}")
+        steps.append(Assignment(push, 9 * w * _PART * along(c, Parameters.force)))
+        steps.append(Assignment(odd_push, 3 * w * odd_part * along(c, Parameters.force)))
+        slope, odd = slope + push * _INVERSE, odd + odd_push
+    steps.append(Assignment(even, _of_weight("b", w) + cj * slope))
+    return steps, even, odd
 
 
 def _of_weight(name: str, w: Rational) -> Symbol:
     return Symbol(f"{name}_{w.q}")
 
 
-def _sums(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
-    """Density (its deviation), momentum with half the force, and 1 over the density: one axis after the other."""
+def _sums_by_axes(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
+    """Density (its deviation), momentum with half the force, and 1 over the density, one axis after the other."""
     values: Mapping[Vector, Expr] = {c: population(i) for i, c in enumerate(lattice.velocities)}
     for axis in range(lattice.dimensions):
         differences: list[Expr] = []
@@ -94,11 +127,26 @@ def _sums(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
                 summed[c] = even
             elif rest is not None:
                 summed[c] = rest
-        half_force = Parameters.force[axis] / 2 if forced else 0
-        yield Assignment(_MOMENTUM[axis], sympy.Add(*differences, half_force))
+        yield Assignment(_MOMENTUM[axis], sympy.Add(*differences, _half_force(axis, forced)))
         values = summed
-    yield Assignment(Symbol("density"), values[0, 0, 0])
-    yield Assignment(_INVERSE, 1 / (Parameters.unit + Symbol("density")))
+    yield Assignment(_DENSITY, values[0, 0, 0])
+    yield Assignment(_INVERSE, 1 / (Parameters.unit + _DENSITY))
+
+
+def _sums_by_pairs(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
+    """The same from sums and differences of pairs, which an operator needs that relaxes them apart."""
+    for i, o in lattice.pairs:
+        yield Assignment(pair_sum(i), population(i) + population(o))
+        yield Assignment(pair_difference(i), population(i) - population(o))
+    for axis in range(lattice.dimensions):
+        moved = (lattice.velocities[i][axis] * pair_difference(i) for i, _ in lattice.pairs)
+        yield Assignment(_MOMENTUM[axis], sympy.Add(*moved, _half_force(axis, forced)))
+    yield Assignment(_DENSITY, sympy.Add(population(0), *(pair_sum(i) for i, _ in lattice.pairs)))
+    yield Assignment(_INVERSE, 1 / (Parameters.unit + _DENSITY))
+
+
+def _half_force(axis: int, forced: bool) -> Expr:
+    return Parameters.force[axis] / 2 if forced else sympy.Integer(0)
 
 
 def _without(c: Vector, axis: int) -> Vector:
@@ -110,8 +158,4 @@ def _with(c: Vector, axis: int, step: int) -> Vector:
     return (x, y, z)
 
 
-def _axes(lattice: Lattice, *vectors: tuple[Expr, ...]) -> Iterable[tuple[Expr, ...]]:
-    return zip(*(vector[: lattice.dimensions] for vector in vectors), strict=True)
-
-
-_LEAN: Mapping[str, Callable[[Lattice, bool], list[Assignment]]] = {"bgk": _bgk}
+_LEAN: Mapping[str, Callable[[Lattice, bool], list[Assignment]]] = {"bgk": _bgk, "trt": _trt}

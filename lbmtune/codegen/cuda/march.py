@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.trace import Traced
 
-_FILE, _FLAT, _POPULATIONS = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_populations.cu"
+_FILE, _FLAT = "cuda/march.cu", "cuda/march_flat.cu"
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
 
@@ -58,8 +58,6 @@ def _entry(case: Case, config: CudaConfig) -> str:
     file, none = (_FLAT, march_walls.NONE_FLAT) if flat else (_FILE, march_walls.NONE)
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
-    if not config.of_moments and not flat:
-        return fill(_POPULATIONS, {"entry": fill(_POPULATIONS, regions, inside="entry")})
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
     return fill(file, {**walls, **regions}, inside="entry")
 
@@ -104,7 +102,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 
 def _lengths(case: Case, config: CudaConfig) -> str:
-    return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case.stencil)
+    return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case)
 
 
 def max_elements(case: Case, config: CudaConfig) -> int | None:

@@ -13,7 +13,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
-from lbmtune.codegen.cuda import march_links, march_rows
+from lbmtune.codegen.cuda import march_links, march_rows, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.moments import Sums, function
 from lbmtune.lattice import Lattice
@@ -39,7 +39,7 @@ def functions(case: Case, config: CudaConfig) -> str:
         "cuda/march_walls.cu",
         {
             "faces": _links(case),
-            "reflect": _reflect(case),
+            "reflect": _reflect(case) if config.of_moments else populations.reflection(case),
             "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
             "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if by_rows(case, config) else "",
         },
@@ -48,7 +48,7 @@ def functions(case: Case, config: CudaConfig) -> str:
 
 def by_rows(case: Case, config: CudaConfig) -> bool:
     """Whether rows of which one face alone cuts links are told from others."""
-    return case.stencil.dimensions == 3 and config.flags != "memory"
+    return config.of_moments and case.stencil.dimensions == 3 and config.flags != "memory"
 
 
 def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:

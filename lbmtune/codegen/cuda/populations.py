@@ -7,16 +7,21 @@ gathering give populations other names. In each row (c_y, c_z) of directions one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import population, relaxed
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.lean import leanest
+from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import rows, unit_weight, upright
+from lbmtune.catalogue.returning import returning
 from lbmtune.codegen.cuda.expressions import text
+from lbmtune.codegen.cuda.march_links import SENDING
+from lbmtune.codegen.cuda.march_links import scalars as wall_scalars
 from lbmtune.codegen.cuda.moments import Row, function
-from lbmtune.codegen.cuda.physics import collision_scalars
+from lbmtune.codegen.cuda.physics import collision_scalars, gain
 from lbmtune.lattice import Lattice, lattice
 
 
@@ -24,20 +29,20 @@ def functions(case: Case) -> str:
     """The device functions of a stage."""
     turned = upright(case.stencil)
     return "\n".join(
-        (relaxation(case.collision, case.lattice, case.forced), _spread(turned), _sum_up(turned), _gather(turned))
+        (relaxation(case.collision, case.lattice, case.forced), _spread(turned), _sum_up(turned), _gather(case))
     )
 
 
-def constants(stencil: Lattice) -> str:
+def constants(case: Case) -> str:
     """Lengths of the arrays; those of what goes along y are of one element at least."""
-    turned = upright(stencil)
+    turned = upright(case.stencil)
     lengths = {
-        "MOMENTS": stencil.q,
+        "MOMENTS": turned.q,
         "LINES": len(rows(turned)),
         "MOVERS": len(_movers(turned)),
         "ACROSS": max(1, len(_along_y(turned, 1))),
         "LEVEL": len(_along_y(turned, 0)),
-        "CURRENT": len(_along_z(turned, 0)) + len(_along_z(turned, 1)),
+        "CURRENT": len(_along_z(turned, 0)) + len(_along_z(turned, 1)) + len(_owed(case)),
         "PENDING": len(_along_z(turned, 1)),
     }
     return "\n".join(f"constexpr int {name} = {length};" for name, length in lengths.items())
@@ -107,18 +112,70 @@ def _sum_up(stencil: Lattice) -> str:
     )
 
 
-def _gather(stencil: Lattice) -> str:
+def _owed(case: Case) -> list[int]:
+    """Directions that come down, by which something may return to a cell: it waits for the next plane."""
+    return [i for i in returning(case) if upright(case.stencil).velocities[i][2] < 0]
+
+
+def _gather(case: Case) -> str:
     """Finishes the plane before with what comes down from this one, and begins this one."""
+    stencil, owed = upright(case.stencil), _owed(case)
     falls, stays, rises = (_along_z(stencil, c_z) for c_z in (-1, 0, 1))
+    later = {i: f"current[{len(stays) + len(rises) + k}]" for k, i in enumerate(owed)}
     lines = [
-        *(f"m[{i}] = {_arrived(stencil, i)};" for i in falls),
+        *(f"m[{i}] = {' + '.join(filter(None, (_arrived(stencil, i), later.get(i))))};" for i in falls),
         *(f"m[{i}] = current[{k}];" for k, i in enumerate((*stays, *rises))),
         *(f"current[{k}] = {_arrived(stencil, i)};" for k, i in enumerate(stays)),
         *(f"current[{len(stays) + k}] = pending[{k}];" for k in range(len(rises))),
         *(f"pending[{k}] = {_arrived(stencil, i)};" for k, i in enumerate(rises)),
+        *(f"{place} = 0;" for place in later.values()),
     ]
     return function(
         "gather(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
         "Real (&current)[CURRENT],\n    Real (&pending)[PENDING], Real (&m)[MOMENTS])",
         lines,
     )
+
+
+def reflection(case: Case) -> str:
+    """What returns to a cell over its cut links, and its way to what waits for the next planes.
+
+    By the c_x of the links, since in most warps few are cut. Beyond a cut link nothing is sent: what returns is added
+    to nothing.
+    """
+    links, sides = returning(case), dict.fromkeys(case.stencil.velocities[i][0] for i in returning(case))
+    takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
+    takes += [*SENDING, *(f"const Real {name}" for name in wall_scalars(case))]
+    given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
+    groups = [[i for i in links if case.stencil.velocities[i][0] == c_x] for c_x in sides]
+    apart = "1" if case.stencil.dimensions == 2 else "LANES"
+    leave = [line for group in groups for line in _where(group, [_leave(case, i) for i in group])]
+    take = [line for group in groups for line in _where(group, [_take(case, i) for i in group])]
+    return "\n".join(
+        (
+            f"constexpr int RETURNED = {len(links)}, APART = {apart}, TWICE_UP = 0;",
+            function(f"reflect(\n    {', '.join(takes)})", leave),
+            function(f"take_back({given})", [*take, "return 0;"], returns="Real"),
+        )
+    )
+
+
+def _where(links: Sequence[int], lines: Sequence[str]) -> list[str]:
+    """Lines for warps of which some cell has a cut link of these."""
+    mask = sum(1 << i for i in links)
+    return [f"if (cut & 0x{mask:x}u) {{", *(f"    {line}" for line in lines), "}"]
+
+
+def _leave(case: Case, i: int) -> str:
+    """What a link brings back where it is cut: what the cell sends along it, and what a moving wall adds."""
+    turned = upright(case.stencil)
+    value = f"where_cut(cut, {i}, {_sent(turned, case.stencil.opposite[i])})"
+    if i in moving_links(case):
+        value += f" + where_cut(moving, {i}, {gain(case.lattice, i)})"
+    return f"back[{returning(case).index(i)} * APART] = {value};"
+
+
+def _take(case: Case, i: int) -> str:
+    turned = upright(case.stencil)
+    stays, rises = _along_z(turned, 0), _along_z(turned, 1)
+    return f"current[{[*stays, *rises, *_owed(case)].index(i)}] += back[{returning(case).index(i)} * APART];"
