@@ -5,8 +5,8 @@
 // A block keeps the populations of a tile in shared memory: BLOCK_X x BLOCK_Y x COLUMN cells, whole rows of the domain.
 // A thread owns a column of the tile. As in the pull scheme, populations wait at the cell that they left; only what
 // leaves through a face of the tile also goes through global memory, to the place where that scheme has it, in one copy
-// of the lattice after the other. All blocks run at once and meet once per step; what a thread finds in its own tile it
-// reads before it waits.
+// of the lattice after the other. All blocks run at once and meet once per step: a block says that it has sent what leaves
+// its tile, then puts what stays there into its tile and takes it out again, and only then waits for the others.
 
 //@begin constants
 typedef float Real;          // arithmetic
@@ -215,6 +215,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         send<0, 1, 0>(f, 1, sent, seat, n);
         send<0, -1, 0>(f, 2, sent, seat, n);
         //@end send
+        __syncthreads();
+        if (number == 0 && step + 1 < steps) arrive(barrier);
+        // while that makes its way to the other blocks
         const int here = seat.y * BLOCK_X + seat.x;
 #pragma unroll
         for (int k = 0; k < COLUMN; ++k) {
@@ -222,7 +225,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             for (int i = 0; i < Q; ++i) plane(i, k)[here] = narrow(f[k][i][0]);
         }
         __syncthreads();
-        if (number == 0 && step + 1 < steps) arrive(barrier);
     }
 
     Stored* const left = steps % 2 ? target : source;
