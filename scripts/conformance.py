@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -47,12 +48,14 @@ def on_cpu(sample: Sample) -> Verdict:
 
 
 def _checked(sample: Sample, compiler: Callable[[Program], Binary], device: Device) -> Verdict:
-    program = render(*sample)
     try:
-        binary = compiler(program)
+        program = render(*sample)
+        return _verified(program, compiler(program), device)
     except CompileError as error:
         return f"does not compile: {str(error)[:500]}"
-    return _verified(program, binary, device)
+    except Exception:
+        # one kernel that a generator stumbles over must not keep the others from being judged
+        return f"is not made: {traceback.format_exc(limit=-1)}"
 
 
 def _verified(program: Program, binary: Binary, device: Device) -> Verdict:

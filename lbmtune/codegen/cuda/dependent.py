@@ -8,13 +8,13 @@ from dataclasses import replace
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.program import Launch, Program
 
-_ENTRY = re.compile(r'(extern "C" __global__ [^{]*\{)')
+_ENTRY = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\([^{]*\{')
 
 
 def dependent(program: Program) -> Program:
     """The program with entries that wait by themselves for the launch before them, each as the first thing it does."""
-    text, count = _ENTRY.subn(r"\1  begin_early();", program.source)
-    assert count == len(program.entries)
+    assert set(program.entries) <= set(_ENTRY.findall(program.source))
+    text = _ENTRY.sub(r"\g<0>  begin_early();", program.source)
     period, storing = (tuple(tuple(map(_early, step)) for step in steps) for steps in (program.period, program.storing))
     return replace(program, source=f"{fill('cuda/dependent.cu', {})}\n{text}", period=period, storing=storing)
 
