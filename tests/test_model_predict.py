@@ -111,3 +111,16 @@ def test_a_damaged_description_is_told(tmp_path: Path) -> None:
         path.write_bytes(text.encode("latin-1"))
         with pytest.raises(InputError, match="is damaged"):
             read_machine(path)
+
+
+@pytest.mark.parametrize(
+    ("edge", "tile", "measured_mlups"), [(32, (8, 1), 19_700), (48, (6, 3), 44_200), (64, (8, 4), 73_900)]
+)
+def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, measured_mlups):
+    """Measured on one H200, launches of 2048 steps."""
+    machine = read_machine(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
+    rows, planes = tile
+    config = CudaConfig(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
+    found = predict(box("d3q19", "bgk", (edge, edge, edge)), config, machine)
+    assert found.mlups == pytest.approx(measured_mlups, rel=0.15)
+    assert found.limit.startswith("a meeting of blocks, 1.3 us per step, and ")

@@ -31,7 +31,7 @@ Not measured on the device, but taken from a prototype on one H200: its kernels 
 of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here; in two dimensions, where
 warps march on their own, 0.8. To be replaced by what a micro-benchmark finds: `Machine.issue_utilisation` takes it.
 """
-_SCHEDULERS, _WORD_BYTES = 4, 4
+SCHEDULERS, _WORD_BYTES = 4, 4
 _REGISTERS, _MOST_REGISTERS = 65536, 255
 """Of a multiprocessor since compute capability 3.0, and of a thread."""
 _MOST_THREADS = 1024
@@ -77,7 +77,7 @@ def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
     found = efficiency(case, config, machine.multiprocessors)
     needed = slots(case, config, machine.environment.architecture) / found.cells
     share = machine.issue_utilisation or (UTILISATION if case.stencil.dimensions == 3 else UTILISATION_ALONE)
-    lanes_per_s = machine.multiprocessors * _SCHEDULERS * WARP * clock_hz
+    lanes_per_s = machine.multiprocessors * SCHEDULERS * WARP * clock_hz
     source = "measured" if machine.issue_utilisation else "of a prototype"
     return Issue(
         needed,
@@ -112,7 +112,7 @@ def together(case: Case, config: CudaConfig) -> int:
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
     """Issue slots of one lane for one cell and time step, waste not included."""
     stage = _stage_of(case, config)
-    each = _slots_of_doubles(architecture) if config.compute == "fp64" else 1
+    each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
     words = config.computed.bytes // _WORD_BYTES
     shuffles = 2 * words * stage.movers / config.cells_per_thread
     # sums go up and down and are received, four floats at a time, by cells at the rim of a thread's rows
@@ -169,7 +169,8 @@ def _stage(name: str, forced: bool) -> _Stage:
     return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)
 
 
-def _slots_of_doubles(architecture: str) -> int:
+def slots_of_doubles(architecture: str) -> int:
+    """Issue slots of an instruction in double precision."""
     return 2 if architecture.rstrip("af") in _HALF_RATE else 64
 
 
@@ -190,5 +191,5 @@ def _spilled(case: Case, config: CudaConfig) -> float:
 
 def _allowed(threads: int) -> int:
     """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time."""
-    together = -(-threads // (_SCHEDULERS * WARP)) * _SCHEDULERS * WARP
+    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
     return min(_MOST_REGISTERS, _REGISTERS // together // 8 * 8)

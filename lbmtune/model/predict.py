@@ -29,6 +29,8 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     Latency and caches are not in it. Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
     """
     by_memory = _by_memory(case, config, machine)
+    if isinstance(config, CudaConfig) and config.resident:
+        return _on_chip(by_memory, case, config, machine)
     if not isinstance(config, CudaConfig) or not config.marches:
         return by_memory
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
@@ -40,17 +42,26 @@ def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     return replace(by_memory, mlups=found.mlups, limit=limit, ceiling_source=found.source)
 
 
+def _on_chip(by_memory: Prediction, case: Case, config: CudaConfig, machine: Machine) -> Prediction:
+    """Blocks meet in every step, and issue instructions in between; what they send stays in the caches."""
+    from lbmtune.model.meeting import MEETING_S, step  # here: it prints kernels, which needs SymPy
+
+    found = step(case, config, machine)
+    if found is None:
+        return by_memory
+    limit = f"a meeting of blocks, {MEETING_S * 1e6:g} us per step, and {found.slots:.0f} issue slots per update"
+    return replace(by_memory, mlups=case.fluid_sites / found.seconds / 1e6, limit=limit, ceiling_source=found.source)
+
+
 def _by_memory(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
     moved = bytes_per_update(case, config)
     found = ceiling(config, machine)
-    on_chip = isinstance(config, CudaConfig) and config.resident
-    what = "faces of tiles, meetings of blocks left out" if on_chip else "memory"
     return Prediction(
         mlups=found.bytes_per_s / moved / 1e6,
         bytes_per_update=moved,
         bandwidth_bytes_per_s=found.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
-        limit=f"{what}: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
+        limit=f"memory: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
         ceiling_source=found.source,
     )
 

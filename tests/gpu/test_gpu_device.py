@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cuda_samples import flows, one_of_each_kind
-from lbmtune.backend.protocol import Device
-from lbmtune.backend.registry import available, open_device
+from lbmtune.backend.protocol import Device, TooManyResourcesError
+from lbmtune.backend.registry import available, compiler_for, open_device
 from lbmtune.catalogue.case import Case, box, porous
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.nodes import index_list
@@ -25,8 +25,10 @@ from lbmtune.codegen.render import render
 from lbmtune.measure.devices import CONFIG_VARIABLE, describe
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.measure.timing import measure
+from lbmtune.measure.verify import verify, verify_simulation
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
 
 pytestmark = pytest.mark.gpu
 
@@ -224,3 +226,18 @@ def test_a_measurement_reads_the_clock(device: Device) -> None:
     assert not found.disturbed
     assert found.conditions.sm_clock_hz
     assert found.ci_low_mlups <= found.mlups <= found.ci_high_mlups
+
+
+def test_kernels_on_chip_and_graphs_that_begin_early_are_right(device: Device) -> None:
+    """Blocks that wait for one another, and launches that wait by themselves; more blocks than fit are refused."""
+    compiler = compiler_for(device.environment)
+    on_chip = CudaConfig(launch="resident", layout="rows", block=(32, 4, 1), march=2)
+    early = CudaConfig(launch="dependent", block=(64, 2, 1))
+    for case, one in ((flows("d3q19", "bgk")["grinder"], on_chip), (flows("d3q19", "bgk")["box"], early)):
+        program = render(replace(case, domain=(32, 32, 32)), one)
+        binary = compiler(program)
+        assert verify(program, binary, device).passed
+        assert verify_simulation(Simulation(program, binary, device)).passed
+    many = render(box("d3q19", "bgk", (32, 4096, 64)), on_chip)
+    with pytest.raises(TooManyResourcesError):
+        Simulation(many, compiler(many), device).step(1)
