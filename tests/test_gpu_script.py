@@ -52,3 +52,20 @@ def test_without_a_limit_all_parts_run(
     assert [part["part"] for part in parts] == ["devices", "cavity", "tests"]
     assert limits == [None] * 3
     assert code == abs(ended)
+
+
+@pytest.mark.parametrize(("speeds", "code"), [((100, 98, 99), 0), ((100, 96, 99), 1)])
+def test_searches_with_several_seeds_have_to_find_the_same_speed(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, speeds: tuple[int, ...], code: int
+) -> None:
+    found = iter(speeds)
+
+    def run(command: list[str], **_: object) -> object:
+        Path(command[command.index("--out") + 1]).mkdir(parents=True)
+        return script.subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    monkeypatch.setattr(script, "facts", lambda folder: {"mlups": next(found)})
+    ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
+    assert (ended, part["within"]) == (code, code == 0)
+    assert part["mlups"] == dict(zip("123", speeds, strict=True))
