@@ -26,6 +26,7 @@ from lbmtune.records import (
     Measurement,
     Outcome,
     Prediction,
+    Sustained,
     Trial,
     Verification,
 )
@@ -146,7 +147,15 @@ class FakeEvaluator:
             costs=Costs(compile_s=0.1, verify_s=0.2, measure_s=0.3),
         )
 
-    def accuracy(self, config: KernelConfig) -> Accuracy:
+    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+        assert len(configs) == len(proven)
+        found = Sustained(mlups=1.0, seconds=2.0, steps=10, sites=CASE.sites, slices_s=(0.2,))
+        return [
+            Trial(number=n, key=config.key, config=config.flat(), outcome=Outcome.OK, sustained=found)
+            for n, config in enumerate(configs)
+        ]
+
+    def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
         return ACCURACY
 
     def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:

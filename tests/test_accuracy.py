@@ -12,7 +12,7 @@ import fake_study
 import made_up_records as made
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure import accuracy, oracle
 from lbmtune.measure.evaluate import Evaluator
@@ -20,7 +20,8 @@ from lbmtune.records import Accuracy, AccuracyPoint
 from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report import build
-from lbmtune.search.space import legal_set
+from lbmtune.search.accuracy import beyond, kind_of, within
+from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import Observer, Search, run_study
 from shim.device import COMPILER, HostDevice, compile_on_host
 
@@ -73,6 +74,7 @@ def test_runs_end_at_one_physical_time_and_reynolds_number() -> None:
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_fewer_bits_make_larger_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "VELOCITIES", (0.02, 0.1))
+    monkeypatch.setattr(accuracy, "AFTER_STEPS", 8)
     case = box("d2q9", "bgk", (64, 64, 1))
 
     def found(storage: str, compute: str = "fp32") -> Accuracy:
@@ -119,8 +121,74 @@ def test_the_winner_of_a_study_keeps_it(tmp_path: Path) -> None:
         record = run_study(needs, fake_study.header(spec), space, resume=resume)
         assert record.winner is not None
         assert [config.key for config in asked] == [record.winner.key]
-        assert [trial.accuracy for trial in record.trials if trial.accuracy] == [FOUND]
+        # the other finalists are of one kind with it
+        assert {t.key for t in record.trials if t.accuracy} == {t.key for t in record.trials if t.final}
+        assert {trial.accuracy for trial in record.trials if trial.accuracy} == {FOUND}
         assert record.winner.accuracy == FOUND
+
+
+KINDS = {
+    "exact": CudaConfig(storage="fp64", compute="fp64"),
+    "single": CudaConfig(storage="fp32"),
+    "half": CudaConfig(storage="fp16s"),
+    "moments": CudaConfig(storage="fp16s", representation="moments", steps=2),
+}
+
+
+def _after(error: float | None) -> Accuracy:
+    return replace(FOUND, after=replace(FOUND.points[0], steps=1000, velocity=error))
+
+
+def _said(config: KernelConfig) -> Accuracy | None:
+    if config.kept.name == "moments":
+        return None
+    return _after({"fp64": 0.0, "fp32": 1e-5, "fp16s": 4e-3}[config.storage])
+
+
+def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do_not() -> None:
+    wide = replace(KINDS["half"], scheme="aa")
+    space = Space((*KINDS.values(), wide), {"a rule": 3}, (5,))
+    left = within(space, 1e-3, _said)
+    assert left.configs == (KINDS["exact"], KINDS["single"])
+    assert left.illegal == {
+        "a rule": 3,
+        "populations stored as fp16s, computed in fp32, 1 steps per launch: error of the velocity after 1000 steps "
+        "0.004; the study allows 0.001": 2,
+        "moments stored as fp16s, computed in fp32, 2 steps per launch: the accuracy is not known, and the study "
+        "allows 0.001": 1,
+    }
+    assert within(space, 4e-3, _said).configs == (*list(KINDS.values())[:3], wide)
+    assert beyond(_after(None), kind_of(wide), 1.0).endswith("after 1000 steps no finite number; the study allows 1")
+    with pytest.raises(InputError, match=r"no configuration is accurate enough: .* 0\.004; the study allows 1e-09"):
+        within(replace(space, configs=(wide,)), 1e-9, _said)
+
+
+def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
+    study = made.gpu_study()
+    known = replace(_after(2e-6), representation="moments", steps=3)
+    shown = replace(study, trials=tuple(replace(t, accuracy=known) if t.final else t for t in study.trials))
+    (row,) = build.tables.kinds_table(shown)
+    assert (row["kept"], row["steps per launch"], row["time steps"]) == ("moments", "3", "1,000")
+    assert row["velocity against fp64"] == "2.00e-06"
+    assert 'id="kinds"' in build.page(shown)
+    assert 'id="kinds"' not in build.page(study)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_many_steps_of_moments_round_like_those_of_populations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three steps per launch 60 are done of 59, and chunks are cut to the box."""
+    monkeypatch.setattr(accuracy, "AFTER_STEPS", 59)
+    case = box("d2q9", "regularised", (64, 64, 1))
+    usual = CudaConfig(representation="moments", layout="rows", block=(32, 2, 1), march=128, steps=3, pack=2)
+    errors = []
+    for config in (usual, replace(usual, storage="fp16s"), CudaConfig(block=(32, 2, 1))):
+        found = accuracy.measure_accuracy(case, config, HostDevice(), compile_on_host, brief=True)
+        assert found.after
+        errors.append(found.after.velocity)
+        assert (found.representation, found.steps) == (config.kept.name, config.fused_steps)
+        assert found.after.steps == (60 if config.marches else 59)
+    assert 1e-9 < errors[0] < 1e-5 < errors[1] < 1e-2
+    assert errors[0] < errors[2] * 10
 
 
 def test_record_best_json_and_report_hold_it(tmp_path: Path) -> None:
@@ -147,7 +215,11 @@ def test_record_best_json_and_report_hold_it(tmp_path: Path) -> None:
 def test_a_worker_measures_it_on_the_processor() -> None:
     config = CpuConfig(scheme="aa", storage="bf16", vector_bits=0)
     with Evaluator(box("d2q9", "trt", (64, 48, 1)), "cpu", TimingProtocol()) as evaluator:
+        assert evaluator.accuracy(config, brief=True).points == ()
         found = evaluator.accuracy(config)
+        assert found.after
+        assert found.after.steps == accuracy.AFTER_STEPS
+        assert 1e-4 < (found.after.velocity or 0) < 1
         assert [p.velocity_scale for p in found.points] == list(accuracy.VELOCITIES)
         assert (found.lattice, found.collision, found.storage) == ("d2q9", "trt", "bf16")
         assert all(isinstance(p, AccuracyPoint) and (p.velocity or 0) > 1e-4 for p in found.points)

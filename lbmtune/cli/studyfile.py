@@ -42,6 +42,13 @@ class BudgetFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccuracyFile:
+    """[accuracy]: max_error of the velocity of a vortex after many steps, relative. None: any."""
+
+    max_error: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyFile:
     """What a study file may hold."""
 
@@ -51,6 +58,7 @@ class StudyFile:
     seed: int = 1
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    accuracy: AccuracyFile = field(default_factory=AccuracyFile)
     axes: dict[str, AxesFile] = field(default_factory=dict)
 
 
@@ -59,6 +67,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "case": tuple(f.name for f in fields(CaseFile)),
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
+    "accuracy": tuple(f.name for f in fields(AccuracyFile)),
     "axes": tuple(AXES),
     **{f"axes.{backend}": tuple(axis.name for axis in axes) for backend, axes in AXES.items()},
 }
@@ -125,6 +134,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value},
         "protocol": asdict(spec.protocol),
+        "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
         "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
 
@@ -236,6 +246,9 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
     if not 0 <= file.seed <= _LARGEST_SEED:
         source.fail("seed", f"{file.seed} is not between 0 and {_LARGEST_SEED}; choose another seed.")
+    bound = file.accuracy.max_error
+    if bound is not None and not bound > 0:
+        source.fail("accuracy.max_error", f"{bound} must be positive; leave it out for no bound.")
     return StudySpec(
         name=file.name,
         case=_case(file.case, source),
@@ -244,6 +257,7 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         objective=file.objective,
         seed=file.seed,
         protocol=file.protocol,
+        max_error=bound,
     )
 
 

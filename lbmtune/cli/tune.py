@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
     from lbmtune.records import Accuracy, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
-    from lbmtune.search.study import Accurate, Evaluator, Observer, Predict, Sustain
+    from lbmtune.search.accuracy import Accurate
+    from lbmtune.search.study import Evaluator, Observer, Predict, Sustain
 
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
@@ -120,7 +121,7 @@ def _searched(
         Progress(stderr()) as progress,
     ):
         accuracy = partial(_accuracy, evaluator)
-        asked = (accuracy, evaluator.sustained)
+        asked = (accuracy, evaluator.sustained, partial(_accuracy, evaluator, brief=True))
         return search(spec, evaluator, expected, described, folder, progress, storage, *asked, resume=resume)
 
 
@@ -134,15 +135,22 @@ def search(
     storage: str | None = None,
     accuracy: Accurate | None = None,
     sustain: Sustain | None = None,
+    briefly: Accurate | None = None,
     *,
     resume: bool = False,
 ) -> StudyRecord:
-    """Runs a study on an evaluator. Where nothing valid was found, the record has no winner."""
+    """Runs a study on an evaluator. Where nothing valid was found, the record has no winner.
+
+    briefly: the accuracy after many steps alone, which a study with a bound asks of each kind of kernel first.
+    """
+    from lbmtune.search.accuracy import within
     from lbmtune.search.space import legal_set
     from lbmtune.search.study import Search, run_study
 
     backend = described.environment.backend
     space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits)
+    if spec.max_error is not None:
+        space = within(space, spec.max_error, briefly or (lambda _: None))
     header = _header(spec, described, evaluator)
     header = replace(header, legal_configurations=len(space.configs), illegal_configurations=space.illegal)
     needs = Search(
@@ -160,12 +168,12 @@ def search(
         return read_study(folder)
 
 
-def _accuracy(evaluator: Proving, config: KernelConfig) -> Accuracy | None:
+def _accuracy(evaluator: Proving, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
     """What the precision of the winner costs; a study is none the worse where that cannot be measured."""
     from lbmtune.cli import output
 
     try:
-        return evaluator.accuracy(config)
+        return evaluator.accuracy(config, brief=brief)
     except NothingValidError as error:
         output.note(str(error))
         return None

@@ -26,6 +26,8 @@ Array = Any
 VELOCITIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Peak velocities, in lattice units."""
 _VISCOSITY_PER_VELOCITY = 1.0
+AFTER_STEPS, _AFTER_VELOCITY, _AFTER_VISCOSITY = 1000, 0.05, 0.02
+"""The run of many steps, in which roundings add up."""
 _EDGE = {"cpu": 32, "cuda": 64}
 """Cells along x and y at least, so that a CPU takes seconds; along z the flow does not vary."""
 _DEPTH = 4
@@ -35,29 +37,40 @@ Flow = tuple[Array, Array]
 
 
 def measure_accuracy(
-    case: Case, config: KernelConfig, device: Device, compiler: Compiler, forget: Callable[[], None] = lambda: None
+    case: Case,
+    config: KernelConfig,
+    device: Device,
+    compiler: Compiler,
+    forget: Callable[[], None] = lambda: None,
+    *,
+    brief: bool = False,
 ) -> Accuracy:
     """L2 errors of density and velocity over the peak velocity, with the lattice and collision of the case.
 
-    forget: called before each run, so that its arrays may take the place of those before it. Raises CompileError,
-    TooManyResourcesError, OutOfMemoryError.
+    brief: after many steps alone. forget: called before each run, so that its arrays may take the place of those
+    before it. Raises CompileError, TooManyResourcesError, OutOfMemoryError.
     """
-    box = _box(case, config)
+    box, config = _fitted(case, config)
     pairs = [_compiled(box, one, compiler) for one in (config, reference_of(config))]
-    points = []
-    for velocity in VELOCITIES:
+
+    def point(flow: Case, steps: int) -> AccuracyPoint:
         forget()
-        flow, steps = vortex_case(box, velocity)
         steps = -(-steps // pairs[0][0].steps) * pairs[0][0].steps
         found, reference = (_run(pair, flow, steps, device) for pair in pairs)
-        points.append(_point(flow, steps, found, reference, device.xp))
+        return _point(flow, steps, found, reference, device.xp)
+
+    points = () if brief else tuple(point(*vortex_case(box, velocity)) for velocity in VELOCITIES)
+    rate = 1.0 / (3.0 * _AFTER_VISCOSITY + 0.5)
     return Accuracy(
         lattice=case.lattice,
         collision=case.collision,
         storage=config.storage,
         compute=config.compute,
         domain=box.domain,
-        points=tuple(points),
+        points=points,
+        after=point(replace(box, velocity_scale=_AFTER_VELOCITY, relaxation_rate=rate), AFTER_STEPS),
+        representation=config.kept.name,
+        steps=config.fused_steps,
     )
 
 
@@ -94,6 +107,14 @@ def l2_error(found: Array, expected: Array) -> float | None:
     """The norm of the difference over that of what is expected; None where it is no finite number."""
     value = math.sqrt(float(((found - expected) ** 2).sum()) / float((expected**2).sum()))
     return value if math.isfinite(value) else None
+
+
+def _fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
+    """The box, and the kernel with chunks that are no longer than it."""
+    box = _box(case, config)
+    if isinstance(config, CudaConfig) and config.marches:
+        config = replace(config, march=min(config.march, box.domain[box.stencil.dimensions - 1]))
+    return box, config
 
 
 def _box(case: Case, config: KernelConfig) -> Case:

@@ -194,13 +194,15 @@ class Evaluator:
             path.unlink()
         return trial
 
-    def accuracy(self, config: KernelConfig) -> Accuracy:
+    def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
         """L2 errors of a Taylor-Green vortex in the precision of a configuration. Call it when idle.
+
+        brief: after many steps alone.
 
         Raises NothingValidError, with the reason, where it cannot be measured.
         """
         assert not self.under_way
-        self._measurer.ask(config, Accurate(case=self.case, config=config))
+        self._measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
         while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
             pass
         if isinstance(event, Death):

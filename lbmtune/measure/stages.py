@@ -85,6 +85,7 @@ class Accurate:
 
     case: Case
     config: KernelConfig
+    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
         if isinstance(request, Accurate):
             report(ACCURACY)
             compiler = compiler_for(arena.environment)
-            return measure_accuracy(request.case, request.config, arena, compiler, arena.reset)
+            return measure_accuracy(request.case, request.config, arena, compiler, arena.reset, brief=request.brief)
         program, binary, duty = _picked_up(request.path)
         if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
             report("rehearse")

@@ -174,7 +174,11 @@ class AccuracyPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a storage format and an arithmetic precision cost in accuracy. domain: of the vortex."""
+    """What a storage format and an arithmetic precision cost in accuracy. domain: of the vortex.
+
+    points: one per peak velocity, at one physical time; after: after many steps. representation and steps of a launch
+    are those of the kernel that was run.
+    """
 
     lattice: str
     collision: str
@@ -182,6 +186,9 @@ class Accuracy:
     compute: str
     domain: tuple[int, int, int]
     points: tuple[AccuracyPoint, ...]
+    after: AccuracyPoint | None = None
+    representation: str = "populations"
+    steps: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

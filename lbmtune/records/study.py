@@ -77,6 +77,7 @@ class StudySpec:
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
+    max_error: relative L2 error of the velocity of a vortex that a kernel may have after many steps; None: any.
     """
 
     name: str
@@ -86,6 +87,7 @@ class StudySpec:
     objective: str = "mlups"
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    max_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -213,6 +213,7 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "verification": tables.verification_table(winner.verification),
         "sustained": tables.sustained_table(winner.sustained),
         "accuracy": tables.accuracy_table(winner.accuracy),
+        "kinds": tables.kinds_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": tables.conditions_table(winner.best_measurement.conditions),
         "launches": tables.launch_table(program),

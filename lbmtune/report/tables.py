@@ -169,6 +169,25 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
     ]
 
 
+def kinds_table(study: StudyRecord) -> list[dict[str, str]]:
+    """The error after many steps of each kind of kernel among the finalists; none where it is not known."""
+    known = {(f.representation, f.steps, f.storage, f.compute): f.after for t in study.ranked if (f := t.accuracy)}
+    return [
+        {
+            "kept": kept,
+            "steps per launch": str(steps),
+            "stored": storage,
+            "computed": compute,
+            "time steps": f"{after.steps:,}",
+            "u0": f"{after.velocity_scale:g}",
+            "velocity against fp64": _error(after.velocity),
+            "density against fp64": _error(after.density),
+        }
+        for (kept, steps, storage, compute), after in known.items()
+        if after
+    ]
+
+
 def _error(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2e}"
 
@@ -288,6 +307,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
         ("force", str(case.force) if case.forced else ""),
         ("objective", header.spec.objective),
+        ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
         ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
         ("legal configurations", f"{header.legal_configurations:,}"),
         ("seed", str(header.spec.seed)),

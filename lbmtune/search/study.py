@@ -18,6 +18,7 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
+from lbmtune.search.accuracy import Accurate, Kind, kind_of
 from lbmtune.search.choice import Choice
 from lbmtune.search.lock import folder_held
 from lbmtune.search.space import Space
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from lbmtune.search.ledger import Ledger
 
 Predict = Callable[[KernelConfig], Prediction]
-Accurate = Callable[[KernelConfig], Accuracy | None]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
 """Runs configurations for seconds without a pause; says of each whether it was verified at full size before."""
 _MOST_FINALS = 20
@@ -231,7 +231,7 @@ def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 
 def check_question(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raises InputError, with the field and both values, where two studies differ in more than name and budget."""
-    for name in ("case", "axes", "objective", "seed", "protocol"):
+    for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):
@@ -300,12 +300,17 @@ def with_sustained(trial: Trial, answer: Trial) -> Trial:
 
 
 def _note_accuracy(search: Search) -> None:
-    """Records what the winner's precision costs, unless that is on disk already."""
-    winner = read_study(search.folder).winner
-    if winner is None or winner.accuracy or search.accuracy is None:
+    """Records what the precision of the winner and of the other finalists costs, unless that is on disk already."""
+    if search.accuracy is None:
         return
-    if found := search.accuracy(from_flat(winner.config)):
-        append_trial(search.folder, replace(winner, accuracy=found))
+    known: dict[Kind, Accuracy | None] = {}
+    for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
+        config = from_flat(trial.config)
+        if kind_of(config) not in known:
+            known[kind_of(config)] = trial.accuracy or search.accuracy(config)
+        found = known[kind_of(config)]
+        if found and not trial.accuracy:
+            append_trial(search.folder, replace(trial, accuracy=found))
 
 
 def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
