@@ -287,36 +287,35 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Links links;
-    find_links(links, first_x, first_y, nx, ny);
     Real* const returned = reinterpret_cast<Real*>(exchange + EXCHANGES) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
-    void* const behind = owed - seat + STEPS * ROWS * LANES;
+    char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
+    void* const behind = marks + WORDS;
+    Links links;
+    find_links(links, marks, first_x, first_y, nx, ny);
     //@end links
 
     Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
     Cells waiting[PREFETCH == 2 ? 1 : ROWS];
-    const auto fetch_plane = [&](const bool more) {
+    const auto fetch_plane = [&]() {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + row[r]), pitch, x);
         }
-        if (PREFETCH == 2) copies_begin();
         //@begin fetch
         fetch_links(links, words, next_z, nx, ny);
         //@end fetch
-        // the last plane is read once more: it is in a cache, and a branch around all of this costs more
-        next_z += more;
-        from += more ? next : 0;
-        if (next_z == nz) next_z = 0, from = 0;
+        if (PREFETCH == 2) copies_begin();
+        next_z = next_z + 1 == nz ? 0 : next_z + 1;
+        from = next_z ? from + next : 0;
     };
-    if (PREFETCH) fetch_plane(true);
+    if (PREFETCH) fetch_plane();
 
     // two planes at a time where the text is short: what waits for the next plane then stays in its register
 #pragma unroll (TOGETHER)
     for (int plane = 0; plane < planes; ++plane) {
         forget(pitch);
-        if (!PREFETCH) fetch_plane(true);
+        if (!PREFETCH) fetch_plane();
         if (PREFETCH == 2) copies_end();
         //@begin next
         next_links(links, begin - STEPS + plane, nz);
@@ -371,7 +370,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 send(shelf.up, up[ROWS - 1][v], seat + v * 32);
                 send(shelf.down, down[0][v], seat + v * 32);
             }
-            if (PREFETCH && t == 0) fetch_plane(plane + 2 < planes);
+            // a branch, which a compiler does not move what is read ahead past
+            if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
             __syncthreads();
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
@@ -412,6 +412,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             to += next;
         }
     }
-    if (PREFETCH == 2) copies_end();
 }
 //@end entry

@@ -1,4 +1,5 @@
 // Cut links from the faces of the box alone. Lanes beyond the faces across x compute something that nobody sees.
+constexpr int WORDS = 0;  // bytes of shared memory
 struct Links {
     Word across[CELLS];
     int first_y;
@@ -6,7 +7,7 @@ struct Links {
 };
 
 __device__ __forceinline__ void find_links(
-    Links& links, const int first_x, const int first_y, const int nx, const int ny) {
+    Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
     Word some = 0;
 #pragma unroll
     for (int v = 0; v < CELLS; ++v) {

@@ -1,17 +1,24 @@
-// Cut links from words in memory, one for each cell: those of a plane follow its moments from stage to stage.
+// Cut links from words in memory, one for each cell: those of a plane wait in shared memory while its moments go from
+// stage to stage, and only warps with a cut link look at them again.
 struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
     Word of[CELLS];
 };
+constexpr int PLACES = STEPS + 1;                                 // planes whose words wait, and one that is on its way
+constexpr int WORDS = PLACES * ROWS * THREADS * sizeof(Marks);  // bytes of them
 struct Links {
     int row[ROWS];  // the first cell of the thread within a plane; -1 outside of the box
-    Marks next[ROWS], words[STEPS][ROWS];
-    unsigned busy;  // bit t: whether any link of the warp's cells is cut in the plane that stage t works on
+    Marks* words;
+    Marks next[PREFETCH == 2 ? 1 : ROWS];
+    int place;       // of the plane that the first stage works on
+    unsigned busy;   // bit t: whether any link of the warp's cells is cut in the plane that stage t works on
     bool low, high;  // whether the warp has cells at the faces across x
 };
 
 __device__ __forceinline__ void find_links(
-    Links& links, const int first_x, const int first_y, const int nx, const int ny) {
+    Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
     const bool beyond = at_faces(first_x, nx, WALLED_X, 0, 0);
+    links.words = static_cast<Marks*>(memory) + threadIdx.y * 32 + threadIdx.x;
+    links.place = STEPS;
     links.busy = 0;
     links.low = anywhere(first_x == 0);
     links.high = anywhere(first_x + CELLS == nx);
@@ -19,9 +26,13 @@ __device__ __forceinline__ void find_links(
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
         links.row[r] = beyond || at_faces(y, ny, WALLED_Y, 0, 0) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
-#pragma unroll
-        for (int t = 0; t < STEPS; ++t) links.words[t][r] = {};
     }
+}
+
+// The words of a row in the plane that a stage works on; stage -1: in the one that is on its way.
+__device__ __forceinline__ Marks& words_of(const Links& links, const int t, const int r) {
+    const int place = links.place - t;
+    return links.words[((place < 0 ? place + PLACES : place == PLACES ? 0 : place) * ROWS + r) * THREADS];
 }
 
 // Reads the words of a plane, and does nothing with them: who looks at them now waits for what is read ahead.
@@ -31,23 +42,26 @@ __device__ __forceinline__ void fetch_links(
     for (int r = 0; r < ROWS; ++r) {
         const int within = links.row[r] < 0 ? 0 : links.row[r];
         const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
-        links.next[r] = *reinterpret_cast<const Marks*>(place);
+        copy(PREFETCH == 2 ? &words_of(links, -1, r) : &links.next[PREFETCH == 2 ? 0 : r],
+             reinterpret_cast<const Marks*>(place), PREFETCH == 2);
     }
 }
 
 // What was read becomes the first of the planes that are worked on.
 __device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
     const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
+    links.place = links.place == STEPS ? 0 : links.place + 1;
     Word some = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-        for (int t = STEPS - 1; t > 0; --t) links.words[t][r] = links.words[t - 1][r];
+        Marks& place = words_of(links, 0, r);
+        Marks marks = PREFETCH == 2 ? place : links.next[PREFETCH == 2 ? 0 : r];
 #pragma unroll
         for (int v = 0; v < CELLS; ++v) {
-            links.words[0][r].of[v] = beyond || links.row[r] < 0 ? 1u : links.next[r].of[v];
-            some |= links.words[0][r].of[v];
+            if (beyond || links.row[r] < 0) marks.of[v] = 1u;
+            some |= marks.of[v];
         }
+        place = marks;
     }
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }
@@ -63,11 +77,11 @@ __device__ __forceinline__ bool any_cut_before(const Links& links, const int t, 
 
 __device__ __forceinline__ Word links_of(
     const Links& links, const int t, const int r, const int v, const int z, const int ny, const int nz) {
-    return links.words[t][r].of[v];
+    return words_of(links, t, r).of[v];
 }
 
 __device__ __forceinline__ void silence(
     Real (&m)[CELLS][MOMENTS], const Links& links, const int t, const int r, const int z, const int ny, const int nz) {
 #pragma unroll
-    for (int v = 0; v < CELLS; ++v) silence(m[v], links.words[t][r].of[v]);
+    for (int v = 0; v < CELLS; ++v) silence(m[v], words_of(links, t, r).of[v]);
 }

@@ -19,19 +19,20 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const int begin = blockIdx.y * depth, end = least(begin + depth, ny);
     int next_y = wrapped(begin - STEPS, ny), y = begin;
     //@begin links
+    void* const behind = reinterpret_cast<char*>(shared) + WORDS;
     Links links;
-    find_links(links, first_x, 0, nx, 1);
+    find_links(links, shared, first_x, 0, nx, 1);
     //@end links
 
     Real current[STEPS][CELLS][CURRENT] = {}, pending[STEPS][CELLS][PENDING] = {};
     Cells waiting;
     const Index pitch = component(PACK, n);
     const auto fetch_line = [&]() {
-        fetch_cells(waiting, slots_of(shared, 0), source + (along_y(next_y, n) + x * PACK), pitch, x);
-        if (PREFETCH == 2) copies_begin();
+        fetch_cells(waiting, slots_of(behind, 0), source + (along_y(next_y, n) + x * PACK), pitch, x);
         //@begin fetch
         fetch_links(links, words, next_y, nx, 1);
         //@end fetch
+        if (PREFETCH == 2) copies_begin();
         next_y = next_y + 1 == ny ? 0 : next_y + 1;
     };
     if (PREFETCH) fetch_line();
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         next_links(links, begin - STEPS + line, ny);
         //@end next
         Real m[CELLS][MOMENTS];
-        if (PREFETCH == 2) take_cells(waiting, slots_of(shared, 0));
+        if (PREFETCH == 2) take_cells(waiting, slots_of(behind, 0));
         widen_cells(m, waiting);
         if (PREFETCH && line + 1 < lines) fetch_line();
 #pragma unroll

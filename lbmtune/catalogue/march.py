@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import rows, unit_weight
 from lbmtune.catalogue.returning import cuts, returned_sums, returning
@@ -89,16 +90,17 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
+    cells = lanes * config.cells_per_thread * config.rows
+    words = (config.steps + 1) * cells * WORD_BYTES if config.flags == "memory" else 0
     if case.stencil.dimensions == 2:
-        return ahead
+        return words + ahead
     exchanges = max(2, config.steps)
     handed_on = _handed_on(case.stencil)
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    cells = lanes * config.cells_per_thread * config.rows
     back = returned_sums(case) if config.of_moments else returning(case)
     returned = cells * (len(back) + config.steps * cuts(case)) * config.computed.bytes
-    return exchanges * sums + returned + ahead
+    return exchanges * sums + returned + words + ahead
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:

@@ -25,7 +25,7 @@ _EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
 _PARTS = ("links", "fetch", "next", "cut", "silence", "returning", "returned")
 NONE = {**dict.fromkeys(_PARTS, ""), "links": "    void* const behind = exchange + EXCHANGES;"}
 """What stands in the regions of the entry of march.cu where no link is cut."""
-NONE_FLAT = dict.fromkeys(_PARTS, "")
+NONE_FLAT = {**NONE, "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
 
 
