@@ -75,7 +75,7 @@ LIMITS = Limits(
 )
 _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "cuda": {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
+    "cuda": {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,), "barrier": ("block",)},
     "cpu": {},
 }
 """Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
@@ -195,6 +195,7 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "cells_per_thread": (1, 2),
     "pack": (1, 2, 4),
     "prefetch": (0, 1, 2),
+    "barrier": ("block", "neighbours"),
 }
 
 
@@ -256,7 +257,7 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
     for _ in range(_TRIES if backend == "cuda" else 0):
         chosen = {name: draw.choice(values) for name, values in _OF_TILES.items()}
         if flat:
-            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6))}
+            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6)), "barrier": "block"}
         config = from_flat({**usual, **chosen, **fixed})
         if broken(case, config, LIMITS) is None:
             yield case, config

@@ -73,6 +73,12 @@ def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str
     assert [eval(formula, {**at, "Q": i}) for i in range(case.stencil.q)] == [int(one[cell]) for one in found]
 
 
+def test_flags_take_shared_memory() -> None:
+    """One of 8 bytes for each of 8 warps and 3 exchanges."""
+    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    assert shared_bytes(flow(), replace(one, barrier="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
+
+
 def test_indices_are_counted_over_the_whole_buffer() -> None:
     assert max_elements(render(flow(), config())) == 2**32
     assert max_elements(render(replace(flow(), domain=(1024, 512, 512)), config())) is None
@@ -92,6 +98,7 @@ def test_indices_are_counted_over_the_whole_buffer() -> None:
         ({"layout": "aos"}, "layout aos with steps 2: soa and rows exist"),
         ({"pack": 4}, "pack 4 with lattice d3q19: 3 of 19 populations are no vector"),
         ({"block": (64, 4, 1)}, "block 64x4x1 with steps 2: its blocks are 32 x n x 1"),
+        ({"barrier": "warp"}, "barrier 'warp': block and neighbours exist"),
         ({"wrap": "ghost"}, "wrap ghost with steps 2"),
         ({"macroscopics": "every-step"}, "macroscopics every-step with steps 2"),
         ({"addressing": "indirect"}, "indirect addressing"),
@@ -111,6 +118,7 @@ SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
     "half": ("d3q19", "regularised", {"storage": "fp16s", "pack": 2, "prefetch": 1, "rows": 2, "steps": 4}),
     "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),
     "cumulants": ("d3q27", "cumulant", {"pack": 2}),
+    "neighbours": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "barrier": "neighbours"}),
     "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "prefetch": 1}),
 }
 
@@ -125,6 +133,14 @@ def test_kernels_on_the_host(name: str) -> None:
     lattice, collision, axes = SAMPLES[name]
     assert broken(flow(lattice, collision), config(**axes), LIMITS) is None
     found = _on_host(render(flow(lattice, collision), config(**axes)))
+    assert found.passed, found
+
+
+@needs_compiler
+@pytest.mark.parametrize("steps", [1, 3])
+def test_warps_of_moments_wait_for_their_neighbours_too(steps: int) -> None:
+    axes = {"representation": "moments", "scheme": "pull", "steps": steps, "barrier": "neighbours"}
+    found = _on_host(render(flow("d3q19", "regularised"), config(**axes)))
     assert found.passed, found
 
 

@@ -252,6 +252,9 @@ extern __shared__ uint4 shared[];
 //@begin walls
 //@end walls
 
+//@begin apart
+//@end apart
+
 //@begin entry
 //@begin signature
 extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
@@ -297,6 +300,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 
     Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
     Cells waiting[PREFETCH == 2 ? 1 : ROWS];
+    //@begin flags
+    Flag* const flags = reinterpret_cast<Flag*>(static_cast<char*>(behind) + (PREFETCH == 2 ? ROWS * SLOTS : 0));
+    make_flags(flags, lane, warp);
+    //@end flags
     const auto fetch_plane = [&]() {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -372,7 +379,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             }
             // a branch, which a compiler does not move what is read ahead past
             if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
+            //@begin meet
             __syncthreads();
+            //@end meet
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 Real below[ACROSS], above[ACROSS];

@@ -102,6 +102,12 @@ _CUDA = (
     Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS),
     Axis("steps", "time steps of one launch, of kernels of moments and of populations with scheme push", (1,)),
     Axis("rows", "rows along y of a thread of a kernel of moments or of several steps", (1, 2, 3)),
+    Axis(
+        "barrier",
+        "what a warp of such a block waits for: the whole block, or the two warps beside it",
+        ("block",),
+        ("block", "neighbours"),
+    ),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
         "launch",
@@ -185,6 +191,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     ),
     "rows": (_OF_TILES,),
     "pack": (_OF_TILES,),
+    "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
     "march": (_IN_A_BOX,),
     "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),

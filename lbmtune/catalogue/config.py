@@ -169,6 +169,7 @@ class CudaConfig(KernelConfig):
     representation: what a cell keeps, its populations or their moments; steps: time steps of a launch; with moments or
     several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
     prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
+    barrier: what a warp of such a block waits for when it has sent, the whole block or the two warps beside it.
     neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
     which the others are chased.
     """
@@ -195,6 +196,7 @@ class CudaConfig(KernelConfig):
     steps: int = 1
     rows: int = 1
     pack: int = 1
+    barrier: str = "block"
 
     @property
     def of_moments(self) -> bool:

@@ -11,6 +11,7 @@ from lbmtune.catalogue.returning import cuts, returned_sums, returning
 from lbmtune.lattice import Lattice
 
 WARP = 32
+_FLAG_BYTES = 8
 SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 
@@ -100,7 +101,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = returned_sums(case) if config.of_moments else returning(case)
     returned = cells * (len(back) + config.steps * cuts(case)) * config.computed.bytes
-    return exchanges * sums + returned + words + ahead
+    flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
+    return exchanges * sums + returned + words + ahead + flags
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:

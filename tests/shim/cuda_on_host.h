@@ -136,6 +136,15 @@ inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
 }
 
 inline bool __any_sync(const unsigned mask, const bool vote) { return __ballot_sync(mask, vote); }
+inline void __syncwarp() { __ballot_sync(0xffffffffu, true); }
+
+// Of flags that warps raise for one another: how often.
+inline void make(unsigned long long* flag) { *flag = 0; }
+inline void raise(unsigned long long* flag) { ++*flag; }
+inline bool raised(const unsigned long long* flag, const unsigned parity) {
+    if (*flag % 2 == parity) host::yield();
+    return *flag % 2 != parity;
+}
 
 template <class T> T __shfl_sync(const unsigned mask, const T value, const int source, const int width) {
     const unsigned lane = host::my_lane() / width * width + static_cast<unsigned>(source) % width;

@@ -42,6 +42,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "layout": _layout(case, config),
         "stage": _stage(case, config),
         "walls": march_walls.functions(case, config) if cuts(case) else "",
+        "apart": fill("cuda/march_neighbours.cu", {}) if config.barrier == "neighbours" else "",
         "entry": _entry(case, config),
     }
     return fill(_FILE, regions) + "\n"
@@ -59,7 +60,16 @@ def _entry(case: Case, config: CudaConfig) -> str:
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
-    return fill(file, {**walls, **regions}, inside="entry")
+    meeting = {} if flat else _meeting(config)
+    return fill(file, {**meeting, **walls, **regions}, inside="entry")
+
+
+def _meeting(config: CudaConfig) -> dict[str, str]:
+    """How warps wait for what others send."""
+    if config.barrier == "block":
+        return {"flags": "", "meet": fill(_FILE, {}, inside="meet")}
+    met = "            meet_neighbours(flags, lane, warp, plane, t);"
+    return {"flags": fill(_FILE, {}, inside="flags"), "meet": met}
 
 
 def _split(case: Case) -> bool:
