@@ -12,6 +12,7 @@ import fake_study
 import made_up_records as made
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.cli import main
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure import accuracy, oracle
@@ -225,3 +226,24 @@ def test_a_worker_measures_it_on_the_processor() -> None:
         assert all(isinstance(p, AccuracyPoint) and (p.velocity or 0) > 1e-4 for p in found.points)
         with pytest.raises(NothingValidError, match="the accuracy cannot be measured"):
             evaluator.accuracy(replace(config, scheme="nonsense"))
+
+
+def test_a_study_with_a_bound_searches_what_stays_within_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluator = fake_study.stand_in(monkeypatch, fake_study.FakeEvaluator("cuda"))
+    monkeypatch.setattr(evaluator, "accuracy", lambda config, brief=False: _said(config))
+    asked = ["--set", "case.domain=64x64x64", "--trials", "8", "--set", "axes.cuda.storage=fp32,fp16s"]
+    command = ["study", *asked, "--set", "accuracy.max_error=1e-3", "--out", str(tmp_path / "study")]
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 0, capsys.readouterr().err
+    record = read_study(tmp_path / "study")
+    assert {trial.config["storage"] for trial in record.trials} == {"fp32"}
+    (reason,) = (said for said in record.header.illegal_configurations if "error of the velocity" in said)
+    assert reason.endswith("after 1000 steps 0.004; the study allows 0.001")
+    assert record.ranked[0].sustained
+    with pytest.raises(SystemExit) as refused:
+        main([*command[:-2], "--set", "accuracy.max_error=-1"])
+    assert refused.value.code == 2
+    assert "must be positive; leave it out for no bound" in capsys.readouterr().err
