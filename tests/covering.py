@@ -16,7 +16,7 @@ from typing import Any
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
-from lbmtune.catalogue.config import KernelConfig, defaults, from_flat
+from lbmtune.catalogue.config import MEETINGS, KernelConfig, defaults, from_flat
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
@@ -75,7 +75,10 @@ LIMITS = Limits(
 )
 _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "cuda": {"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,), "barrier": ("block",)},
+    "cuda": {
+        **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
+        **{"barrier": ("block",), "meeting": ("all",)},
+    },
     "cpu": {},
 }
 """Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
@@ -272,6 +275,7 @@ def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
         solid = flow in ("solids", "rocks")
         point = {"launch": "resident", "storage": storage, "march": 1 if lattice == "d2q9" else draw.choice((1, 2, 3))}
         point |= {"layout": draw.choice(("rows", "soa", "aosoa", "aos")), "min_blocks": draw.choice((0, 2))}
+        point["meeting"] = draw.choice(MEETINGS)
         point |= {"block": f"8x{draw.choice((1, 2, 3))}x1", "width": 8}
         point |= {"width": 1} if neutral("width", point) else {}
         if solid or (flow != "box" and draw.random() < 0.3):

@@ -68,6 +68,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
     "periodic": (flow("d3q27", "cumulant"), config(storage="fp16s", march=2)),
     "one plane": (grinder("d3q27", "mrt"), config(march=1, layout="soa", storage="fp64", compute="fp64")),
     "flat": (grinder("d2q9", "trt"), config(march=1, block=(16, 3, 1), layout="aosoa", width=16)),
+    "neighbours": (grinder("d3q19", "bgk"), config(meeting="neighbours")),
     "one row": (
         grinder("d3q19", "regularised"),
         config(block=(8, 1, 1), storage="bf16", layout="tiled", layout_tile=(8, 1, 3)),
@@ -78,6 +79,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
     ),
     "walls by words": (grinder("d2q9", "trt"), config(flags="memory", march=1)),
     "one thread": (flow(), config(block=(1, 1, 1), march=2)),
+    "neighbours of one thread": (flow("d2q9"), config(block=(1, 1, 1), march=1, meeting="neighbours")),
 }
 
 
@@ -112,11 +114,27 @@ FAULTS = {
 }
 
 
+FAULTS_OF_NEIGHBOURS = {
+    "nobody waits": _text("if (step) wait_for_neighbours", "if (false) wait_for_neighbours"),
+    "a step too little": _text("number, begun + step)", "number, begun + step - 1)"),
+    "only those above": _text("n % 3 - 1) % gridDim.y", "n % 2) % gridDim.y"),
+    "from the beginning": _text("const unsigned begun = *flag", "const unsigned begun = 0"),
+}
+
+
 @needs_compiler
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str) -> None:
     program = render(flow("d2q9"), config(march=1))
     found = on_host(replace(program, source=FAULTS[fault](program.source)))
+    assert not found.passed
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS_OF_NEIGHBOURS)
+def test_a_fault_among_neighbours_is_found(fault: str) -> None:
+    program = render(flow("d2q9"), config(march=1, block=(8, 1, 1), meeting="neighbours"))
+    found = on_host(replace(program, source=FAULTS_OF_NEIGHBOURS[fault](program.source)))
     assert not found.passed
 
 
@@ -169,6 +187,13 @@ def _sized(*domain: int) -> Case:
 REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
     "scheme aa with launch resident: populations wait on chip": (_sized(64, 64, 64), {"scheme": "aa"}, H200),
     "representation moments with launch resident": (_sized(64, 64, 64), {"representation": "moments"}, H200),
+    "meeting 'some': all, neighbours exist": (_sized(64, 64, 64), {"meeting": "some"}, H200),
+    "meeting neighbours with launch graph: only blocks that stay on chip meet": (
+        _sized(64, 64, 64),
+        {"meeting": "neighbours", "launch": "graph", "march": 1},
+        H200,
+    ),
+    "pack 2 with launch resident": (_sized(64, 64, 64), {"pack": 2}, H200),
     "group 3 with launch resident": (_sized(64, 64, 64), {"layout": "bundle", "group": 3}, H200),
     "boundary predicated with launch resident": (
         cavity("d3q19", "bgk", (64, 64, 64), 1.6),
@@ -229,6 +254,11 @@ def test_a_solver_is_told_how_to_launch_it() -> None:
     assert launch.arguments[:4] == ("f0", "f1", "barrier", "steps")
     assert [(one.name, one.elements) for one in kernel.buffers][-1] == ("barrier", 2)
     assert kernel.arguments["steps"].type == "int32"
+    with_flags = describe_kernel(render(_sized(64, 64, 64), config(block=(64, 4, 1), march=8, meeting="neighbours")))
+    flags = with_flags.buffers[-1]
+    assert (flags.elements, flags.bytes) == (32 * 128, 4 * 32 * 128)
+    nx, ny, nz = 64, 64, 64
+    assert eval(flags.elements_formula.replace("/", "//"), {"nx": nx, "ny": ny, "nz": nz}) == flags.elements
 
 
 def test_a_launch_takes_a_barrier_that_is_zero() -> None:

@@ -5,8 +5,8 @@
 // A block keeps the populations of a tile in shared memory: BLOCK_X x BLOCK_Y x COLUMN cells, whole rows of the domain.
 // A thread owns a column of the tile. As in the pull scheme, populations wait at the cell that they left; only what
 // leaves through a face of the tile also goes through global memory, to the place where that scheme has it, in one copy
-// of the lattice after the other. All blocks run at once and meet once per step: a block says that it has sent what leaves
-// its tile, then puts what stays there into its tile and takes it out again, and only then waits for the others.
+// of the lattice after the other. All blocks run at once and meet once per step, all or each with its neighbours; what a
+// thread finds in its own tile it reads before it waits.
 
 //@begin constants
 typedef float Real;          // arithmetic
@@ -54,7 +54,11 @@ __device__ __forceinline__ void wait_for(unsigned* arrivals, const unsigned want
     unsigned seen;
     do {
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrivals) : "memory");
-    } while (seen < wanted);
+    } while (static_cast<int>(seen - wanted) < 0);  // counts go round
+}
+// The same of one block alone, which says how far it is.
+__device__ __forceinline__ void say(unsigned* flag, const unsigned step) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(step) : "memory");
 }
 // A number that the compiler knows nothing of: what follows from it is worked out where it is used, and not before the
 // loop over the steps, through which hundreds of addresses would have to be kept.
@@ -70,6 +74,19 @@ __device__ __forceinline__ void go(unsigned* barrier, const unsigned blocks) {
 }
 
 constexpr int THREADS = BLOCK_X * BLOCK_Y;
+constexpr int APART = 32;  // words from the flag of one block to that of the next: a line of the cache each
+
+__device__ __forceinline__ unsigned* flag_of(unsigned* barrier, const int y, const int z) {
+    return barrier + APART * (z * gridDim.y + y);
+}
+
+// Waits until the blocks around this one are as far, one thread for each.
+__device__ __forceinline__ void wait_for_neighbours(unsigned* barrier, const int number, const unsigned step) {
+    for (int n = number; n < 9; n += THREADS) {
+        const int y = (blockIdx.y + gridDim.y + n % 3 - 1) % gridDim.y, z = (blockIdx.z + gridDim.z + n / 3 - 1) % gridDim.z;
+        wait_for(flag_of(barrier, y, z), step);
+    }
+}
 extern __shared__ uint4 shared[];
 
 // Where population i of a plane of the tile begins.
@@ -173,7 +190,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 //@end signature
 {
     const Extents n = storage_extents(BLOCK_X, ny, nz);
-    const unsigned blocks = gridDim.y * gridDim.z;
     const int number = threadIdx.y * BLOCK_X + threadIdx.x;
     {
         const Seat seat = take_seat(threadIdx.x, threadIdx.y, ny, nz, n);
@@ -184,6 +200,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             for (int i = 0; i < Q; ++i) plane(i, k)[number] = cell[component(i, n)];
         }
     }
+    //@begin begin
+    const unsigned blocks = gridDim.y * gridDim.z;
+    //@end begin
     __syncthreads();
 
     Cells f;
@@ -197,7 +216,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         take<0, 1, 0>(f, 1, seat);
         take<0, -1, 0>(f, 2, seat);
         //@end take
+        //@begin wait
         if (number == 0 && step) wait_for(barrier, step * blocks);
+        //@end wait
         __syncthreads();
         //@begin receive
         receive<0, 1, 0>(f, 1, received, seat, n);
@@ -215,9 +236,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         send<0, 1, 0>(f, 1, sent, seat, n);
         send<0, -1, 0>(f, 2, sent, seat, n);
         //@end send
-        __syncthreads();
-        if (number == 0 && step + 1 < steps) arrive(barrier);
-        // while that makes its way to the other blocks
+        //@begin early
+        //@end early
         const int here = seat.y * BLOCK_X + seat.x;
 #pragma unroll
         for (int k = 0; k < COLUMN; ++k) {
@@ -225,6 +245,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             for (int i = 0; i < Q; ++i) plane(i, k)[here] = narrow(f[k][i][0]);
         }
         __syncthreads();
+        //@begin late
+        if (number == 0 && step + 1 < steps) arrive(barrier);
+        //@end late
     }
 
     Stored* const left = steps % 2 ? target : source;
@@ -235,6 +258,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 #pragma unroll
         for (int i = 0; i < Q; ++i) cell[component(i, n)] = plane(i, k)[number];
     }
+    //@begin go
     if (number == 0) go(barrier, blocks);
+    //@end go
 }
 //@end entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, Scalar, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, MEETINGS, Scalar, defaults
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -115,6 +115,7 @@ _CUDA = (
         ("call",),
         LAUNCHES,
     ),
+    Axis("meeting", "the blocks that one on chip waits for in each step", ("all",), MEETINGS),
     Axis(
         "neighbours",
         "a pointer to each node that a site touches, or three, by which the others are chased",
@@ -197,6 +198,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
     "block_order": (_IN_A_BOX,),
     "macroscopics": (_IN_A_BOX,),
+    "meeting": (Dependence("launch", ("resident",)),),
     "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
     "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
     "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),

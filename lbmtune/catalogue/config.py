@@ -23,6 +23,7 @@ Scalar = int | str
 Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
 LAUNCHES = ("call", "graph", "dependent", "resident")
+MEETINGS = ("all", "neighbours")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +167,7 @@ class CudaConfig(KernelConfig):
     launch: each kernel by a call of its own, or those of many steps as one CUDA graph, or such a graph in which a
     kernel begins before the one before it has ended, or one kernel that keeps the populations on chip through many
     steps (march: planes of the tile of a block).
+    meeting: whether a block on chip waits in each step for all others, or for its neighbours.
     representation: what a cell keeps, its populations or their moments; steps: time steps of a launch; with moments or
     several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
     prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
@@ -191,6 +193,7 @@ class CudaConfig(KernelConfig):
     block_order: str = "row"
     macroscopics: str = "never"
     launch: str = "call"
+    meeting: str = "all"
     neighbours: str = "all"
     representation: str = "populations"
     steps: int = 1

@@ -15,7 +15,7 @@ from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
-from lbmtune.codegen.program import BARRIER, BARRIER_WORDS, LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
@@ -163,16 +163,19 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         for name in program.tables()
     )
     links = (_list_buffer(program),) if program.config.indirect else ()
-    return (*copies, *words, *links, *_macroscopics(program), *((_BARRIER,) if program.lasting else ()))
+    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program))
 
 
-_BARRIER = Buffer(
-    name=BARRIER,
-    dtype="uint32",
-    elements=BARRIER_WORDS,
-    elements_formula=str(BARRIER_WORDS),
-    bytes=BARRIER_WORDS * WORD_BYTES,
-)
+def _barrier(program: Program) -> tuple[Buffer, ...]:
+    """Words by which blocks meet, where they do."""
+    words = program.barrier_words(program.case.domain)
+    if not words:
+        return ()
+    ((launch,),) = program.period
+    blocks = " * ".join(f"({along})" for along in _grid_formula(launch, program.frame))
+    formula = str(words) if words == COUNTS else f"{APART} * {blocks}"
+    size = words * WORD_BYTES
+    return (Buffer(name=BARRIER, dtype="uint32", elements=words, elements_formula=formula, bytes=size),)
 
 
 def _list_buffer(program: Program) -> Buffer:

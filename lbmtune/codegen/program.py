@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, prod
 from typing import Literal
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.facing import boundary_values
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, list_elements
@@ -25,8 +25,9 @@ LIST = "links"
 """Name of the index list among the arguments of a launch."""
 PARITY, STEPS = "parity", "steps"
 """Names of the arguments of launches that take any number of time steps: the parity of the first, and how many."""
-BARRIER, BARRIER_WORDS = "barrier", 2
-"""Name of the words by which all blocks of a launch meet, 0 between launches."""
+BARRIER, COUNTS, APART = "barrier", 2, 32
+"""Name of the words by which blocks of a launch meet, 0 before the first one: counts of all, or a flag of each block,
+so many words from the next."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,14 @@ class Program:
         """Names of the constant arrays that launches take beside the lattice copies: words of flags."""
         used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
         return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
+
+    def barrier_words(self, domain: tuple[int, int, int]) -> int:
+        """Length of the buffer by which blocks meet; 0 where none do."""
+        if not isinstance(self.config, CudaConfig) or not self.lasting:
+            return 0
+        if self.config.meeting == "all":
+            return COUNTS
+        return APART * max(prod(self.grid(launch, domain)) for step in self.period for launch in step)
 
     def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
         """Blocks of a launch for a domain."""

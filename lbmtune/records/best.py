@@ -56,7 +56,7 @@ class Buffer:
 
     'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
     bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves.
-    'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 between launches.
+    'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 before the first launch.
     """
 
     name: str

@@ -16,7 +16,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
-from lbmtune.codegen.program import BARRIER, BARRIER_WORDS, LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
+from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import state_of
 
@@ -51,7 +51,7 @@ class Simulation:
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
-        self._barrier = self.xp.zeros(BARRIER_WORDS, np.uint32) if program.lasting else None
+        self._barrier = self.xp.zeros(program.barrier_words(self.case.domain), np.uint32) if program.lasting else None
         self.poison()
         self._list = self._index_list()
         self._plan = self._planned(program.period)

@@ -117,8 +117,9 @@ inline void __syncthreads() {
 
 // Of blocks that run at once: a thread that waits gives way to the other blocks.
 inline void arrive(unsigned* arrivals) { ++*arrivals; }
+inline void say(unsigned* flag, const unsigned step) { *flag = step; }
 inline void wait_for(unsigned* arrivals, const unsigned wanted) {
-    while (*arrivals < wanted) {
+    while (static_cast<int>(*arrivals - wanted) < 0) {
         host::waits = true;
         host::yield();
     }

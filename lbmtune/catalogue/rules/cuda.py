@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import LAUNCHES, CudaConfig
+from lbmtune.catalogue.config import LAUNCHES, MEETINGS, CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.indirect import beyond_chase
@@ -150,6 +150,10 @@ def _index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 def _launch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.launch not in LAUNCHES:
         return f"launch {config.launch!r}: {', '.join(LAUNCHES)} exist"
+    if config.meeting not in MEETINGS:
+        return f"meeting {config.meeting!r}: {', '.join(MEETINGS)} exist"
+    if config.meeting != "all" and not config.resident:
+        return f"meeting {config.meeting} with launch {config.launch}: only blocks that stay on chip meet"
     if config.launch == "dependent" and not limits.dependent:
         return "launch dependent: this device begins no launch before the one before it has ended"
     return None

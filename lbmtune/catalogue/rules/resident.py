@@ -21,6 +21,8 @@ _FIXED = {
     "boundary": "a cell reads again what it left itself",
     "steps": "a launch does as many steps as it is asked for",
     "rows": _OWN,
+    "pack": _OWN,
+    "barrier": "its blocks meet by what `meeting` says",
     "group": "a tile has its populations in the order of the directions",
     "cells_per_thread": "a thread has one column of its tile",
     "max_registers": "launch bounds see to it that all blocks run at once",

@@ -19,6 +19,27 @@ _FILE = "cuda/resident.cu"
 _EXTENTS = ("nx", "ny", "nz")
 
 
+_MEETINGS = {
+    "all": {
+        "begin": "    const unsigned blocks = gridDim.y * gridDim.z;",
+        "wait": "        if (number == 0 && step) wait_for(barrier, step * blocks);",
+        "early": "",
+        "late": "        if (number == 0 && step + 1 < steps) arrive(barrier);",
+        "go": "    if (number == 0) go(barrier, blocks);",
+    },
+    # the flag is said as soon as all has been sent, and stays for the next launch to go on from
+    "neighbours": {
+        "begin": "    unsigned* const flag = flag_of(barrier, blockIdx.y, blockIdx.z);\n"
+        "    const unsigned begun = *flag;",
+        "wait": "        if (step) wait_for_neighbours(barrier, number, begun + step);",
+        "early": "        __syncthreads();\n        if (number == 0) say(flag, begun + step + 1);",
+        "late": "",
+        "go": "",
+    },
+}
+"""How blocks meet: what is done once, before what others sent is read, when all was sent, when all is kept, at last."""
+
+
 def render_resident(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
@@ -48,6 +69,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
         "call": f"            collide({taken});",
         "send": _through_faces(case, "send", "sent"),
+        **_MEETINGS[config.meeting],
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
 
