@@ -333,6 +333,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             if (PREFETCH == 2) take_cells(waiting[0], slots_of(behind, r));
             widen_cells(m[r], waiting[PREFETCH == 2 ? 0 : r]);
         }
+        //@begin early
+        if (PREFETCH && plane + 1 < planes) fetch_plane();
+        //@end early
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Exchange& shelf = exchange[STEPS == 1 ? plane % 2 : t];
@@ -377,8 +380,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 send(shelf.up, up[ROWS - 1][v], seat + v * 32);
                 send(shelf.down, down[0][v], seat + v * 32);
             }
+            //@begin ahead
             // a branch, which a compiler does not move what is read ahead past
             if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
+            //@end ahead
             //@begin meet
             __syncthreads();
             //@end meet

@@ -60,8 +60,17 @@ def _entry(case: Case, config: CudaConfig) -> str:
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
-    meeting = {} if flat else _meeting(config)
-    return fill(file, {**meeting, **walls, **regions}, inside="entry")
+    timing = {} if flat else {**_meeting(config), **_ahead(case, config)}
+    return fill(file, {**timing, **walls, **regions}, inside="entry")
+
+
+def _ahead(case: Case, config: CudaConfig) -> dict[str, str]:
+    """When the next plane is asked for: early where its values are many, after an exchange where they are few."""
+    late = config.of_moments or cuts(case)
+    return {
+        "early": "" if late else fill(_FILE, {}, inside="early"),
+        "ahead": fill(_FILE, {}, inside="ahead") if late else "",
+    }
 
 
 def _meeting(config: CudaConfig) -> dict[str, str]:
