@@ -41,6 +41,7 @@ ONE_IN = {
     "test_moments_walls.py": 2,
     "test_moments_flat.py": 2,
     "test_cpu_turns.py": 3,
+    "test_cpu_sweeps.py": 3,
     "test_faces.py": 2,
     "test_implicit.py": 2,
     "test_resident.py": 3,

@@ -125,12 +125,16 @@ ORDERS = {
     "steps of a tile side by side": ("lag_y, lag_z = 1, 1", "lag_y, lag_z = 0, 1"),
     "planes of a tile, too": ("lag_y, lag_z = 1, 1", "lag_y, lag_z = 1, 0"),
     "tiles that do not reach the end": ("to_y + (lag_y + grow_y) * (steps - 1), 3)", "to_y - 1, 3)"),
-    "slabs that do not shrink": ("low, high, -lag_z)", "low, high, 0)"),
-    "gaps that nobody fills": ("high, high, lag_z)", "high, high, 0)"),
+    "slabs that do not shrink": ("(2 * grows - 1) * lag_z)", "grows * lag_z)"),
+    "gaps that nobody fills": ("(2 * grows - 1) * lag_z)", "(grows - 1) * lag_z)"),
+    "no second pass along y": ("for grows in range(2):\n        from_y", "for grows in range(1):\n        from_y"),
     "too many slabs": ("max(1, min(2, nz // max(1, 2 * lag_z * (some - 1))))", "min(2, nz)"),
     "too many steps at once": ("min(steps, 4, ny // 2 + 1, nz // 2 + 1)", "min(steps, 4)"),
     "parity of the launch": ("first, some = parity + done", "first, some = done"),
-    "no barrier": ("        for k in simd.prange(slabs):\n            high = ", "            high = "),
+    "no barrier": (
+        "        for grows in range(2):\n            for k in simd.prange(slabs):\n",
+        "        for k in simd.prange(slabs):\n            for grows in range(2):\n",
+    ),
 }
 
 
@@ -256,9 +260,9 @@ def test_launches_of_a_period_end_where_they_began(scheme: str, steps: int, laun
 
 KERNELS = {
     "one step too few": lambda t: t.replace("for s in range(steps):", "for s in range(steps - 1):"),
-    "a row of the next step": lambda t: t.replace("if step % 2 == 0:", "if step % 2 == 1:"),
+    "a row of the next step": lambda t: t.replace("if (first + s) % 2 == 0:", "if (first + s) % 2 == 1:"),
     "no lag": lambda t: t.replace("lag_y, lag_z = 1, 0", "lag_y, lag_z = 0, 0"),
-    "around the domain in the wrong row": lambda t: t.replace("else y - ny,", "else y - ny + 1,"),
+    "around the domain in the wrong row": lambda t: t.replace("else row_y - ny,", "else row_y - ny + 1,"),
 }
 
 

@@ -14,14 +14,14 @@ from lbmtune.codegen.passes import BUFFERS, Pass, passes
 from lbmtune.codegen.program import PARITY, STEPS, Launch
 
 ENTRY = "sweep"
+_DEPTH = 7
+"""Blocks around the choice of a row kernel."""
 
 
 def sweep(case: Case, config: CpuConfig) -> str:
     """The order in which rows take their steps, and the entry that spreads it over threads."""
     across, along = ("z", "y") if case.stencil.dimensions == 2 else ("y", "z")
     lags = dict(zip("yz", lag(config.propagation, case.stencil), strict=True))
-    ends = f"from_{along}, to_{along}, grow_{along}"
-    regions = {name: {across: bounds, along: ends} for name, bounds in _regions(across).items()}
     return filled(
         "sweeps",
         arguments=", ".join(sweep_names(case, config)),
@@ -33,8 +33,7 @@ def sweep(case: Case, config: CpuConfig) -> str:
         **{f"tile_{axis}": str(tile) for axis, tile in (("y", config.tile_y), ("z", config.tile_z))},
         tile_across=str(config.tile_y if across == "y" else config.tile_z),
         tile_along=str(config.tile_y if along == "y" else config.tile_z),
-        **{name: f"{bounds['y']}, {bounds['z']}" for name, bounds in regions.items()},
-        turns=indented(_turns(case, config), 1),
+        turns=indented(_turns(case, config), _DEPTH),
         most=", ".join(["steps", str(config.steps), *_room(lags)]),
         parallel=str(config.threads > 1),
         threads=str(config.threads),
@@ -48,14 +47,6 @@ def sweep_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], .
     return ((launch,),) * (lcm(config.propagation.period, config.steps) // config.steps)
 
 
-def _regions(across: str) -> dict[str, str]:
-    """Bounds across the slabs, of what shrinks from step to step and of what grows."""
-    return {
-        "shrinking": f"0, n{across}, -lag_{across}",
-        "growing": f"n{across}, n{across}, lag_{across}",
-    }
-
-
 def _room(lags: dict[str, int]) -> list[str]:
     """Steps after which what grows into a gap from both of its sides fills the domain."""
     return [f"n{axis} // {2 * rows} + 1" for axis, rows in lags.items() if rows]
@@ -64,7 +55,7 @@ def _room(lags: dict[str, int]) -> list[str]:
 def _turns(case: Case, config: CpuConfig) -> list[str]:
     """The choice of the row kernel by the parity of the step."""
     every = passes(config, case.stencil)
-    choices = [f"if step % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
+    choices = [f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
     calls = [f"    {_call(case, config, one)}" for one in every]
     return [line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair]
 
