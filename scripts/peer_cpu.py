@@ -34,6 +34,8 @@ from lbmtune.runtime import Simulation
 
 OURS = Path(__file__).with_name("peer_cpu.txt")
 PEERS = ("pull", "aa", "esotwist", "esopull")
+SWEPT = "several steps per launch, "
+"""Kinds of kernels that do several time steps at once, which their steps of a round are a multiple of."""
 PAGE_BYTES = 2 << 20
 NOISE = 1e-4
 """Deviations from the weights that all start from."""
@@ -42,7 +44,7 @@ RELAXATION_RATE = 1.6
 
 @dataclass
 class Contender:
-    """A kernel and its speed in each round, in MLUPS. kind: 'two lattices', 'in place' or 'fp16s'.
+    """A kernel and its speed in each round, in MLUPS. kind: 'two lattices', 'in place', 'fp16s', or SWEPT before those.
 
     reset: makes what lies in its memory a state of this kernel.
     """
@@ -102,6 +104,7 @@ def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Con
     memory.used_bytes = 0
     simulation = Simulation(program, binary, memory)
     kind = "fp16s" if config.storage == "fp16s" else "in place" if config.propagation.in_place else "two lattices"
+    kind = SWEPT + kind if config.fused_steps > 1 else kind
 
     def reset() -> None:
         for buffer in simulation.buffers.values():
@@ -170,16 +173,27 @@ def best(contenders: list[Contender], kind: str) -> Contender:
     return max((c for c in contenders if c.kind == kind), key=lambda c: median(c.mlups))
 
 
+RATIOS = (
+    (0.95, "in place", "lbmpy", "in place"),
+    (1.2, "two lattices", "lbmpy", "two lattices"),
+    (1.7, "fp16s", "ours", "in place"),
+    (1.6, SWEPT + "in place", "ours", "in place"),
+    (1.4, SWEPT + "in place", "lbmpy", "in place"),
+    (2.1, SWEPT + "fp16s", "ours", "in place"),
+)
+"""What the project is held to: at least that many times as fast is our best kernel of a kind as the best of another."""
+
+
 def report(ours: list[Contender], peers: list[Contender]) -> None:
-    """The table and the three ratios that the project is held to."""
+    """The table and the ratios that the project is held to."""
     print(f"{'median':>8} {'lowest':>8} {'highest':>8}  MLUPS")
     for c in sorted(ours + peers, key=lambda c: (c.kind, -median(c.mlups))):
         print(f"{median(c.mlups):8.1f} {min(c.mlups):8.1f} {max(c.mlups):8.1f}  {c.kind}: {c.name}")
     kinds = {c.kind for c in ours}
-    for aim, kind, others in ((0.95, "in place", peers), (1.2, "two lattices", peers), (1.7, "fp16s", ours)):
+    for aim, kind, whose, other in RATIOS:
         if kind not in kinds:
             continue
-        above, below = best(ours, kind), best(others, "in place" if others is ours else kind)
+        above, below = best(ours, kind), best(peers if whose == "lbmpy" else ours, other)
         print(f"{ratio(above, below)}, aim {aim}: {above.name} / {below.name}")
 
 

@@ -62,6 +62,7 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "prefetch_local": (0, 16),
         "prefetch_index": (0, 64),
         "steps": (1, 2, 3),
+        "prefetch_rows": (0, 1),
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import interpreted_simd
 from cpu_cases import LAYOUTS, LIMITS, SCHEME_NAMES, InterpretingDevice, case_of, config_of, interpret, program_of
 from interpreted_simd import RaceError
 from lbmtune.backend.cpu import compile_cpu, open_cpu
@@ -179,8 +180,8 @@ def test_schemes_that_sweep() -> None:
         ("aa", "moving-x", "soa-select", {"steps": 2, "threads": 2}),
         ("esoteric-twist", "box", "soa", {"reads": "twice", "threads": 2}),
         ("esoteric-pull", "channel", "tiled-cells", {"threads": 2}),
-        ("aa", "cavity", "soa", {"reads": "ahead", "steps": 2}),
-        ("esoteric-pull", "cavity", "soa-256", {"flags": "memory", "threads": 2}),
+        ("aa", "cavity", "soa", {"reads": "ahead", "steps": 2, "prefetch_rows": 1}),
+        ("esoteric-pull", "cavity", "soa-256", {"flags": "memory", "threads": 2, "prefetch_rows": 1}),
         ("aa", "moving-x", "soa", {"flags": "memory", "steps": 2}),
     ],
 )
@@ -256,6 +257,19 @@ def test_launches_of_a_period_end_where_they_began(scheme: str, steps: int, laun
     assert (len(program.period), program.steps, program.divisible) == (launches, steps, True)
     simulation = _simulation(replace(program.case, domain=(16, 5, 1)), program.config)  # type: ignore[arg-type]
     assert simulation.cycle_steps == launches * steps
+
+
+def test_what_all_steps_ask_for_is_what_the_first_takes_next() -> None:
+    """Each step a share of the slots: together every row but those that the first tiles begin with."""
+    case = replace(case_of("box", "d2q9"), domain=(16, 20, 1))
+    simulation = _simulation(case, _config("aa", tile_y=2, prefetch_rows=1, row_padding=0))
+    interpreted_simd.prefetches.clear()
+    simulation.step(3)
+    pitch = 16 + 2
+    asked = {divmod(index // pitch, 20) for _, index in interpreted_simd.prefetches}
+    assert asked >= set(product(range(9), range(8, 20)))
+    starts = {index % pitch for _, index in interpreted_simd.prefetches}
+    assert starts == {1, 1 + 8}, "vectors from the first cell of a row on"
 
 
 KERNELS = {

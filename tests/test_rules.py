@@ -14,6 +14,8 @@ from lbmtune.errors import InputError
 CASE = box("d3q19", "bgk", (256, 256, 256))
 LIMITS = Limits(cores=16, memory_bytes=2**36)
 
+SWEPT = "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=4"
+
 # (legal, illegal, the sentence)
 CUDA = [
     ("layout=rows", "steps=2", "scheme pull with steps 2: a launch leaves what arrived in its cell, as push does"),
@@ -289,6 +291,22 @@ CPU = [
         "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=2",
         "scheme=aa,loop=zy,steps=2",
         "steps 2 with loop zy: tiles of rows go through several steps",
+    ),
+    (f"{SWEPT},prefetch_rows=1", f"{SWEPT},prefetch_rows=2", "prefetch_rows 2: 0 and 1 exist"),
+    (
+        f"{SWEPT},prefetch_rows=1",
+        "scheme=aa,prefetch_rows=1",
+        "prefetch_rows 1 with steps 1: there is no work in a cache meanwhile",
+    ),
+    (
+        f"{SWEPT},vector_bits=256,prefetch_rows=1",
+        f"{SWEPT},vector_bits=0,prefetch_rows=1",
+        "prefetch_rows 1 with vector_bits 0: asked for in every cell it keeps the compiler from vectors",
+    ),
+    (
+        f"{SWEPT},prefetch_rows=1",
+        f"{SWEPT},prefetch_rows=1,layout=aosoa,width=16",
+        "prefetch_rows 1 with layout aosoa: only soa has rows of one direction",
     ),
     (
         "scheme=aa,addressing=indirect",

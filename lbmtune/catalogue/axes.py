@@ -139,6 +139,7 @@ _CPU = (
     Axis("tile_y", "rows along y of a tile", (8, 16)),
     Axis("tile_z", "rows along z of a tile", (4,)),
     Axis("steps", "time steps of one launch, which tiles in place go through some rows behind one another", (1,)),
+    Axis("prefetch_rows", "whether all steps of a tile ask for rows that the first of them takes next", (0,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
     Axis(
@@ -202,6 +203,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
     "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
     "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+    "prefetch_rows": (Dependence("steps", (1,), 0, unless=True), Dependence("vector_bits", (0,), 0, unless=True)),
     "reads": (_IN_A_BOX, Dependence("vector_bits", (0,), unless=True), Dependence("flags", ("compiled",))),
     "first_touch": (Dependence("threads", (1,), unless=True),),
 }

@@ -260,6 +260,7 @@ class CpuConfig(KernelConfig):
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
     from the cell itself (0: left to the hardware);
     steps: time steps of a launch; several go through tiles of rows, each some rows behind the one before;
+    prefetch_rows: whether each asks for its share of the rows that the first one takes next (1) or not (0);
     reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
     sums over all populations of the next cells worked out before ('ahead');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
@@ -289,6 +290,7 @@ class CpuConfig(KernelConfig):
     pages: str = "default"
     first_touch: str = "serial"
     steps: int = 1
+    prefetch_rows: int = 0
 
     @property
     def fused_steps(self) -> int:

@@ -139,6 +139,20 @@ def _steps(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _prefetch_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.prefetch_rows not in (0, 1):
+        return f"prefetch_rows {config.prefetch_rows}: 0 and 1 exist"
+    if not config.prefetch_rows:
+        return None
+    if config.steps == 1:
+        return "prefetch_rows 1 with steps 1: there is no work in a cache meanwhile"
+    if not config.vector_bits:
+        return "prefetch_rows 1 with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
+    if config.layout != "soa":
+        return f"prefetch_rows 1 with layout {config.layout}: only soa has rows of one direction"
+    return None
+
+
 def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not 1 <= config.threads <= limits.cores:
         return f"threads {config.threads}; this device has {limits.cores} cores"
@@ -187,6 +201,7 @@ RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     _prefetch,
     _reads,
     _steps,
+    _prefetch_rows,
     _threads,
     _memory,
     *common.LAST,

@@ -24,7 +24,7 @@ from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
-from lbmtune.codegen.cpu.streams import Streams
+from lbmtune.codegen.cpu.streams import ASKED, Streams
 from lbmtune.codegen.cpu.sweeps import sweep, sweep_launches
 from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
@@ -113,7 +113,8 @@ def _names(config: CpuConfig) -> str:
     if config.memory.run > 1 and config.wrap == "ghost" and config.vector_bits:
         names += ["load_before", "load_after", "store_before", "store_after"]
     lines = [f"{name} = many.{name}" for name in names]
-    lines += ["prefetch = simd.prefetch"] if config.prefetch_propagated or config.prefetch_local else []
+    asks = config.prefetch_propagated or config.prefetch_local or config.prefetch_rows
+    lines += ["prefetch = simd.prefetch"] if asks else []
     return "\n".join([*lines, "load_one, store_one = one.load, one.store"] if config.wrap == "ghost" else lines)
 
 
@@ -128,6 +129,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     row = _cells(case, config, one.phase) if flagged and config.wrap == "select" else _row(box, config, one.phase)
     names = parameter_names(case, config, one.phase)
     places = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
+    places = (ASKED,) if config.prefetch_rows else places
     arguments = ", ".join((*names, *places))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     ends = complete(case, row.lanes, constants) if one.phase.collides else []

@@ -50,7 +50,8 @@ class Row(ABC):
     def prefetches(self) -> list[str]:
         """Lines that ask for what cells further on will read."""
         wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
-        return [f"prefetch({s.buffer}, {self.ahead(s, cells)})" for s, cells in wanted if cells]
+        asks = [f"prefetch({s.buffer}, {self.ahead(s, cells)})" for s, cells in wanted if cells]
+        return [*asks, *self.streams.share_of_next_rows()]
 
     def stores(self) -> list[str]:
         """Lines that leave g0, g1, ..."""

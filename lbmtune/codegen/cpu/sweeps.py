@@ -10,8 +10,10 @@ from lbmtune.catalogue.sweeps import lag
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.loops import row_name
 from lbmtune.codegen.cpu.signatures import parameter_names, sweep_names, sweep_signature
+from lbmtune.codegen.cpu.streams import ASKED, Streams, plain, slots_asked
 from lbmtune.codegen.passes import BUFFERS, Pass, passes
 from lbmtune.codegen.program import PARITY, STEPS, Launch
+from lbmtune.codegen.trace import Traced
 
 ENTRY = "sweep"
 _DEPTH = 7
@@ -33,6 +35,7 @@ def sweep(case: Case, config: CpuConfig) -> str:
         **{f"tile_{axis}": str(tile) for axis, tile in (("y", config.tile_y), ("z", config.tile_z))},
         tile_across=str(config.tile_y if across == "y" else config.tile_z),
         tile_along=str(config.tile_y if along == "y" else config.tile_z),
+        extents=indented([*_sizes(case, config), f"to_{across} = n{across}"], 1),
         turns=indented(_turns(case, config), _DEPTH),
         most=", ".join(["steps", str(config.steps), *_room(lags)]),
         parallel=str(config.threads > 1),
@@ -57,8 +60,30 @@ def _turns(case: Case, config: CpuConfig) -> list[str]:
     every = passes(config, case.stencil)
     choices = [f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
     calls = [f"    {_call(case, config, one)}" for one in every]
-    return [line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair]
+    asked = [f"{ASKED} = {_asked(_streams(case, config))}"] if config.prefetch_rows else []
+    return [*asked, *(line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair)]
 
 
 def _call(case: Case, config: CpuConfig, one: Pass) -> str:
-    return f"{row_name(one)}({', '.join(parameter_names(case, config, one.phase))}, y, z)"
+    asked = [ASKED] if config.prefetch_rows else []
+    return f"{row_name(one)}({', '.join((*parameter_names(case, config, one.phase), *asked))}, y, z)"
+
+
+def _sizes(case: Case, config: CpuConfig) -> list[str]:
+    """What the place of a row follows from."""
+    return _streams(case, config).extent_lines() if config.prefetch_rows else []
+
+
+def _asked(streams: Streams) -> str:
+    """The first element of the share of step s in the rows that the first step takes next, and those next to them."""
+    config, memory = streams.config, streams.config.memory
+    flat = streams.case.stencil.dimensions == 2
+    ahead = {"y": f" + {config.tile_y + 1}" if flat else "", "z": "" if flat else f" + {config.tile_z + 1}"}
+    y, z = (Traced(f"(row_{axis} + lag_{axis} * s{ahead[axis]})", "//") for axis in "yz")
+    share = f"{slots_asked(config, streams.case.stencil.q)} * s * stride"
+    rows = (plain(memory.along_y(y, streams.extents)), plain(memory.along_z(z, streams.extents)))
+    return " + ".join([share, *rows, str(streams.frame.origin[0])])
+
+
+def _streams(case: Case, config: CpuConfig) -> Streams:
+    return Streams(case, config, config.propagation.phase(case.stencil, 0), ("field", "field"))
