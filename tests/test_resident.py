@@ -79,7 +79,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
     ),
     "walls by words": (grinder("d2q9", "trt"), config(flags="memory", march=1)),
     "one thread": (flow(), config(block=(1, 1, 1), march=2)),
-    "neighbours of one thread": (flow("d2q9"), config(block=(1, 1, 1), march=1, meeting="neighbours")),
+    "neighbours of one thread": (flow(), config(block=(1, 1, 1), march=2, meeting="neighbours")),
 }
 
 
@@ -92,6 +92,11 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
     found = on_host(render(case, one))
     assert found.passed, found
     assert len(set(found.domains[0])) == 3
+
+
+def test_a_plane_stays_one_however_narrow_it_is() -> None:
+    assert awkward_domain(flow("d2q9"), config(block=(1, 1, 1), march=1)) == (1, 3, 1)
+    assert awkward_domain(flow(), config(block=(3, 1, 1), march=1)) == (3, 4, 5)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:

@@ -217,7 +217,7 @@ def _whole_tiles(along_x: int, along_y: int, along_z: int, *, flat: bool) -> tup
     """Of kernels that stay on chip: three by five tiles of a whole row, or more where extents would be equal."""
     nx, ny, nz = along_x, 3 * along_y, along_z if flat else 5 * along_z
     ny += along_y * (ny == nx)
-    while nz in (nx, ny):
+    while not flat and nz in (nx, ny):
         nz += along_z
     return nx, ny, nz
 
