@@ -26,15 +26,15 @@ settings.load_profile("lbmtune")
 
 
 ONE_IN = {
-    "test_indirect_kernels.py": 12,
-    "test_cpu_flags.py": 8,
-    "test_flags.py": 10,
-    "test_cuda_axes.py": 7,
+    "test_indirect_kernels.py": 10,
+    "test_cpu_flags.py": 6,
+    "test_flags.py": 8,
+    "test_cuda_axes.py": 5,
     "test_cuda_shim.py": 8,
-    "test_collision_kernels.py": 8,
+    "test_collision_kernels.py": 6,
     "test_cpu_text.py": 4,
-    "test_cpu_kernels.py": 6,
-    "test_cuda_nvrtc.py": 14,
+    "test_cpu_kernels.py": 5,
+    "test_cuda_nvrtc.py": 11,
     "test_cuda_mutations.py": 3,
     "test_duties.py": 3,
     "test_moments.py": 3,
@@ -45,9 +45,6 @@ ONE_IN = {
     "test_faces.py": 2,
     "test_implicit.py": 2,
     "test_resident.py": 3,
-    "test_several_steps.py": 2,
-    "test_several_steps_walls.py": 2,
-    "test_cpu_sweeps.py": 2,
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 
