@@ -3,7 +3,7 @@
     python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
     python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
 
-Prints what it checked, pairs that no legal configuration has with the reasons, and every kernel that is wrong.
+Prints what it checked, what no legal configuration has with the reasons, and every kernel that is wrong.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def main() -> int:
     for name in given.on.split(","):
         covering = everything("cpu" if name == "cpu" else "cuda", given.seed)
         wrong += check(name, covering, given.workers, given.every)
-        print(f"{name}: {sum(covering.illegal.values())} pairs that no legal configuration has:")
+        print(f"{name}: {sum(covering.illegal.values())} pairs and combinations that no legal configuration has:")
         for reason, count in sorted(covering.illegal.items(), key=lambda item: -item[1]):
             print(f"  {count:4} {reason}")
     return 1 if wrong else 0

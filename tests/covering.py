@@ -87,7 +87,10 @@ _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 
 @dataclass(frozen=True)
 class Covering:
-    """samples: what to check, each once; pairs: how many they cover; illegal: reason -> how many more it forbids."""
+    """samples: what to check, each once; pairs: how many they cover; illegal: reason -> what it forbids.
+
+    That are further pairs of choices, and whole combinations of the parts that go through all of them.
+    """
 
     samples: tuple[Sample, ...]
     illegal: dict[str, int]
@@ -156,22 +159,26 @@ def reason_against(backend: str, point: Point) -> str | None:
         return str(error)
 
 
-def schemes_layouts_lattices(backend: str) -> Iterator[Sample]:
-    """Every legal scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force."""
+def schemes_layouts_lattices(backend: str) -> Iterator[Sample | str]:
+    """Every scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force.
+
+    A reason in place of a sample where none is legal.
+    """
     names = ("scheme", "layout", "addressing", "lattice")
     values = values_of(backend)
     for chosen in product(*(values.get(name, ("direct",)) for name in names)):
         point = {name: value for name, value in zip(names, chosen, strict=True) if name in values}
-        yield from _first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", "storage": "fp64"})
+        precision = {"storage": "fp64", "compute": "fp64"}
+        yield _first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", **precision})
 
 
-def collisions_precisions(backend: str) -> Iterator[Sample]:
-    """Every legal collision operator x lattice x precision on pull and AA, SoA."""
+def collisions_precisions(backend: str) -> Iterator[Sample | str]:
+    """Every collision operator x lattice x precision on pull and AA, SoA. A reason where none is legal."""
     values = values_of(backend)
     names = ("scheme", "collision", "lattice", "storage", "compute")
     for chosen in product(("pull", "aa"), *(values[name] for name in names[1:])):
         point = dict(zip(names, chosen, strict=True))
-        yield from _first_legal(backend, {**point, "layout": "soa", "flow": "grinder"})
+        yield _first_legal(backend, {**point, "layout": "soa", "flow": "grinder"})
 
 
 def pairwise(backend: str, seed: int = 1) -> Covering:
@@ -291,8 +298,10 @@ def everything(backend: str, seed: int = 1) -> Covering:
     covering = pairwise(backend, seed)
     marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
     parts = (schemes_layouts_lattices, collisions_precisions, *marches, on_chip)
-    samples = (*(one for part in parts for one in part(backend)), *covering.samples)
-    return replace(covering, samples=tuple(dict.fromkeys(samples)))
+    found = [one for part in parts for one in part(backend)]
+    samples = (*(one for one in found if not isinstance(one, str)), *covering.samples)
+    illegal = Counter(covering.illegal) + Counter(one for one in found if isinstance(one, str))
+    return replace(covering, samples=tuple(dict.fromkeys(samples)), illegal=dict(illegal))
 
 
 def _of(name: str, values: Mapping[str, tuple[Any, ...]]) -> list[tuple[str, Any]]:
@@ -338,12 +347,16 @@ def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, dr
     return point
 
 
-def _first_legal(backend: str, wanted: Point) -> Iterator[Sample]:
-    """A legal point with these values, the others as usual as may be; none where no choice of the others helps."""
+def _first_legal(backend: str, wanted: Point) -> Sample | str:
+    """A legal point with these values, the others as usual as may be; where no choice helps, the commonest reason."""
     values, draw = values_of(backend), random.Random(str(sorted(wanted.items())))
     kept = {name: value for name, value in wanted.items() if name in values or name in _CASE_AXES}
+    reasons: Counter[str] = Counter()
     for _ in range(_TRIES):
         point = _drawn(backend, values, kept, draw)
-        if all(point[name] == value for name, value in kept.items()) and reason_against(backend, point) is None:
-            yield sample_of(backend, point)
-            return
+        ignored = [name for name, value in kept.items() if point[name] != value]
+        reason = f"{ignored[0]} does not act there" if ignored else reason_against(backend, point)
+        if reason is None:
+            return sample_of(backend, point)
+        reasons[reason] += 1
+    return reasons.most_common(1)[0][0]

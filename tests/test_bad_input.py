@@ -290,4 +290,4 @@ def test_no_gpu_is_three(tmp_path, verb, cupy, said):
     (line,) = done.stderr.splitlines()
     assert said in checked(line)
     assert "--device cpu" in line
-    assert not (tmp_path / "lbmtune-studies" / "quick-gpu0" / "study.json").exists()
+    assert not (tmp_path / "lbmtune-studies" / "quick-gpu0").exists()

@@ -73,7 +73,8 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert facts["legal_configurations"] > 50
     code, out, _ = run("list", "--device", "cpu")
     assert code == 0
-    assert f"{facts['legal_configurations']} legal configurations on cpu" in out
+    spaces = " + ".join(map(str, facts["legal_of_each_space"]))
+    assert f"{facts['legal_configurations']} legal configurations ({spaces} in its spaces) on cpu" in out
     assert facts["flops_per_update"]["bgk"] == {"d2q9": 81, "d3q19": 176, "d3q27": 264}
     assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
     assert re.search(r"bgk +81 +176 +264\n", out)

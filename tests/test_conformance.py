@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
+from math import prod
 from pathlib import Path
 
 import pytest
 
-from covering import LIMITS, Sample, everything, sample_of, values_of
+from covering import LIMITS, Sample, everything, sample_of, schemes_layouts_lattices, values_of
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.collisions import OPERATORS
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -24,15 +26,33 @@ import conformance
 
 
 @cache
-def kernels() -> tuple[Sample, ...]:
+def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
     """All of the list; it takes a while to make."""
-    return everything("cuda").samples
+    return everything(backend).samples
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_a_part_on_the_host_shim() -> None:
-    wrong = {f"{case} {config.brief}": conformance.on_shim((case, config)) for case, config in kernels()[::70]}
+    _all_right(conformance.on_shim, kernels()[::70])
+
+
+def test_a_part_on_the_processor() -> None:
+    _all_right(conformance.on_cpu, kernels("cpu")[::120])
+
+
+def _all_right(check: Callable[[Sample], str | None], samples: Sequence[Sample]) -> None:
+    wrong = {f"{case} {config.brief}": check((case, config)) for case, config in samples}
     assert not {sample: verdict for sample, verdict in wrong.items() if verdict}
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_no_scheme_layout_addressing_or_lattice_is_forgotten(backend: str) -> None:
+    """Each of their combinations is in the list, or there is a reason against it that is no accident of a draw."""
+    values = values_of(backend)
+    combined = list(schemes_layouts_lattices(backend))
+    assert len(combined) == prod(len(values[name]) for name in ("scheme", "layout", "addressing", "lattice"))
+    against = {reason for reason in combined if isinstance(reason, str)}
+    assert all(reason.startswith(("scheme ", "layout tiled")) for reason in against)
 
 
 def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:

@@ -17,10 +17,11 @@ from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, cuda_streams, streams_digest
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Resources
+from lbmtune.search.lock import CACHE_VARIABLE, device_held
 
 
 def small_cpu(_: str) -> Device:
@@ -87,6 +88,14 @@ def test_refresh_measures_in_any_case(tmp_path: Path, monkeypatch: pytest.Monkey
     devices.describe("cpu", opener=small_cpu)
     devices.describe("cpu", refresh=True, say=heard.append, opener=small_cpu)
     assert heard
+
+
+def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    with device_held(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
+        devices.describe("cpu", alone=device_held)
+    assert not list(tmp_path.rglob("*.toml"))
 
 
 def test_a_device_that_cannot_be_opened_is_told() -> None:

@@ -132,6 +132,14 @@ def test_the_best_of_a_study_are_run_for_seconds_once(tmp_path: Path) -> None:
     assert next(numbers) == 0
 
 
+def test_what_had_no_time_to_run_for_seconds_keeps_its_speed(tmp_path: Path) -> None:
+    record = studied(tmp_path, answered(count(), Outcome.TIMED_OUT))
+    assert all(trial.outcome is Outcome.OK and not trial.sustained for trial in record.ranked[:4])
+    assert record.winner == record.ranked[0]
+    assert record.winner.final
+    assert record.winner.mlups
+
+
 def test_what_fails_in_the_run_of_seconds_has_no_speed(tmp_path: Path) -> None:
     """And the next best are proven and measured together in the place of finalists."""
     record = studied(tmp_path, answered(count(), Outcome.CRASHED))

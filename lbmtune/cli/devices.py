@@ -47,10 +47,18 @@ def bounds(device: str) -> Bounds:
 
 
 def machine(device: str, *, refresh: bool = False, max_age_s: float | None = None) -> Machine:
-    """The measured description of a device, not older than that. Raises DeviceUnavailableError."""
-    from lbmtune.measure.devices import describe
+    """The measured description of a device, not older than that. Raises DeviceUnavailableError, InputError."""
+    from lbmtune.measure.devices import describe, left_alone
+    from lbmtune.search.lock import device_held
 
-    return describe(device, refresh=refresh, say=note, max_age_s=max_age_s)
+    described = describe(device, refresh=refresh, say=note, max_age_s=max_age_s, alone=device_held)
+    if not left_alone(described):
+        share = described.conditions.cpu_share
+        note(
+            f"other programs left {share:.0%} of the processor when its bandwidths were measured: predictions come out "
+            "too low, shares of the ceiling too high; lbmtune devices --refresh measures again."
+        )
+    return described
 
 
 def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:

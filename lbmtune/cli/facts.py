@@ -77,14 +77,12 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why a configuration is legal or not, what it moves and keeps, and the speed that follows."""
-    from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve
 
     subject = resolve(config, study, sets, device, out)
     reason = subject.reason
-    moved = bytes_per_update(subject.case, subject.config)
     described = here.machine(subject.device) if subject.limits_known and not reason else None
     prediction = here.predictor(subject.case, described)(subject.config) if described else None
     facts = {
@@ -93,15 +91,26 @@ def explain(
         "legal": reason is None,
         "reason": reason or "",
         "limits_of_device": subject.limits_known,
-        "bytes_per_update": moved,
-        **arithmetic(subject.case, moved),
-        "footprint_bytes": footprint_bytes(subject.case, subject.config),
+        **(_costs(subject.case, subject.config) if reason is None else dict.fromkeys(COSTS)),
         "prediction": prediction,
     }
     if as_json:
         output.emit_json(facts)
     else:
         output.print_pairs(_explained(subject.config, facts))
+
+
+COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes")
+"""Facts that only a legal configuration has: the others have no kernel that could move a byte."""
+
+
+def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
+    """In the order of COSTS."""
+    from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+
+    moved = bytes_per_update(case, config)
+    found = {"bytes_per_update": moved, **arithmetic(case, moved), "footprint_bytes": footprint_bytes(case, config)}
+    return {name: found[name] for name in COSTS}
 
 
 def _explained(config: KernelConfig, facts: dict[str, Any]) -> list[tuple[str, object]]:
@@ -112,10 +121,13 @@ def _explained(config: KernelConfig, facts: dict[str, Any]) -> list[tuple[str, o
         ("configuration", said(config)),
         ("key", facts["key"]),
         ("legal", f"yes{limits}" if facts["legal"] else f"no{limits}: {facts['reason']}"),
-        ("bytes per update", f"{facts['bytes_per_update']:g}"),
-        ("flop per update", arithmetic_text(facts)),
-        ("footprint", format_bytes(facts["footprint_bytes"])),
     ]
+    if facts["legal"]:
+        rows += [
+            ("bytes per update", f"{facts['bytes_per_update']:g}"),
+            ("flop per update", arithmetic_text(facts)),
+            ("footprint", format_bytes(facts["footprint_bytes"])),
+        ]
     if facts["prediction"]:
         rows += prediction_rows(facts["prediction"])
     return rows

@@ -101,8 +101,11 @@ def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
         raise InputError(f"{folder} holds no study to resume; give its folder with --out, or leave --resume out.")
     if exists and (kept := read_study(folder).header.backend) != backend:
         raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
+    new = not folder.exists()
     write_atomically(folder / ".writable", b"")
     (folder / ".writable").unlink()
+    if new:
+        folder.rmdir()  # a study that ends before its first trial leaves nothing behind
 
 
 def _searched(

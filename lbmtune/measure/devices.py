@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,11 +43,12 @@ def describe(
     say: Say | None = None,
     opener: Callable[[str], Device] = open_device,
     max_age_s: float | None = None,
+    alone: Callable[[Environment], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Machine:
     """The description of a device, from its file, or measured in a process of its own.
 
     refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
-    nor does one measured while other programs used the processor.
+    nor does one measured while other programs used the processor; alone: holds the device while it is measured.
     Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -59,8 +61,9 @@ def describe(
         known = None if refresh else _known(path, environment, max_age_s)
         if known:
             return known
-        worker.ask(spec, None)
-        machine: Machine = _heard(worker, say)
+        with alone(environment):
+            worker.ask(spec, None)
+            machine: Machine = _heard(worker, say)
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
@@ -135,11 +138,12 @@ def _known(path: Path, environment: Environment, max_age_s: float | None) -> Mac
     except InputError:
         return None  # missing, of another version, or damaged: it is measured and written anew
     here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
-    fit = max_age_s is None or (_age_s(machine) <= max_age_s and _left_alone(machine))
+    fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine))
     return machine if fit and _identity(machine) == _identity(here) else None
 
 
-def _left_alone(machine: Machine) -> bool:
+def left_alone(machine: Machine) -> bool:
+    """Whether no other program took much of the processor while its bandwidths were measured."""
     share = machine.conditions.cpu_share
     return share is None or share >= TimingProtocol().min_cpu_share
 
@@ -169,7 +173,12 @@ def _heard(worker: Worker, say: Say | None) -> Any:
         if isinstance(event, (Greeting, Answer)):
             return event.value
         if isinstance(event, Death):
-            raise event.error or DeviceUnavailableError(f"the device could not be measured: {event.reason}.")
+            busy = (
+                "; where other programs keep the machine busy, try again when they have ended"
+                if event.timed_out
+                else ""
+            )
+            raise event.error or DeviceUnavailableError(f"the device could not be measured: {event.reason}{busy}.")
         if isinstance(event, Stage) and say:
             say(event.name)
 

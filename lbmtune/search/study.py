@@ -281,12 +281,20 @@ def _sustain(search: Search) -> None:
     answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
     for trial, answer in zip(wanted, answers, strict=True):
         append_trial(search.folder, with_sustained(trial, answer))
-    if any(answer.outcome is not Outcome.OK for answer in answers):
+    if any(_counts_against(answer) for answer in answers):
         _finals(search)  # others take the places of those that failed
 
 
+def _counts_against(answer: Trial) -> bool:
+    """Whether a run of seconds ended in a way that a proven kernel does not, however busy the machine is."""
+    return answer.outcome not in (Outcome.OK, Outcome.TIMED_OUT)
+
+
 def with_sustained(trial: Trial, answer: Trial) -> Trial:
-    """The trial with what a run of seconds found; one that fails in it has no speed any more."""
+    """The trial with what a run of seconds found; one that fails in it has no speed any more.
+
+    One that had no time to finish keeps the speed that it was measured at twice, with the reason.
+    """
     names = ("compile_s", "verify_s", "measure_s")
     spent = {name: getattr(trial.costs, name) + getattr(answer.costs, name) for name in names}
     return replace(
@@ -294,7 +302,7 @@ def with_sustained(trial: Trial, answer: Trial) -> Trial:
         verification=answer.verification or trial.verification,
         sustained=answer.sustained,
         costs=replace(trial.costs, **spent),
-        outcome=answer.outcome,
+        outcome=answer.outcome if _counts_against(answer) else trial.outcome,
         reason=f"in the run of seconds: {answer.reason}" if answer.reason else trial.reason,
     )
 

@@ -61,7 +61,7 @@ def registers(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.max_registers and not 32 <= config.max_registers <= 255:
         return f"max_registers {config.max_registers} is outside 32..255"
     threads = prod(config.block)
-    if config.min_blocks < 0 or config.min_blocks * threads > limits.threads_per_multiprocessor:
+    if config.min_blocks * threads > limits.threads_per_multiprocessor:
         return (
             f"min_blocks {config.min_blocks} x {threads} threads; "
             f"a multiprocessor holds {limits.threads_per_multiprocessor}"
@@ -72,8 +72,6 @@ def registers(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 def march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """Cells of a column."""
     planes = config.march
-    if planes < 1:
-        return f"march {planes}: a thread updates at least one cell of its column"
     if planes > case.domain[2] and not config.marches:
         return f"march {planes}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
     if planes > 1 and config.block[2] > 1:

@@ -25,6 +25,16 @@ def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None
     return None
 
 
+def _counts(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Numbers that the other rules may divide by and multiply with: an axis whose default is 1 has at least one."""
+    for name, usual in defaults(config.backend).items():
+        value = getattr(config, name)
+        if not isinstance(usual, int) or value >= (usual == 1):
+            continue
+        return f"{name} {value} is negative" if value < 0 else f"{name} {value}: at least 1"
+    return None
+
+
 def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not config.indirect:
         if config.chased:
@@ -32,8 +42,6 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         if config.prefetch_index:
             return f"prefetch_index {config.prefetch_index} with direct addressing: there is no list"
         return None if config.order == "row" else f"order {config.order} with direct addressing: a box has its rows"
-    if config.prefetch_index < 0:
-        return f"prefetch_index {config.prefetch_index} is negative"
     usual = defaults(config.backend)
     for name, meaning in _BOX_AXES.items():
         if name in usual and getattr(config, name) != usual[name]:
@@ -99,8 +107,6 @@ def _width_belongs_to_aosoa(case: Case, config: KernelConfig, limits: Limits) ->
 
 
 def _padding_belongs_to_soa(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    if config.padding < 0:
-        return f"padding {config.padding} is negative"
     if config.padding and config.layout != "soa":
         return f"padding {config.padding} with layout {config.layout}: only soa has separate direction arrays"
     return None
@@ -158,7 +164,7 @@ def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | N
     return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"
 
 
-FIRST: tuple[Rule, ...] = (_known_names, _addressing)
+FIRST: tuple[Rule, ...] = (_known_names, _counts, _addressing)
 LAYOUTS: tuple[Rule, ...] = (
     _width_belongs_to_aosoa,
     _padding_belongs_to_soa,

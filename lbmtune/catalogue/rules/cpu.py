@@ -55,8 +55,6 @@ def _vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 
 def _rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.row_padding < 0 or config.row_offset < 0:
-        return f"row_padding {config.row_padding} and row_offset {config.row_offset} are not negative"
     if config.wrap == "ghost" and config.row_offset < 1:
         return f"row_offset {config.row_offset}: the ghost column before a row needs 1"
     if config.wrap == "select" and config.row_offset:
@@ -96,8 +94,6 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
 def _prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     for name in ("prefetch_propagated", "prefetch_local", "prefetch_index"):
         ahead = getattr(config, name)
-        if ahead < 0:
-            return f"{name} {ahead} is negative"
         if ahead and not config.vector_bits:
             return f"{name} {ahead} with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
     return None
