@@ -1,22 +1,32 @@
 """Fails if a recorded set is stale: if codegen now prints another source for one of its configurations.
 
 Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
-Also checks that the best.json beside a set can be read and holds a kernel of the set.
+Also checks that the best.json beside a set can be read and holds a kernel of the set. Recorded claims are stale, too,
+where the published documents have changed since, where an experiment of theirs is missing, and where they would be
+judged otherwise now.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.claims.judge import verdicts
+from lbmtune.claims.store import RESULTS, decoded
+from lbmtune.cli.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.measure.duties import equipped
 from lbmtune.records.best import read_best
+from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 
+CLAIMS = f"{RESULTS}.gz"
 DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
@@ -41,6 +51,58 @@ def stale_best(study: StudyRecord, folder: Path) -> list[str]:
     return [] if known else [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
 
 
+def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
+    """A line for each reason why recorded claims are not what a run would record now. shipped: documents by name."""
+    found = [line for group in claims.groups for line in _other_sources(group)]
+    recorded = {document.name: document for document in claims.documents}
+    for name, document in shipped.items():
+        if name not in recorded:
+            found.append(f"{name}: this document is not in the record")
+        elif recorded[name] != document:
+            found.append(f"{name}: the document has changed since")
+        found += _unmeasured(claims, document)
+    copy, backend = claims.header.copy_bytes_per_s, claims.header.backend
+    judged = [
+        verdict
+        for name in recorded.keys() & shipped.keys()
+        if recorded[name] == shipped[name]
+        for verdict in verdicts(shipped[name], claims.groups, backend, copy)
+    ]
+    found += [f"{v.document}.{v.claim}: now {v.holding}, {v.reason}" for v in judged if v not in claims.verdicts]
+    return found
+
+
+def _other_sources(group: Group) -> Iterator[str]:
+    """A line for each measured variant whose source is no longer what codegen prints."""
+    for row in group.rows:
+        if row.trial and not row.why_not:
+            digest = equipped(render(group.case, from_flat(row.config)), row.duty).digest
+            if digest != row.trial.source_digest:
+                where = f"{group.document}.{row.variant} ({group.series})"
+                yield f"{where}: recorded {row.trial.source_digest[:12]}, now {digest[:12]}"
+
+
+def _unmeasured(claims: Claims, document: Document) -> Iterator[str]:
+    """A line for each experiment, domain, variant and accuracy that the record lacks. A domain past capacity is any."""
+    backend = claims.header.backend
+    groups = [group for group in claims.groups if group.document == document.name]
+    for series in document.series:
+        for case in series.cases.get(backend, ()):
+            same = [g for g in groups if g.series == series.name and (series.past_capacity or g.case == case)]
+            tried = {row.variant: row.trial for group in same for row in group.rows}
+            where = f"{series.name}, {'x'.join(map(str, case.domain))}"
+            for variant in document.variants:
+                if series.name in variant.series and backend in variant.configs and variant.name not in tried:
+                    yield f"{document.name}.{variant.name} ({where}): this is not in the record"
+            if case is series.cases[backend][-1]:
+                without = [v for v in document.of_accuracy if (trial := tried.get(v)) and not trial.accuracy]
+                yield from (f"{document.name}.{v} ({where}): its accuracy is not in the record" for v in without)
+
+
+def _read_claims(path: Path) -> Claims:
+    return decoded(gzip.decompress(path.read_bytes()), path)
+
+
 def main(arguments: list[str]) -> int:
     """Checks every set below a folder; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -57,7 +119,22 @@ def main(arguments: list[str]) -> int:
         print(f"{folder}: {measured}, {'STALE' if lines else 'up to date'}")
         print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
     print(f"{len(folders)} recorded sets, {failures} stale")
-    return 1 if failures or not (folders or given.allow_none) else 0
+    stale = sum(_say_claims(path) for path in sorted(given.folder.rglob(CLAIMS)))
+    return 1 if failures or stale or not (folders or given.allow_none) else 0
+
+
+def _say_claims(path: Path) -> bool:
+    """Prints what is stale of recorded claims; whether anything is."""
+    try:
+        claims = _read_claims(path)
+    except InputError as error:
+        print(f"{path}: STALE\n    {error}")
+        return True
+    lines = stale_claims(claims, {document.name: document for document in load_documents(())})
+    variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
+    print(f"{path}: {variants} variants in {len(claims.groups)} groups, {'STALE' if lines else 'up to date'}")
+    print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
+    return bool(lines)
 
 
 if __name__ == "__main__":

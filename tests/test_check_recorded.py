@@ -14,12 +14,17 @@ import msgspec
 import pytest
 
 import made_up_records as made
+from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.precision import STORAGES
 from lbmtune.claims.judge import verdicts
+from lbmtune.claims.store import decoded
 from lbmtune.cli.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.export import write_best
-from lbmtune.records.claims import Claims
+from lbmtune.measure.accuracy import AFTER_STEPS
+from lbmtune.records import Accuracy
+from lbmtune.records.claims import Claim, Claims
 from lbmtune.records.store import HEADER, TRIALS, append_trial, write_header
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "check_recorded.py"
@@ -106,3 +111,96 @@ def test_recorded_claims_are_judged_as_they_would_be_now() -> None:
     copy = found.header.copy_bytes_per_s
     now = [v for one in found.documents for v in verdicts(shipped[one.name], found.groups, found.header.backend, copy)]
     assert now == list(found.verdicts)
+
+
+RECORDED = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims.json.gz"
+
+
+@pytest.fixture(scope="module")
+def tran() -> Claims:
+    """What is recorded of one document."""
+    found = decoded(gzip.decompress(RECORDED.read_bytes()), RECORDED)
+    return replace(
+        found,
+        documents=tuple(one for one in found.documents if one.name == "tran2017"),
+        groups=tuple(one for one in found.groups if one.document == "tran2017"),
+        verdicts=tuple(one for one in found.verdicts if one.document == "tran2017"),
+    )
+
+
+def _other_source(found: Claims) -> Claims:
+    first, *rest = found.groups
+    trial = first.rows[-1].trial
+    assert trial
+    row = replace(first.rows[-1], trial=replace(trial, source_digest="0" * 64))
+    return replace(found, groups=(replace(first, rows=(*first.rows[:-1], row)), *rest))
+
+
+def _without_a_variant(found: Claims) -> Claims:
+    first, *rest = found.groups
+    rows = tuple(row for row in first.rows if row.variant != "aos")
+    return replace(found, groups=(replace(first, rows=rows), *rest))
+
+
+def _another_document(found: Claims) -> Claims:
+    return replace(found, documents=(replace(found.documents[0], title="another"),))
+
+
+def _other_verdict(found: Claims) -> Claims:
+    return replace(found, verdicts=tuple(replace(v, reason="for no reason") for v in found.verdicts))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_other_source, "recorded 000000000000, now"),
+        (_without_a_variant, "tran2017.aos (cavity, 64x64x64): this is not in the record"),
+        (lambda found: replace(found, groups=found.groups[:-1]), "(branches, 256x256x256): this is not in the record"),
+        (_another_document, "tran2017: the document has changed since"),
+        (lambda found: replace(found, documents=()), "tran2017: this document is not in the record"),
+        (_other_verdict, "tran2017.tiling: now does not hold, measured"),
+    ],
+)
+def test_what_is_stale_of_claims_is_told(
+    check: ModuleType, tran: Claims, spoil: Callable[[Claims], Claims], said: str
+) -> None:
+    shipped = {document.name: document for document in tran.documents}
+    assert check.stale_claims(tran, shipped) == []
+    assert any(said in line for line in check.stale_claims(spoil(tran), shipped))
+
+
+def test_an_accuracy_that_is_asked_for_and_not_recorded_is_told(check: ModuleType, tran: Claims) -> None:
+    document = tran.documents[0]
+    error = Claim(name="error", sentence="s", kind="density-error", of=("aos",), velocities=(0.1,), at_least=1.0)
+    asking = replace(document, claims=(*document.claims, error))
+    (line,) = [one for one in check.stale_claims(tran, {"tran2017": asking}) if "accuracy" in one]
+    assert line == "tran2017.aos (cavity, 256x256x256): its accuracy is not in the record"
+
+
+def test_recorded_claims_are_checked_with_the_sets(
+    check: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "claims.json.gz").write_bytes(gzip.compress(b'{"header": {}}'))
+    assert check.main([str(tmp_path), "--allow-none"]) == 1
+    assert "claims.json.gz: STALE" in capsys.readouterr().out
+
+
+def test_the_accuracy_of_every_storage_format_is_recorded() -> None:
+    recorded = json.loads((SCRIPT.parent.parent / "studies/recorded/accuracy.json").read_text())
+    assert recorded["environment"]["device"]
+    assert [one["config"]["storage"] for one in recorded["found"]] == list(STORAGES)
+    accuracies = [msgspec.convert(one["accuracy"], Accuracy) for one in recorded["found"]]
+    for accuracy, one in zip(accuracies, recorded["found"], strict=True):
+        assert accuracy.after
+        assert accuracy.after.steps == AFTER_STEPS
+        assert accuracy.storage == one["config"]["storage"]
+    order = ("fp64", "fp32", "fp16c", "fp16s", "bf16")
+    errors = {accuracy.storage: accuracy.after.velocity for accuracy in accuracies if accuracy.after}
+    assert sorted(errors, key=lambda storage: errors[storage] or 1.0) == list(order)
+
+
+def test_a_recorded_accuracy_is_of_the_kernels_of_now() -> None:
+    recorded = json.loads((SCRIPT.parent.parent / "studies/recorded/accuracy.json").read_text())
+    for one in recorded["found"]:
+        case = box(one["accuracy"]["lattice"], one["accuracy"]["collision"], tuple(one["accuracy"]["domain"]))
+        assert render(case, from_flat(one["config"])).digest == one["source_digest"], one["key"]

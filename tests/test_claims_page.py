@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from browser import visit
 from fake_study import environment
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
 from lbmtune.cli.app import app
+from lbmtune.cli.claims import variant_table
+from lbmtune.cli.output import emit_json
 from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
 from test_claims import document, run
@@ -46,6 +49,24 @@ def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
     first = section.judged[0]
     assert (first.measured, first.printed) == ("1.15x", "1.1x .. 1.2x")
     assert section.judged[1].measured == ""
+    page = claims_page(claims)
+    assert '<td class="n">150 (Old card)<br>40 (Older card, 16x16x16)<br>50 (Older card, at its best)</td>' in page
+    assert '<td class="n">0.667<br>2.5<br>2</td>' in page
+
+
+def test_figures_of_every_device_are_in_the_table_and_in_the_json(
+    claims: Claims, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = variant_table(claims, claims.documents[0])
+    assert "150 (Old card); 40 (Older card, 16x16x16); 50 (Older card, at its best)" in table.columns[2].cells
+    emit_json(claims)
+    first = json.loads(capsys.readouterr().out)["documents"][0]["variants"][0]
+    assert [(one["device"], one["mlups"]) for one in first["published"]] == [
+        ("Old card", 150),
+        ("Old card", 200),
+        ("Older card", 40),
+        ("Older card", 50),
+    ]
 
 
 def test_text_of_documents_is_escaped(claims: Claims) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.codegen.render import render
 from lbmtune.measure import duties, oracle
 from lbmtune.measure.arena import Arena
-from lbmtune.measure.duties import Comparing, Saving, Staged, Storing, equipped, residual, simulated
+from lbmtune.measure.duties import Comparing, Refreshing, Saving, Staged, Storing, equipped, residual, simulated
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.measure.stages import Work, tried
 from lbmtune.measure.verify import verify_simulation
@@ -109,6 +110,21 @@ def test_a_flow_at_rest_has_no_residual() -> None:
     assert residual(np.ones(4), np.zeros(4)) == 1.0
 
 
+@pytest.mark.parametrize("sample", [{"scheme": "ghost-cell", "block": (32, 4, 1)}, {"scheme": "push", "wrap": "ghost"}])
+def test_ghost_cells_are_refreshed_twice_and_the_flow_stays(
+    sample: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, chosen = replace(small("box", "d2q9"), domain=(64, 8, 1)), config(storage="fp64", **sample)
+    simulation = started(Duty("refresh"), chosen, case)
+    launched: list[str] = []
+    monkeypatch.setattr(simulation, "_launch_all", lambda bound: launched.extend(one.entry for one, *_ in bound))
+    simulation.step(1)
+    once = [launch.entry for launch in render(case, chosen).period[0]]
+    assert any(entry.startswith("refresh_") for entry in once)
+    assert launched == [entry for entry in once for _ in range(1 + entry.startswith("refresh_"))]
+    assert verify_simulation(started(Duty("refresh"), chosen, case)).passed
+
+
 @pytest.mark.parametrize("domain", [(32, 9, 1), (32, 10, 1), (32, 6, 7)])
 @pytest.mark.parametrize("scheme", ["pull", "push"])
 def test_a_staged_domain_is_right_on_every_cell(
@@ -169,4 +185,10 @@ def test_host_memory_of_the_processor_is_its_own() -> None:
 
 def test_every_duty_has_a_simulation(tmp_path: Path) -> None:
     case, sample = small("box", "d2q9"), config(scheme="push", storage="fp64")
-    assert {type(started(Duty(kind, 2), sample, case)) for kind in DUTIES} == {Storing, Saving, Comparing, Staged}
+    assert {type(started(Duty(kind, 2), sample, case)) for kind in DUTIES} == {
+        Storing,
+        Saving,
+        Comparing,
+        Refreshing,
+        Staged,
+    }

@@ -2,56 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Measurement
-from lbmtune.records.claims import Claims, Document, Group, Row, Variant
+from lbmtune.records.claims import Claims, Document, Group, Printed, Row, Variant
+
+_DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A row of the table. published: MLUPS, None where none is printed; circumstances: of it; why_not: no speed."""
+    """A row of the table. published: the printed figures that belong beside it; why_not: no speed."""
 
     series: str
     domain: str
     title: str
     config: str
-    device: str
-    circumstances: str
-    published: float | None
+    published: tuple[Printed, ...]
     measurement: Measurement | None
     why_not: str
 
     @property
-    def published_text(self) -> str:
-        """The figure and its circumstances, where these are not the domain measured here."""
-        if self.published is None:
-            return ""
-        elsewhere = "" if self.circumstances == self.domain else f" at {self.circumstances}"
-        return f"{self.published:,.4g}{elsewhere}"
+    def published_texts(self) -> tuple[str, ...]:
+        """Each printed figure with its device, and with its circumstances where these are not the domain of here."""
+        return tuple(self._text(one) for one in self.published)
+
+    def _text(self, one: Printed) -> str:
+        elsewhere = "" if one.circumstances in ("", self.domain) else f", {one.circumstances}"
+        return f"{_round(one.mlups)} ({one.device}{elsewhere})"
 
     @property
     def measured_text(self) -> str:
         """MLUPS."""
-        return f"{self.measurement.mlups:,.4g}" if self.measurement else ""
+        return _round(self.measurement.mlups) if self.measurement else ""
 
     @property
     def interval_text(self) -> str:
         """Of the median."""
         m = self.measurement
-        return f"{m.ci_low_mlups:,.4g} .. {m.ci_high_mlups:,.4g}{' disturbed' if m.disturbed else ''}" if m else ""
+        if m is None:
+            return ""
+        return f"{_round(m.ci_low_mlups)} .. {_round(m.ci_high_mlups)}{' disturbed' if m.disturbed else ''}"
 
     @property
-    def ratio(self) -> float | None:
-        """Measured over published."""
-        return self.measurement.mlups / self.published if self.measurement and self.published else None
-
-    @property
-    def ratio_text(self) -> str:
-        """Measured over published."""
-        return f"{self.ratio:.3g}" if self.ratio else ""
+    def ratio_texts(self) -> tuple[str, ...]:
+        """Measured over published, one for each of these."""
+        m = self.measurement
+        return tuple(f"{m.mlups / one.mlups:.3g}" for one in self.published) if m else ()
 
 
 def figures(claims: Claims, document: Document) -> Iterator[Figure]:
@@ -67,15 +67,27 @@ def figures(claims: Claims, document: Document) -> Iterator[Figure]:
 
 def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
     domain = "x".join(map(str, group.case.domain))
-    circumstances = domain if domain in variant.published else next(reversed(variant.published), "")
     return Figure(
         series=series,
         domain=domain,
         title=variant.title,
         config=from_flat(row.config).brief if row.config else "",
-        device=variant.device if circumstances else "",
-        circumstances=circumstances,
-        published=variant.published.get(circumstances),
+        published=tuple(_beside(variant, group.series, domain)),
         measurement=row.trial.final if row.trial and not row.why_not else None,
         why_not=row.why_not,
     )
+
+
+def _beside(variant: Variant, series: str, domain: str) -> Iterator[Printed]:
+    """The printed figures of an experiment: of each device that of the domain, or else of its last domain; and all
+    whose circumstances are no domain.
+    """
+    mine = [one for one in variant.published if one.series in ("", series)]
+    on_domains = [one for one in mine if _DOMAIN.fullmatch(one.circumstances)]
+    last = {one.device: one for one in on_domains}
+    nearest = last | {one.device: one for one in on_domains if one.circumstances == domain}
+    yield from (one for one in mine if one not in on_domains or one is nearest[one.device])
+
+
+def _round(mlups: float) -> str:
+    return f"{mlups:,.4g}" if mlups < 1000 else f"{mlups:,.0f}"

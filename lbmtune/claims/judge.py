@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lbmtune.records import Measurement
-from lbmtune.records.claims import Claim, Document, Group, Holding, Row, Series, Verdict
+from lbmtune.records.claims import ERRORS, Claim, Document, Group, Holding, Row, Series, Verdict
 from lbmtune.records.statistics import Interval, median_interval, paired_ratio
 
 
@@ -58,7 +58,9 @@ def readings_of(document: Document, groups: Sequence[Group], backend: str) -> di
 
 def _reading(variant: str, series: Series, group: Group | None, backend: str) -> Reading:
     if group is not None:
-        return Reading(next(row for row in group.rows if row.variant == variant), group)
+        # a document may have gained a variant since
+        missing = Row(variant=variant, reason=f"{variant}: it was not measured in this run")
+        return Reading(next((row for row in group.rows if row.variant == variant), missing), group)
     without = f"{series.title}: there is no such experiment for {backend} devices"
     return Reading(Row(variant=variant, reason=series.missing or without))
 
@@ -76,7 +78,7 @@ def judge(
     except _UntestableError as error:
         return Verdict(document=document, claim=claim.name, holding=Holding.UNTESTABLE, reason=str(error))
     holding = decide(found, claim.at_least, claim.at_most)
-    used = [] if claim.kind == "footprint" else [*of, *over]
+    used = [] if claim.kind in ("footprint", *ERRORS) else [*of, *over]
     return Verdict(
         document=document,
         claim=claim.name,
@@ -123,16 +125,24 @@ def speed_ratio(of: Reading, over: Reading) -> Interval:
 def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) -> list[Reading]:
     """Those of the named ones that have what is asked for. A spread over fewer than two says nothing."""
     named = [readings[name] for name in names]
-    good = [one for one in named if (one.row.footprint_bytes if kind == "footprint" else not one.row.why_not)]
+    good = [one for one in named if _has(one.row, kind)]
     if not good or (kind == "spread" and len(good) < 2):
         raise _UntestableError(next((one.row.why_not for one in named if one.row.why_not), "it was not measured"))
     return good
 
 
+def _has(row: Row, kind: str) -> bool:
+    if kind == "footprint":
+        return row.footprint_bytes > 0
+    return not row.why_not and (kind not in ERRORS or (row.trial is not None and row.trial.accuracy is not None))
+
+
 def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy_bytes_per_s: float) -> Interval:
-    fast = min(of, key=_seconds_per_site) if claim.kind != "footprint" else of[0]
     if claim.kind == "footprint":
         return _exactly(of[0].row.footprint_bytes / over[0].row.footprint_bytes)
+    if claim.kind in ERRORS:
+        return _error(claim, of[0])
+    fast = min(of, key=_seconds_per_site)
     if claim.kind == "bandwidth":
         return _bandwidth(fast.measurement, copy_bytes_per_s)
     if claim.kind == "spread":
@@ -151,6 +161,21 @@ def _seconds_per_site(reading: Reading) -> float:
 
 def _exactly(value: float) -> Interval:
     return Interval(value, value, value)
+
+
+def _error(claim: Claim, of: Reading) -> Interval:
+    """From the least to the greatest ratio of errors over the velocities."""
+    assert of.row.trial is not None
+    assert of.row.trial.accuracy is not None
+    what = claim.kind.removesuffix("-error")
+    points = [point for point in of.row.trial.accuracy.points if point.velocity_scale in claim.velocities]
+    pairs = [(getattr(p, f"{what}_to_exact"), getattr(p, f"reference_{what}_to_exact")) for p in points]
+    if not pairs:
+        raise _UntestableError("the error was measured at none of these velocities")
+    if any(own is None or exact is None for own, exact in pairs):
+        raise _UntestableError("the vortex did not stay finite")
+    ratios = [own / exact for own, exact in pairs]
+    return Interval(min(ratios), median(ratios), max(ratios))
 
 
 def _bandwidth(measurement: Measurement, copy_bytes_per_s: float) -> Interval:
@@ -174,7 +199,7 @@ def _interval_loss(of: Reading, base: Reading, every: int) -> Interval:
 
 def shown(kind: str, value: float) -> str:
     """A quantity for people: a ratio as 1.068x, a share in per cent."""
-    return f"{value:.{3 if value >= 10 else 4}g}x" if kind == "ratio" else _percent(value)
+    return f"{value:.{3 if value >= 10 else 4}g}x" if kind in ("ratio", *ERRORS) else _percent(value)
 
 
 def _percent(value: float) -> str:

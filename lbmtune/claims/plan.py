@@ -36,11 +36,12 @@ class Here:
 
 @dataclass(frozen=True)
 class Entry:
-    """A variant about to be measured. config: None where it cannot be, for the given reason."""
+    """A variant about to be measured. config: None where it cannot be, for the given reason; accuracy: as well."""
 
     variant: Variant
     config: KernelConfig | None
     reason: str = ""
+    accuracy: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +59,15 @@ class Plan:
         return tuple(entry for entry in self.entries if entry.config is not None)
 
     def is_of(self, group: Group) -> bool:
-        """Whether a group is this plan carried out: the same configurations on the same case."""
+        """Whether a group is this plan carried out: the same configurations on the same case, no accuracy missing."""
         rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
         mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
-        return (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
+        same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
+        return same and all(
+            row.trial.accuracy is not None
+            for entry, row in zip(self.entries, group.rows, strict=True)
+            if entry.accuracy and row.trial and not row.why_not
+        )
 
     def row(self, entry: Entry) -> Row:
         """An entry as a row that has not been measured."""
@@ -78,10 +84,14 @@ class Plan:
 def plans(document: Document, here: Here) -> Iterator[Plan]:
     """The groups of a document on a device, in order."""
     for series in document.series:
-        for case in series.cases.get(here.backend, ()):
+        cases = series.cases.get(here.backend, ())
+        for case in cases:
             mine = [variant for variant in document.variants if series.name in variant.series]
             sized = _past_capacity(case, here.budget_bytes) if series.past_capacity else case
-            entries = tuple(_entry(variant, series, sized, here) for variant in mine)
+            found = [_entry(variant, series, sized, here) for variant in mine]
+            # claims are judged on the last domain, and the vortex of accuracy has one of its own
+            asked = document.of_accuracy if case is cases[-1] else ()
+            entries = tuple(replace(one, accuracy=one.variant.name in asked) for one in found)
             yield Plan(document=document.name, series=series, case=sized, entries=entries)
 
 

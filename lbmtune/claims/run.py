@@ -12,10 +12,10 @@ from typing import Protocol
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.claims.judge import verdicts
-from lbmtune.claims.plan import Here, Plan, plans
-from lbmtune.claims.store import append_group, of_documents, read_claims, read_groups, write_claims
-from lbmtune.errors import InputError
-from lbmtune.records import Environment, Trial
+from lbmtune.claims.plan import Entry, Here, Plan, plans
+from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records import Accuracy, Environment, Outcome, Trial
 from lbmtune.records.claims import Claims, ClaimsHeader, Document, Duty, Group
 
 SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
@@ -27,6 +27,10 @@ class Evaluator(Protocol):
 
     def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
         """One trial per configuration, in order; duties: by position."""
+        ...
+
+    def accuracy(self, config: KernelConfig) -> Accuracy:
+        """What its precision costs in accuracy. Raises NothingValidError."""
         ...
 
 
@@ -76,7 +80,7 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
 
 def check_same_device(folder: Path, environment: Environment) -> None:
     """Raises InputError where the folder was begun elsewhere: speeds of two devices cannot be compared."""
-    kept = read_claims(folder).header.environment
+    kept = read_claims_header(folder).environment
     for name in SAME:
         before, now = getattr(kept, name), getattr(environment, name)
         if before != now:
@@ -93,10 +97,20 @@ def carried_out(plan: Plan, open_evaluator: Opener) -> Group:
         duties = {n: entry.variant.duty for n, entry in enumerate(entries) if entry.variant.duty}
         with open_evaluator(plan.case, len(entries)) as evaluator:
             found = evaluator.finals([entry.config for entry in entries if entry.config], duties)
+            found = [_with_accuracy(evaluator, *pair) for pair in zip(entries, found, strict=True)]
         trials = {entry.variant.name: trial for entry, trial in zip(entries, found, strict=True)}
     rows = tuple(replace(plan.row(entry), trial=trials.get(entry.variant.name)) for entry in plan.entries)
     seconds = time.monotonic() - start
     return Group(document=plan.document, series=plan.series.name, case=plan.case, rows=rows, seconds=seconds)
+
+
+def _with_accuracy(evaluator: Evaluator, entry: Entry, trial: Trial) -> Trial:
+    if not entry.accuracy or entry.config is None or trial.outcome is not Outcome.OK:
+        return trial
+    try:
+        return replace(trial, accuracy=evaluator.accuracy(entry.config))
+    except NothingValidError:
+        return trial
 
 
 def _judged(claims: Claims, groups: Sequence[Group]) -> Claims:

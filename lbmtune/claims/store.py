@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from lbmtune.errors import InputError
-from lbmtune.records import SCHEMA_VERSION
-from lbmtune.records.claims import Claims, Group
+from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
 from lbmtune.records.store import write_atomically
 
+T = TypeVar("T")
 RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
 
 
@@ -48,18 +50,46 @@ def write_claims(folder: Path, claims: Claims) -> None:
     write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(claims)) + b"\n")
 
 
+@dataclass(frozen=True)
+class _Headed:
+    """What results of every schema begin with."""
+
+    header: ClaimsHeader
+
+
 def read_claims(folder: Path) -> Claims:
     """The results in a folder. Raises InputError."""
-    path = folder / RESULTS
+    return decoded(_content(folder), folder / RESULTS)
+
+
+def read_claims_header(folder: Path) -> ClaimsHeader:
+    """The header of the results in a folder, also of those of an older version. Raises InputError."""
+    return _decoded(_content(folder), folder / RESULTS, _Headed).header
+
+
+def decoded(content: bytes, path: Path) -> Claims:
+    """The results that a file holds; path: of the file, for messages. Raises InputError."""
+    schema = _decoded(content, path, _Headed).header.schema
+    if schema > CLAIMS_SCHEMA:
+        raise InputError(f"{path} has schema {schema}, this version reads up to {CLAIMS_SCHEMA}; update lbmtune.")
+    if schema < CLAIMS_SCHEMA:
+        again = "lbmtune claims --resume on its folder keeps what was measured and writes it anew"
+        raise InputError(f"{path} has schema {schema}, this version reads {CLAIMS_SCHEMA}; {again}.")
+    return _decoded(content, path, Claims)
+
+
+def _content(folder: Path) -> bytes:
     try:
-        claims = msgspec.json.decode(path.read_bytes(), type=Claims)
+        return (folder / RESULTS).read_bytes()
     except FileNotFoundError:
         raise InputError(f"no claims at {folder}; give the folder that lbmtune claims wrote.") from None
+
+
+def _decoded(content: bytes, path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as error:
         raise InputError(f"{path} is damaged: {error}; restore it or run lbmtune claims again.") from error
-    if claims.header.schema > SCHEMA_VERSION:
-        raise InputError(f"{path} has schema {claims.header.schema}, this version reads up to {SCHEMA_VERSION}.")
-    return claims
 
 
 def claims_folder(reference: str, out: Path) -> Path | None:

@@ -54,6 +54,10 @@ def claims(
     from lbmtune.units import parse_bytes
 
     budget, documents = parse_bytes(max_footprint), load_documents(only or ())
+    if budget <= 0:
+        raise InputError(
+            f"--max-footprint {max_footprint}: this is no memory; give a device some, for example {BUDGET}."
+        )
     where = here.chosen(device)
     folder = out or RESULTS / f"claims-{where if where == 'cpu' else f'gpu{where}'}"
     _check_folder(folder, (folder / STORED).exists(), resume=resume)
@@ -171,9 +175,17 @@ def variant_table(found: Claims, document: Document) -> Table:
     from lbmtune.claims.figures import figures
     from lbmtune.cli.output import table
 
-    columns = ("domain", "variant", "published>", "on", "MLUPS here>", "95 % interval>", "ratio>", "why not")
+    columns = ("domain", "variant", "published (on)>", "MLUPS here>", "95 % interval>", "ratio>", "why not")
     rows = (
-        (f.domain, f.title, f.published_text, f.device, f.measured_text, f.interval_text, f.ratio_text, f.why_not)
+        (
+            f.domain,
+            f.title,
+            "; ".join(f.published_texts),
+            f.measured_text,
+            f.interval_text,
+            "; ".join(f.ratio_texts),
+            f.why_not,
+        )
         for f in figures(found, document)
     )
     return table(f"{document.name}: {document.title}", columns, rows)

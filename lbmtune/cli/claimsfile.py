@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -17,12 +17,14 @@ from lbmtune.cli.casefile import CaseFile, case_of
 from lbmtune.cli.source import Source
 from lbmtune.cli.studyfile import studies_folder
 from lbmtune.errors import InputError, unknown
-from lbmtune.records.claims import DUTIES, Claim, Document, Duty, Kind, Series, Variant
+from lbmtune.measure.accuracy import VELOCITIES
+from lbmtune.records.claims import DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
 
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
 """The domain of a series that follows from the memory budget."""
 _BACKENDS = ("cuda", "cpu")
+_VELOCITIES = "some of " + ", ".join(map(str, VELOCITIES))
 _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 
 
@@ -38,14 +40,17 @@ class SeriesFile:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFile:
-    """[variants.NAME]. duty: 'save every 10'; published: domain or circumstances -> MLUPS."""
+    """[variants.NAME]. duty: 'save every 10'.
+
+    published: device -> where -> MLUPS; where: 'DOMAIN or other circumstances', 'EXPERIMENT' or
+    'EXPERIMENT: circumstances'.
+    """
 
     title: str
     series: str | tuple[str, ...]
     cuda: str = ""
     cpu: str = ""
-    published: dict[str, float] = field(default_factory=dict)
-    device: str = ""
+    published: dict[str, dict[str, float]] = field(default_factory=dict)
     duty: str = ""
 
 
@@ -62,6 +67,7 @@ class ClaimFile:
     published: float | tuple[float, float] | None = None
     device: str = ""
     every: int = 1
+    velocities: tuple[float, ...] = ()
     untestable: str | dict[str, str] = field(default_factory=dict)
 
 
@@ -174,10 +180,28 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
         title=file.title,
         series=mine,
         configs={backend: text for backend in _BACKENDS if (text := getattr(file, backend))},
-        published=file.published,
-        device=file.device,
+        published=tuple(_printed(name, file.published, mine, series, source)),
         duty=_duty(file.duty, f"{key}.duty", source) if file.duty else None,
     )
+
+
+def _printed(
+    variant: str,
+    published: Mapping[str, Mapping[str, float]],
+    mine: Sequence[str],
+    series: Mapping[str, Any],
+    source: Source,
+) -> Iterator[Printed]:
+    """The figures in order. mine: the experiments of the variant; series: all of them."""
+    for device, figures in published.items():
+        for where, mlups in figures.items():
+            first, _, rest = (part.strip() for part in where.partition(":"))
+            if first in series and first not in mine:
+                source.fail(f"variants.{variant}.published", f"{where!r} is no experiment of this variant.")
+            if mlups <= 0:
+                source.fail(f"variants.{variant}.published", f"{mlups:g} MLUPS; give a positive number.")
+            of, circumstances = (first, rest) if first in series else ("", where)
+            yield Printed(device=device, mlups=mlups, series=of, circumstances=circumstances)
 
 
 def _duty(text: str, key: str, source: Source) -> Duty:
@@ -216,6 +240,7 @@ def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Sour
         published=(file.published, file.published) if single else file.published,  # type: ignore[arg-type]
         device=file.device,
         every=file.every,
+        velocities=file.velocities,
         untestable=untestable,
     )
 
@@ -228,7 +253,11 @@ def _check_askable(
         return
     if not of:
         source.fail(f"{key}.of", "is missing; name the variants that the claim is about, or say why none can tell.")
-    if bool(over) == (file.kind in ("spread", "bandwidth")):
+    if bool(file.velocities) != (file.kind in ERRORS):
+        source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
+    if not set(file.velocities) <= set(VELOCITIES):
+        source.fail(f"{key}.velocities", f"{list(file.velocities)}: errors are measured at {_VELOCITIES}.")
+    if bool(over) == (file.kind in ("spread", "bandwidth", *ERRORS)):
         takes = "no over" if over else "over, the variants that it is compared with"
         source.fail(f"{key}.over", f"a {file.kind} takes {takes}; correct the claim.")
     if file.at_least is None and file.at_most is None:

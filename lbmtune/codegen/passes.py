@@ -10,6 +10,8 @@ from lbmtune.lattice import Lattice
 
 BUFFERS = ("f0", "f1")
 """Names of the lattice copies."""
+REFRESH = "refresh_"
+"""How the names of kernels begin that refresh ghost cells."""
 
 
 class Pass(NamedTuple):
@@ -26,7 +28,7 @@ class Pass(NamedTuple):
 
     def refresh(self, when: str) -> str:
         """Name of the kernel that refreshes ghost cells before it reads or after it writes."""
-        return f"refresh_{when}_{self.entry.removeprefix('step_')}"
+        return f"{REFRESH}{when}_{self.entry.removeprefix('step_')}"
 
 
 def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass, ...]:

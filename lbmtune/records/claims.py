@@ -15,14 +15,20 @@ from typing import Literal
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
-from lbmtune.records import SCHEMA_VERSION, Environment, Trial
+from lbmtune.records import Environment, Trial
 
-Kind = Literal["ratio", "loss", "interval-loss", "spread", "bandwidth", "footprint"]
+CLAIMS_SCHEMA = 3
+"""3: printed figures by device; errors of a vortex."""
+
+Kind = Literal["ratio", "loss", "interval-loss", "spread", "bandwidth", "footprint", "velocity-error", "density-error"]
+ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
+"""What is asked of the accuracy of a kernel; see records.Accuracy."""
 
 DUTIES: Mapping[str, str] = {
     "macroscopics": "density and velocity are written to the device's memory",
     "save": "density and velocity are written and copied to the host",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
+    "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
     "staged": "the domain stays on the host and passes through the device part by part",
 }
 """What a simulation can do besides stepping."""
@@ -61,18 +67,28 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
-    """A row of a document's table.
+class Printed:
+    """A printed figure of a variant, in MLUPS.
 
-    configs: configuration text by backend; published: domain or other circumstances -> MLUPS; device: of those.
+    series: the experiment that it belongs to, empty where it belongs to all of the variant; circumstances: a domain,
+    or what else is said of it.
     """
+
+    device: str
+    mlups: float
+    series: str = ""
+    circumstances: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A row of a document's table. configs: configuration text by backend; published: device by device."""
 
     name: str
     title: str
     series: tuple[str, ...]
     configs: dict[str, str]
-    published: dict[str, float] = field(default_factory=dict)
-    device: str = ""
+    published: tuple[Printed, ...] = ()
     duty: Duty | None = None
 
 
@@ -83,7 +99,9 @@ class Claim:
     kind says what is measured: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
     minus it; interval-loss, the loss when the duty of `of` falls due every `every` steps; spread, by how much the
     fastest of `of` beats the slowest; bandwidth, that of `of` over the copy bandwidth; footprint, bytes of `of` over
-    bytes of `over`. Names are variants, or variant@series where a variant has several.
+    bytes of `over`; velocity-error and density-error, the error of a vortex in the precision of `of` over that in
+    fp64, both against the exact solution, at each of the peak `velocities`. Names are variants, or variant@series
+    where a variant has several.
     at_least, at_most: the claim holds where the interval lies within; published: range of the printed figures;
     untestable: by backend, why no measurement can tell.
     """
@@ -98,6 +116,7 @@ class Claim:
     published: tuple[float, float] | None = None
     device: str = ""
     every: int = 1
+    velocities: tuple[float, ...] = ()
     untestable: dict[str, str] = field(default_factory=dict)
 
 
@@ -111,6 +130,11 @@ class Document:
     series: tuple[Series, ...]
     variants: tuple[Variant, ...]
     claims: tuple[Claim, ...]
+
+    @property
+    def of_accuracy(self) -> frozenset[str]:
+        """Variants whose accuracy is asked for."""
+        return frozenset(name.partition("@")[0] for claim in self.claims if claim.kind in ERRORS for name in claim.of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +198,7 @@ class ClaimsHeader:
     documents: tuple[str, ...]
     date: str
     version: str
-    schema: int = SCHEMA_VERSION
+    schema: int = CLAIMS_SCHEMA
 
 
 @dataclass(frozen=True, kw_only=True)

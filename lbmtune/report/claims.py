@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
-from lbmtune.records.claims import Claim, Claims, Document, Holding, Verdict
+from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import Panel, filled, panel
 from lbmtune.report.figures import log_axis, plain_figure, wrapped
@@ -110,7 +110,7 @@ def _section(claims: Claims, document: Document) -> Section:
     judged = tuple(Judged(claim, mine[claim.name]) for claim in document.claims if claim.name in mine)
     letters = "".join(filter(str.isalpha, document.name))
     ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
-    shares = [one for one in judged if one.claim.kind != "ratio" and one.verdict.median is not None]
+    shares = [one for one in judged if one.claim.kind not in ("ratio", *ERRORS) and one.verdict.median is not None]
     panels = []
     if ratios:
         caption = (
