@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import pytest
 
 import made_up_records as made
 from browser import visit
 from lbmtune.catalogue.operations import flops_per_update
+from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome
 from lbmtune.records.study import StudyRecord
@@ -46,17 +49,38 @@ def test_headline_says_speed_and_shares(gpu: StudyRecord) -> None:
     assert "No configuration gave a verified measurement" in info.headline(made.hopeless_study())
 
 
-def test_roofline_counts_flops_and_takes_the_highest_roof(gpu: StudyRecord) -> None:
+def test_roofline_counts_flops_and_has_a_ceiling(gpu: StudyRecord) -> None:
     found = info.roofline_info(gpu)
     case = gpu.header.spec.case
     assert found.flops == flops_per_update(case) > 19
-    assert (found.best_roof.name, found.best_roof.bytes_per_s) == ("update in place", 4.2e12)
+    assert (found.ceiling.name, found.ceiling.bytes_per_s) == ("update in place", 4.2e12)
     assert {"copy of one array", "19-stream copy, 16-byte access"} <= {roof.name for roof in found.roofs}
     assert len(found.points) == len(gpu.ranked)
     assert {p.intensity for p in found.points} == {found.flops / 152}
     # a point on the roof has all of the ceiling
     for p in found.points:
         assert p.share == pytest.approx(p.mlups * found.flops / p.intensity * 1e6 / 4.2e12)
+
+
+@pytest.mark.parametrize(
+    ("rates", "name"), [({"16": 4.15e12}, "update in place"), ({"16": 4.25e12}, "19-stream copy, 16-byte access")]
+)
+def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dict[str, float], name: str) -> None:
+    """A plain copy of one array is shown, and is no ceiling however fast it is."""
+    ceiling = replace(gpu.header.ceiling, copy_bytes_per_s=4.3e12, stream_bytes_per_s=rates)
+    study = replace(gpu, header=replace(gpu.header, ceiling=ceiling))
+    found = info.roofline_info(study)
+    assert (found.ceiling.name, found.ceiling.bytes_per_s) == (name, ceiling.best_bytes_per_s)
+    share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
+    assert ("of the ceiling", share, name) in build._cards(study)
+    table = dict(tables.winner_table(study))
+    assert table[f"of {name}, the ceiling"].startswith(share)
+    assert table["of copy of one array"].endswith("of 4300 GB/s")
+    lines = [trace for trace in figures.roofline_figure(found).data if trace.mode == "lines"]
+    assert [trace.name.split(":")[0] for trace in lines if trace.line.dash == "solid"] == [name]
+    assert len(lines) == len(found.roofs)
+    roofline = next(panel for panel in build.panels(study) if panel.name == "roofline")
+    assert f"the thick one, {name}, is the ceiling: {info.CEILING}." in roofline.caption
 
 
 def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:
@@ -212,3 +236,73 @@ def test_figures_tell_kernels_of_moments_by_their_steps() -> None:
     assert info.family({"scheme": "aa", "representation": "populations", "steps": 1}) == "aa"
     assert info.family({"scheme": "pull", "representation": "moments", "steps": 2}) == "moments, 2 steps per launch"
     assert info.family({"scheme": "pull", "representation": "moments"}) == "moments, 1 step per launch"
+    assert info.family({"scheme": "push", "representation": "populations", "steps": 3}) == "push, 3 steps per launch"
+
+
+CUDA_KINDS = [
+    *(info.Kind(scheme, 1) for scheme in SCHEMES),
+    *(info.Kind("push", steps) for steps in range(2, 9)),
+    *(info.Kind("moments", steps) for steps in range(1, 9)),
+]
+CPU_KINDS = [
+    *(info.Kind(scheme, 1) for scheme in ("pull", "push")),
+    *(info.Kind(s, steps) for s in ("aa", "esoteric-pull", "esoteric-twist") for steps in range(1, 9)),
+]
+VISION = {
+    "normal": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+}
+"""Linear sRGB as it is seen: Machado, Oliveira and Fernandes 2009, severity 1."""
+
+
+def cielab(colour: str, vision: str) -> np.ndarray:
+    """[L, a, b] of a colour #rrggbb under D65."""
+    coded = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = to_xyz @ seen / (0.9505, 1.0, 1.089)
+    x, y, z = (np.cbrt(v) if v > 216 / 24389 else (24389 / 27 * v + 16) / 116 for v in (x, y, z))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("kinds", [CUDA_KINDS, CPU_KINDS], ids=["cuda", "cpu"])
+def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[info.Kind], vision: str) -> None:
+    for one, other in combinations(kinds, 2):
+        a, b = figures.look(one), figures.look(other)
+        if a.symbol == b.symbol:
+            assert np.linalg.norm(cielab(a.colour, vision) - cielab(b.colour, vision)) > 12, (one, other)
+
+
+def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> None:
+    kinds = [info.Kind("push", 1), info.Kind("push", 3), info.Kind("moments", 3)]
+    found = info.roofline_info(gpu)
+    mixed = tuple(replace(p, kind=kinds[i % 3]) for i, p in enumerate(found.points))
+    parity = figures.parity_figure(replace(info.parity_info(gpu), points=mixed))
+    spread = figures.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
+    for figure in (figures.roofline_figure(replace(found, points=mixed)), parity, spread):
+        drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in figure.data if t.marker.symbol}
+        assert drawn == {k.name: (figures.look(k).colour, figures.look(k).symbol) for k in kinds}
+
+
+@pytest.mark.parametrize(
+    ("collision", "title"), [("bgk", "D3Q19 BGK"), ("regularised", "D3Q19 regularised"), ("mrt", "D3Q19 MRT")]
+)
+def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, title: str) -> None:
+    assert info.case_title(replace(gpu.header.spec.case, collision=collision)) == title
+
+
+def test_bytes_of_an_update_are_rounded() -> None:
+    assert [tables.moved(value) for value in (80 / 3, 152.0, 158.37)] == ["26.7 B", "152 B", "158.4 B"]
+
+
+@pytest.mark.parametrize("name", ["gpu", "cpu", "hopeless"])
+def test_no_row_of_figures_is_half_empty(name: str) -> None:
+    shown = build.panels(STUDIES[name]())
+    assert [p.name for p in shown if not p.wide]
+    assert sum(not p.wide for p in shown) % 2 == 0
+    wide = [p.wide for p in shown]
+    assert wide[:-1] == sorted(wide[:-1], reverse=True)

@@ -13,7 +13,7 @@ from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.issue import efficiency
 from lbmtune.records import Conditions, Prediction, Sustained, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import build, info, steps, tables
+from lbmtune.report import build, info, step_figures, steps, tables
 
 CASE = box("d3q19", "regularised", (256, 256, 256))
 ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
@@ -124,7 +124,11 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert [row[column] for row in table.rows] == [None, 78_000, None]
     assert [row[column + 1] for row in table.rows] == [None, 8.84, None]
     assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
-    assert {"steps", "sustained"} <= {p.name for p in build.panels(fast)}
+    shown = build.panels(fast)
+    assert {"steps", "sustained"} <= {p.name for p in shown}
+    assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
+    # every trial of the figure has its label
+    assert step_figures.sustained_figure(fast).layout.yaxis.dtick == 1
     text = build.page(fast)
     assert "software power cap at 95% of the looks" in text
     assert "8.84 nJ per update, by counter" in text

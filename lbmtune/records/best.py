@@ -194,7 +194,7 @@ class Expected:
 
     mlups and all that goes with it are a burst: samples of a fraction of a second, in which a card's power limit hardly
     shows. sustained: in a run of seconds without a pause, where it was made.
-    share_of_ceiling: its bandwidth over the fastest that was measured on the device.
+    share_of_ceiling: its bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
     """
 
     mlups: float

@@ -151,7 +151,7 @@ class StudyRecord:
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
 
     def share_of_ceiling(self, trial: Trial) -> float:
-        """Bandwidth of a measured trial over the fastest that the device was measured to give."""
+        """Bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
         return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
 
     @property

@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,17 +30,13 @@ _PAGE = Path(__file__).with_name("page")
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure in the page. caption: what to see in it; figure: as Plotly's JSON."""
+    """A figure in the page. caption: what to see in it; figure: as Plotly's JSON; wide: it has its own row."""
 
     name: str
     title: str
     caption: str
     figure: str
-
-    @property
-    def wide(self) -> bool:
-        """Whether it takes a row of its own."""
-        return self.name in ("roofline", "steps")
+    wide: bool = False
 
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
@@ -51,6 +47,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         study=study,
         headline=info.headline(study),
         disturbance=disturbance(study),
+        case_title=info.case_title(study.header.spec.case),
         cards=_cards(study),
         panels=panels(study),
         outcomes=info.outcome_info(study),
@@ -88,7 +85,7 @@ def panels(study: StudyRecord) -> list[Panel]:
         found += [_costs(study)] if info.cost_info(study) else []
     if not study.ranked:
         return found
-    shown = [_roofline(study), _history(study)]
+    shown = [_history(study)]
     axes = info.axes_info(study)
     if axes:
         caption = "How much each choice matters: every point is a verified trial. The axis that explains most is first."
@@ -103,7 +100,13 @@ def panels(study: StudyRecord) -> list[Panel]:
         shown.append(panel("finals", "Finals", caption, figures.finals_figure(finals)))
     if any(trial.sustained for trial in study.ranked):
         shown.append(_sustained(study))
-    return [*shown, *_steps(study), _distribution(study), *found]
+    return _in_rows([_roofline(study), *_steps(study)], [*shown, _distribution(study), *found])
+
+
+def _in_rows(wide: Sequence[Panel], others: Sequence[Panel]) -> list[Panel]:
+    """Wide ones first, then the others by two in a row; the last has one alone where their number is odd."""
+    *pairs, last = others
+    return [*(replace(p, wide=True) for p in wide), *pairs, replace(last, wide=len(others) % 2 == 1)]
 
 
 def _steps(study: StudyRecord) -> list[Panel]:
@@ -133,11 +136,11 @@ def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
 
 def _roofline(study: StudyRecord) -> Panel:
     found = info.roofline_info(study)
-    when = f" ({study.header.ceiling.date})" if study.header.ceiling.date else ""
+    when = f" ({study.header.ceiling.date[:10]})" if study.header.ceiling.date else ""
     caption = (
-        f"Lines are bandwidths measured on this device{when}; the highest, {found.best_roof.name}, is the ceiling. "
-        "A trial on the line moves data as fast as the device can. Schemes stand side by side to be seen apart. "
-        + info.above_the_ceiling(study)
+        f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
+        f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
+        "Kinds of kernels stand side by side to be seen apart. " + info.above_the_ceiling(study)
     ).strip()
     return panel("roofline", "Roofline", caption, figures.roofline_figure(found))
 
@@ -185,15 +188,15 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
             f"{m.mlups:,.0f} {study.header.spec.case.speed_unit}",
             f"+- {half:.2f} % (95 % interval of the median)",
         ),
-        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).best_roof.name),
-        ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{m.bytes_per_update:g} B per update"),
+        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).ceiling.name),
+        ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{tables.moved(m.bytes_per_update)} per update"),
     ]
     if best.sustained:
         energy = f", {best.sustained.nj_per_update:.3g} nJ per update" if best.sustained.nj_per_update else ""
         remark = f"over {best.sustained.seconds:.1f} s without a pause{energy}"
         cards.insert(1, ("sustained", f"{best.sustained.mlups:,.0f} {study.header.spec.case.speed_unit}", remark))
     if best.prediction:
-        remark = f"predicted {best.prediction.mlups:,.0f} MLUPS"
+        remark = f"predicted {best.prediction.mlups:,.0f} {study.header.spec.case.speed_unit}"
         cards.append(("of prediction", f"{m.mlups / best.prediction.mlups:.1%}", remark))
         cards.append(("footprint", format_bytes(best.prediction.footprint_bytes), "all buffers"))
     if best.resources and best.resources.registers:

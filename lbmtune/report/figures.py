@@ -5,7 +5,8 @@ Figures have no colours of their own for text and grid: the page gives them thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 from textwrap import wrap
@@ -18,6 +19,7 @@ from lbmtune.report.info import (
     AxisInfo,
     FinalInfo,
     HistoryInfo,
+    Kind,
     OutcomeInfo,
     ParityInfo,
     Point,
@@ -34,7 +36,17 @@ SCHEME_COLOURS = {
     "aa": "#d55e00",
     "esoteric-twist": "#009e73",
     "esoteric-pull": "#cc79a7",
+    "two-step": "#882255",
+    "swap": "#999933",
+    "swap-ordered": "#117733",
+    "ghost-cell": "#6a51a3",
 }
+"""The five of most studies as in the palette of Okabe and Ito, the others as in Tol's."""
+MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
+"""Of one, two, three, four and more steps per launch."""
+_SYMBOLS = {"two-step": "triangle-down", "swap": "x", "swap-ordered": "cross", "ghost-cell": "star"}
+_STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
+_STEP_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 OUTCOME_COLOURS = {
     Outcome.OK: "#2a9d6f",
     Outcome.ILLEGAL: "#9aa0a6",
@@ -47,8 +59,39 @@ OUTCOME_COLOURS = {
     Outcome.TIMED_OUT: "#8d6e63",
 }
 _NEUTRAL, _CEILING = "#888888", "#c98500"
+BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
+"""A legend to the right, for wide figures."""
 MANY = 5000
 """Above this number of points they are drawn by the graphics card."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a kind of kernel is drawn: colours tell patterns, symbols and dashes the steps of a launch."""
+
+    colour: str
+    symbol: str
+    dash: str
+
+    @property
+    def marker(self) -> dict[str, Any]:
+        """As Plotly takes it."""
+        return {"color": self.colour, "symbol": self.symbol, "size": 8, "opacity": 0.75}
+
+
+def look(kind: Kind) -> Look:
+    """Kinds that share a symbol differ in colour, for the colour-blind too."""
+    fallback = _by_steps(MOMENTS_COLOURS, kind.steps) if kind.pattern == "moments" else _NEUTRAL
+    symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
+    return Look(
+        colour=SCHEME_COLOURS.get(kind.pattern, fallback),
+        symbol=_SYMBOLS.get(kind.pattern, symbol) if kind.steps == 1 else symbol,
+        dash=_by_steps(_STEP_DASHES, kind.steps),
+    )
+
+
+def _by_steps(choices: Sequence[str], steps: int) -> str:
+    return choices[min(steps, len(choices)) - 1]
 
 
 def roofline_figure(info: RooflineInfo) -> Figure:
@@ -57,7 +100,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
     low, high = min(intensities) / 2, max(intensities) * 2
     figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
     for roof in sorted(info.roofs, key=lambda r: -r.bytes_per_s):
-        top = roof is info.best_roof
+        top = roof is info.ceiling
         figure.add_scatter(
             x=[low, high],
             y=[roof.bytes_per_s * x / info.flops / 1e6 for x in (low, high)],
@@ -67,24 +110,25 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             hoverinfo="name",
             hoverlabel={"namelength": -1},
         )
-    schemes = _by_scheme(info.points)
-    for place, (scheme, mine) in enumerate(schemes):
-        aside = 1.015 ** (place - (len(schemes) - 1) / 2)  # equal intensities would hide each other
+    kinds = _by_kind(info.points)
+    for kind, mine in kinds:
+        beside = [k for k, others in kinds if _intensities(others) & _intensities(mine)]
+        aside = 1.015 ** (beside.index(kind) - (len(beside) - 1) / 2)  # equal intensities would hide each other
         figure.add_trace(
             _scatter(
                 x=[p.intensity * aside for p in mine],
                 y=[p.mlups for p in mine],
-                name=scheme,
-                marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
+                name=kind.name,
+                marker=look(kind).marker,
                 text=[_described(p, info.flops) for p in mine],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-    slowest = min((p.mlups for p in info.points), default=info.best_roof.bytes_per_s / info.flops / 1e6 / 10)
-    fastest = info.best_roof.bytes_per_s * high / info.flops / 1e6
+    slowest = min((p.mlups for p in info.points), default=info.ceiling.bytes_per_s / info.flops / 1e6 / 10)
+    fastest = max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6
     log_axis(figure.update_xaxes, low, high)
     log_axis(figure.update_yaxes, slowest / 1.5, fastest * 1.2)
-    figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}}, margin={"r": 24})
+    figure.update_layout(legend=BESIDE, margin={"r": 24})
     return figure
 
 
@@ -196,13 +240,13 @@ def parity_figure(info: ParityInfo) -> Figure:
     figure.add_scatter(
         x=[0, top], y=[0, top], mode="lines", line={"color": _NEUTRAL, "width": 1}, name="equal", hoverinfo="skip"
     )
-    for scheme, mine in _by_scheme(info.points):
+    for kind, mine in _by_kind(info.points):
         figure.add_trace(
             _scatter(
                 x=[p.predicted_mlups for p in mine],
                 y=[p.mlups for p in mine],
-                name=scheme,
-                marker={"color": SCHEME_COLOURS.get(scheme, _NEUTRAL), "size": 8, "opacity": 0.75},
+                name=kind.name,
+                marker=look(kind).marker,
                 text=[f"trial {p.number}<br>{wrapped(p.label)}" for p in mine],
                 hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
             )
@@ -248,18 +292,19 @@ def outcome_figure(outcomes: Sequence[OutcomeInfo]) -> Figure:
     return figure
 
 
-def distribution_figure(distributions: dict[str, tuple[float, ...]]) -> Figure:
+def distribution_figure(distributions: Mapping[Kind, tuple[float, ...]]) -> Figure:
     """Share of the verified trials that are at most so fast."""
     figure = plain_figure("MLUPS", "share of verified trials (%)")
-    for scheme, values in distributions.items():
+    for kind, values in distributions.items():
+        drawn = look(kind)
         figure.add_scatter(
             x=values,
             y=[100 * (i + 1) / len(values) for i in range(len(values))],
             mode="lines+markers",
-            line={"shape": "hv", "color": SCHEME_COLOURS.get(scheme, _NEUTRAL)},
-            marker={"size": 4},
-            name=f"{scheme} ({len(values)})",
-            hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + scheme + "</extra>",
+            line={"shape": "hv", "color": drawn.colour, "dash": drawn.dash},
+            marker={"size": 5, "symbol": drawn.symbol, "color": drawn.colour},
+            name=f"{kind.name} ({len(values)})",
+            hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + kind.name + "</extra>",
         )
     figure.update_yaxes(range=[0, 102])
     return figure
@@ -296,7 +341,8 @@ def plain_figure(x: str, y: str) -> Figure:
     figure.update_layout(
         template="none",
         margin={"l": 64, "r": 16, "t": 28, "b": 56},
-        legend={"orientation": "h", "y": -0.22, "font": {"size": 11}},
+        # at the foot of the panel, so that the axis with its title ends above it however many rows it has
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
         hovermode="closest",
         autosize=True,
     )
@@ -330,8 +376,12 @@ def _choices(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
     )
 
 
-def _by_scheme(found: Sequence[Point]) -> list[tuple[str, list[Point]]]:
-    return [(s, [p for p in found if p.scheme == s]) for s in dict.fromkeys(p.scheme for p in found)]
+def _by_kind(found: Sequence[Point]) -> list[tuple[Kind, list[Point]]]:
+    return [(k, [p for p in found if p.kind == k]) for k in sorted({p.kind for p in found})]
+
+
+def _intensities(found: Sequence[Point]) -> set[float]:
+    return {p.intensity for p in found}
 
 
 def _described(p: Point, flops: int) -> str:

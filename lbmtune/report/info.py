@@ -11,25 +11,46 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.operations import flops_per_update
+from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_rate
 
+CEILING = "the fastest copy of many separate streams or update in place"
+"""What `Ceiling.best_bytes_per_s` is, in words."""
+_ACRONYMS = ("bgk", "trt", "mrt")
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """What a kernel is in figures. pattern: its scheme, or what it keeps instead of populations; steps: of a launch."""
+
+    pattern: str
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """Schemes go by their name alone where a launch is one step."""
+        if self.steps == 1 and self.pattern in SCHEMES:
+            return self.pattern
+        return f"{self.pattern}, {self.steps} step{'s' if self.steps != 1 else ''} per launch"
+
 
 @dataclass(frozen=True)
 class Point:
-    """A verified trial. scheme: or what else its kernel is (`family`); share: of the measured ceiling.
+    """A verified trial. share: of the measured ceiling.
 
     intensity: flop per byte moved.
     """
 
     number: int
     label: str
-    scheme: str
+    kind: Kind
     mlups: float
     predicted_mlups: float | None
     share: float
@@ -46,16 +67,12 @@ class Roof:
 
 @dataclass(frozen=True)
 class RooflineInfo:
-    """flops: operations of one cell update (`catalogue.operations`)."""
+    """flops: operations of one cell update (`catalogue.operations`); ceiling: of the roofs, that of all shares."""
 
     flops: int
     roofs: tuple[Roof, ...]
+    ceiling: Roof
     points: tuple[Point, ...]
-
-    @property
-    def best_roof(self) -> Roof:
-        """The highest."""
-        return max(self.roofs, key=lambda roof: roof.bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -145,12 +162,21 @@ def varied_axes(study: StudyRecord) -> tuple[str, ...]:
     return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
 
 
+def kind(config: Mapping[str, Scalar]) -> Kind:
+    """What a kernel is in figures."""
+    kept = config.get("representation", "populations")
+    return Kind(str(config["scheme"] if kept == "populations" else kept), int(config.get("steps", 1)))
+
+
 def family(config: Mapping[str, Scalar]) -> str:
-    """What a kernel is in figures: its scheme; or what it keeps instead of populations, and steps of a launch."""
-    kept, steps = config.get("representation", "populations"), config.get("steps", 1)
-    if kept == "populations":
-        return str(config["scheme"])
-    return f"{kept}, {steps} step{'s' if steps != 1 else ''} per launch"
+    """Its name."""
+    return kind(config).name
+
+
+def case_title(case: Case) -> str:
+    """Lattice and collision operator as they are written in text."""
+    operator = case.collision.upper() if case.collision in _ACRONYMS else case.collision
+    return f"{case.lattice.upper()} {operator}"
 
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
@@ -160,7 +186,7 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
         Point(
             number=t.number,
             label=label(t, varied),
-            scheme=family(t.config),
+            kind=kind(t.config),
             mlups=t.mlups or 0.0,
             predicted_mlups=t.prediction.mlups if t.prediction else None,
             share=study.share_of_ceiling(t),
@@ -175,11 +201,12 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
     ceiling = study.header.ceiling
     streams = (Roof(stream_name(width), rate) for width, rate in ceiling.stream_bytes_per_s.items())
     roofs = (
-        Roof("copy of one array", ceiling.copy_bytes_per_s),
         Roof("update in place", ceiling.in_place_bytes_per_s),
         *streams,
+        Roof("copy of one array", ceiling.copy_bytes_per_s),
     )
-    return RooflineInfo(flops_per_update(study.header.spec.case), roofs, points(study))
+    best = next(roof for roof in roofs if roof.bytes_per_s == ceiling.best_bytes_per_s)
+    return RooflineInfo(flops_per_update(study.header.spec.case), roofs, best, points(study))
 
 
 def above_the_ceiling(study: StudyRecord) -> str:
@@ -191,8 +218,8 @@ def above_the_ceiling(study: StudyRecord) -> str:
     if copy_bytes_per_s > ceiling.best_bytes_per_s:
         plain = f"; a plain copy of one array moves {format_rate(copy_bytes_per_s)}"
     return (
-        "A share above 100 % is no error: the ceiling is the fastest copy of many separate streams or update in place, "
-        f"and what lies in longer contiguous runs, or partly in a cache, can be moved a little faster{plain}."
+        "A share above 100 % is no error: what lies in longer contiguous runs, or partly in a cache, can be moved "
+        f"a little faster{plain}."
     )
 
 
@@ -287,10 +314,10 @@ def _headline(reason: str) -> str:
     return first if len(first) <= 160 else f"{first[:157]}..."
 
 
-def distribution_info(study: StudyRecord) -> dict[str, tuple[float, ...]]:
-    """Speeds of the verified trials by scheme, ascending."""
-    schemes = dict.fromkeys(p.scheme for p in points(study))
-    return {s: tuple(sorted(p.mlups for p in points(study) if p.scheme == s)) for s in schemes}
+def distribution_info(study: StudyRecord) -> dict[Kind, tuple[float, ...]]:
+    """Speeds of the verified trials by kind, ascending."""
+    found = points(study)
+    return {k: tuple(sorted(p.mlups for p in found if p.kind == k)) for k in sorted({p.kind for p in found})}
 
 
 def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
-from lbmtune.report.figures import log_axis, plain_figure, wrapped
+from lbmtune.report.figures import BESIDE, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
 from lbmtune.report.info import label, varied_axes
 from lbmtune.report.steps import StepsInfo, power_bound
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lbmtune.records.study import StudyRecord
 
-KEPT_COLOURS = {"populations": "#0072b2", "moments": "#d55e00"}
+KEPT_COLOURS = {"populations": SCHEME_COLOURS["pull"], "moments": MOMENTS_COLOURS[1]}
 _NEUTRAL = "#888888"
 
 
@@ -41,7 +41,7 @@ def steps_figure(info: StepsInfo) -> Figure:
     figure.update_layout(
         yaxis={"title": "bytes per update", "domain": [0, 0.36]},
         yaxis2={"title": "MLUPS", "domain": [0.46, 1], "anchor": "x", "automargin": True, "zeroline": False},
-        legend={"orientation": "v", "x": 1.02, "y": 1, "font": {"size": 12}},
+        legend=BESIDE,
         margin={"r": 24},
     )
     log_axis(figure.layout.yaxis.update, min(moved) / 1.3, max(moved) * 1.3)
@@ -105,7 +105,7 @@ def sustained_figure(study: StudyRecord) -> Figure:
             text=told,
             hovertemplate="%{text}<br>%{x:,.0f} MLUPS<extra>" + kind + "</extra>",
         )
-    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_yaxes(autorange="reversed", type="category", dtick=1, tickfont={"size": 11})
     return figure
 
 

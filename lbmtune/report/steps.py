@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.info import family
+from lbmtune.report.info import case_title, family
 from lbmtune.units import format_rate
 
 NEAR = 0.9
@@ -116,7 +116,7 @@ def why(study: StudyRecord) -> tuple[str, ...]:
 def _past(study: StudyRecord, winner: Trial, stage: Stage, found: StepsInfo) -> str:
     """Operator, domain and steps are named on both sides: none of them may differ unsaid."""
     case, storage = study.header.spec.case, winner.config["storage"]
-    what = f"{case.lattice.upper()} {case.collision}, {' x '.join(map(str, case.domain))} cells, {storage}"
+    what = f"{case_title(case)}, {' x '.join(map(str, case.domain))} cells, {storage}"
     ratio = stage.mlups / found.one_step_mlups
     if ratio <= 1:
         return ""

@@ -107,11 +107,15 @@ def winner_table(study: StudyRecord) -> Pairs:
         ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} {case.speed_unit}"),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
-        ("bytes per update", f"{m.bytes_per_update:g} B"),
+        ("bytes per update", moved(m.bytes_per_update)),
     ]
+    roofline = roofline_info(study)
     rows += [
-        (f"of {roof.name}", f"{m.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}")
-        for roof in roofline_info(study).roofs
+        (
+            f"of {roof.name}{', the ceiling' if roof is roofline.ceiling else ''}",
+            f"{m.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}",
+        )
+        for roof in roofline.roofs
         if roof.bytes_per_s
     ]
     if winner.prediction:
@@ -316,6 +320,11 @@ def case_table(study: StudyRecord) -> Pairs:
         ("ceiling measured", header.ceiling.date),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def moved(bytes_per_update: float) -> str:
+    """Bytes of an update, for people."""
+    return f"{round(bytes_per_update, 1):g} B"
 
 
 def footprint_text(program: Program) -> str:

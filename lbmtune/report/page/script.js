@@ -33,7 +33,7 @@ function themed(plot) {
     "hoverlabel.bgcolor": sheet, "hoverlabel.bordercolor": soft, "hoverlabel.font.color": ink, "hoverlabel.align": "left",
     "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": soft, "modebar.activecolor": ink,
   };
-  for (const axis of ["xaxis", "yaxis"]) {
+  for (const axis of Object.keys(plot.layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
     style[axis + ".gridcolor"] = grid;
     style[axis + ".linecolor"] = soft;
     style[axis + ".tickcolor"] = soft;
