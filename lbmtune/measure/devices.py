@@ -21,6 +21,7 @@ from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.measure.calibrate import calibrate
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
@@ -78,12 +79,14 @@ def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
     return device.environment, session
 
 
-def measured(device: Device, say: Say) -> Machine:
-    """Measures the bandwidths of an open device."""
+def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
+    """Measures the bandwidths of an open device; calibration: also what the model needs besides, of a GPU."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     before = usage()
-    found = measure_bandwidths(device, compiler_for(environment), last_cache_bytes, say)
+    compiler = compiler_for(environment)
+    found = measure_bandwidths(device, compiler, last_cache_bytes, say)
+    more = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
     conditions = device.conditions()
     if environment.backend == "cpu":
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))
@@ -98,6 +101,7 @@ def measured(device: Device, say: Say) -> Machine:
         caches_bytes=caches,
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
+        calibration=more,
         conditions=conditions,
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
