@@ -23,6 +23,7 @@ from lbmtune.codegen.cuda.physics import collision_scalars
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
+from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
 
 UTILISATION, UTILISATION_ALONE = 0.57, 0.745
 """Share of the issue slots that the counted instructions fill, with a barrier in each stage and in warps without any.
@@ -31,9 +32,7 @@ Not measured on the device, but taken from a prototype on one H200: its kernels 
 of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here; in two dimensions, where
 warps march on their own, 0.8. To be replaced by what a micro-benchmark finds: `Machine.issue_utilisation` takes it.
 """
-SCHEDULERS, _WORD_BYTES = 4, 4
-_REGISTERS, _MOST_REGISTERS = 65536, 255
-"""Of a multiprocessor since compute capability 3.0, and of a thread."""
+_WORD_BYTES = 4
 _MOST_THREADS = 1024
 """Of a multiprocessor, while each of them has registers enough for a march."""
 _OTHER_REGISTERS = 44
@@ -105,8 +104,8 @@ def together(case: Case, config: CudaConfig) -> int:
     """Blocks that share a multiprocessor: as many as launch bounds ask for, or as there are registers for."""
     if config.min_blocks:
         return config.min_blocks
-    threads, wanted = prod(config.block), min(registers(case, config), _MOST_REGISTERS)
-    return next((n for n in range(_MOST_THREADS // threads, 1, -1) if _allowed(n * threads) >= wanted), 1)
+    threads, wanted = prod(config.block), min(registers(case, config), MOST_REGISTERS)
+    return next((n for n in range(_MOST_THREADS // threads, 1, -1) if registers_allowed(n * threads) >= wanted), 1)
 
 
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
@@ -185,11 +184,5 @@ def _moved(case: Case, config: CudaConfig) -> float:
 
 def _spilled(case: Case, config: CudaConfig) -> float:
     """Of a cell in a launch: what a thread has no registers for goes to local memory and comes back once per plane."""
-    allowed = config.max_registers or _allowed(prod(config.block) * max(1, config.min_blocks))
+    allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     return 2 * _LOCAL_SLOTS * max(0, registers(case, config) - allowed) / (config.cells_per_thread * config.rows)
-
-
-def _allowed(threads: int) -> int:
-    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time."""
-    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
-    return min(_MOST_REGISTERS, _REGISTERS // together // 8 * 8)

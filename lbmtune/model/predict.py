@@ -5,6 +5,7 @@ Instructions are counted for kernels of several steps per launch alone (`model.i
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,8 +13,13 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.records import Prediction
+from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_flight
+from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_rate
+
+THREADS = "threads in flight"
+TERMS = (*(name for name in SECONDS if name != "streams"), THREADS)
+"""What can be left out to see what it is worth."""
 
 
 class Ceiling(NamedTuple):
@@ -23,16 +29,57 @@ class Ceiling(NamedTuple):
     source: str
 
 
-def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
-    """What memory bandwidth allows, or the issue of instructions where that is known and less. Needs no device.
+def predict(
+    case: Case,
+    config: KernelConfig,
+    machine: Machine,
+    resources: Resources | None = None,
+    without: Collection[str] = (),
+) -> Prediction:
+    """What a kernel is expected to do on a machine. Needs no device.
 
-    Latency and caches are not in it. Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
+    resources: of the compiled kernel, where that is known; estimated otherwise. without: `TERMS` to leave out.
+    Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
     """
     by_memory = _by_memory(case, config, machine)
-    if isinstance(config, CudaConfig) and config.resident:
-        return _on_chip(by_memory, case, config, machine)
-    if not isinstance(config, CudaConfig) or not config.marches:
+    if not isinstance(config, CudaConfig):
         return by_memory
+    if config.resident:
+        return _on_chip(by_memory, case, config, machine)
+    if config.marches:
+        return _marching(by_memory, case, config, machine)
+    return _one_step(by_memory, case, config, machine, resources, without)
+
+
+def _one_step(
+    by_memory: Prediction,
+    case: Case,
+    config: CudaConfig,
+    machine: Machine,
+    resources: Resources | None,
+    without: Collection[str],
+) -> Prediction:
+    """Terms of `model.terms`, where the machine is calibrated."""
+    if machine.calibration is None:
+        return by_memory
+    subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
+    seconds = {name: term(subject) for name, term in SECONDS.items() if name not in without}
+    used = 1.0 if THREADS in without else in_flight(subject)
+    memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
+    more = {name: value for name, value in seconds.items() if name not in ("streams", "runs")}
+    said = [f"{name} {value * 1e12:.1f} ps" for name, value in more.items() if value]
+    said += [f"{used:.0%} of it in flight"] if used < 1 else []
+    return replace(
+        by_memory,
+        mlups=used / sum(seconds.values()) / 1e6,
+        bandwidth_bytes_per_s=bandwidth(subject),
+        limit=", ".join([memory, *said]),
+        ceiling_source="calibrated by micro-benchmarks",
+    )
+
+
+def _marching(by_memory: Prediction, case: Case, config: CudaConfig, machine: Machine) -> Prediction:
+    """Kernels of moments, and of several steps per launch."""
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     found = issue(case, config, machine)
