@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from math import hypot, prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_flight
+from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_flight, local_s, waves
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_rate
 
-THREADS = "threads in flight"
-TERMS = (*(name for name in SECONDS if name != "streams"), THREADS)
+THREADS, ISSUE = "threads in flight", "instructions"
+TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, ISSUE)
 """What can be left out to see what it is worth."""
 
 
@@ -46,23 +47,14 @@ def predict(
         return by_memory
     if config.resident:
         return _on_chip(by_memory, case, config, machine)
-    if config.marches:
-        return _marching(by_memory, case, config, machine)
-    return _one_step(by_memory, case, config, machine, resources, without)
-
-
-def _one_step(
-    by_memory: Prediction,
-    case: Case,
-    config: CudaConfig,
-    machine: Machine,
-    resources: Resources | None,
-    without: Collection[str],
-) -> Prediction:
-    """Terms of `model.terms`, where the machine is calibrated."""
     if machine.calibration is None:
-        return by_memory
+        return _marching(by_memory, case, config, machine) if config.marches else by_memory
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
+    return (_march if config.marches else _one_step)(by_memory, subject, without)
+
+
+def _one_step(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
+    """The terms of `model.terms` added up."""
     seconds = {name: term(subject) for name, term in SECONDS.items() if name not in without}
     used = 1.0 if THREADS in without else in_flight(subject)
     memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
@@ -75,6 +67,38 @@ def _one_step(
         bandwidth_bytes_per_s=bandwidth(subject),
         limit=", ".join([memory, *said]),
         ceiling_source="calibrated by micro-benchmarks",
+    )
+
+
+def _march(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
+    """Kernels of moments, and of several steps per launch, on a calibrated machine.
+
+    Their few warps meet in each stage, so that neither memory nor instructions hide behind the other: the root of the
+    sum of squares stands between the larger of both, which would be perfect, and their sum, which would be none.
+    """
+    from lbmtune.catalogue.march import blocks
+    from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
+
+    config = subject.config
+    rate = bandwidth(subject, by_runs="runs" not in without)
+    if THREADS not in without:
+        rate *= in_flight(subject) * waves(subject, prod(blocks(subject.case, config)))
+    memory_s = by_memory.bytes_per_update / rate
+    found = issue(subject.case, config, subject.machine, together=subject.threads // prod(config.block))
+    issue_s = 1e-6 / found.mlups if found and ISSUE not in without else 0.0
+    useful = found.useful if found else 1.0
+    local = 0.0 if "local memory" in without else local_s(subject) / useful
+    said = [
+        f"memory {memory_s * 1e12:.1f} ps",
+        f"instructions {issue_s * 1e12:.1f} ps, {found.slots:.0f} issue slots" if found else "",
+        f"local memory {local * 1e12:.1f} ps" if local else "",
+    ]
+    return replace(
+        by_memory,
+        mlups=1e-6 / (hypot(memory_s, issue_s) + local),
+        bandwidth_bytes_per_s=rate,
+        limit=", ".join(filter(None, said)),
+        ceiling_source="calibrated by micro-benchmarks" + (f"; {found.source}" if found else ""),
     )
 
 

@@ -47,8 +47,10 @@ class Subject(NamedTuple):
 
     @property
     def run_bytes(self) -> int:
-        """Of a direction, what lies together before another one begins; 0: whole rows and more."""
-        return self.config.memory.run * self.config.stored.bytes
+        """Of a direction, what lies together before another one begins; 0: all of it."""
+        config = self.config
+        cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
+        return cells * config.stored.bytes
 
 
 def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
@@ -105,7 +107,8 @@ def local_s(subject: Subject) -> float:
         return 0.0
     found, machine = subject.calibration, subject.machine
     at_once = subject.threads * subject.resources.local_bytes
-    beyond_l1 = _beyond(at_once, found.l1_bytes)
+    blocks = subject.threads // prod(subject.config.block)
+    beyond_l1 = _beyond(at_once, found.l1_bytes - blocks * subject.resources.shared_bytes)
     beyond_l2 = _beyond(at_once * machine.multiprocessors, machine.caches_bytes["L2"])
     shares = {"L1": 1 - beyond_l1, "L2": beyond_l1 - min(beyond_l1, beyond_l2), "memory": min(beyond_l1, beyond_l2)}
     return sum(share * moved / found.local_bytes_per_s[level] for level, share in shares.items())
@@ -124,12 +127,14 @@ def spilled_bytes(subject: Subject) -> float:
     """
     config = subject.config
     entries = 2 if config.propagation.name == "aa" else 1
-    return subject.resources.spill_bytes / config.cells_per_thread / entries
+    cells = config.cells_per_thread * (config.rows * config.steps if config.marches else 1)
+    return subject.resources.spill_bytes / cells / entries
 
 
-def in_flight(subject: Subject) -> float:
+def in_flight(subject: Subject, share: float = 1.0) -> float:
     """Share of the bandwidth that the loads in flight make use of: Little's law, as measured.
 
+    share: of the multiprocessors that are at work.
     Source: Volkov 2016; `Calibration.threads_bytes_per_s`, for 19 loads of each thread.
     """
     access = subject.access_bytes
@@ -138,8 +143,19 @@ def in_flight(subject: Subject) -> float:
         for name, rate in subject.calibration.threads_bytes_per_s.items()
         if name.startswith(f"{access} by ")
     )
-    loads = subject.config.kept.values(subject.case.stencil) / subject.machine.streams
-    return _between(curve, subject.threads * loads) / max(rate for _, rate in curve)
+    loads = subject.config.kept.values(subject.case.stencil) * subject.config.rows / subject.machine.streams
+    return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+
+
+def waves(subject: Subject, blocks: int) -> float:
+    """Share of the bandwidth that is left where the last wave of long-lived blocks does not fill the device.
+
+    What is left of them has more bandwidth each, as long as their loads in flight make use of it.
+    """
+    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
+    full, rest = blocks // at_once, blocks % at_once / at_once
+    last = min(1.0, rest * in_flight(subject) / in_flight(subject, rest)) if rest else 0.0
+    return (full + rest) / (full + last)
 
 
 def _between(curve: list[tuple[int, float]], at: float) -> float:
