@@ -1,6 +1,6 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
-    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation]
+    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--estimated]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, and what the model is worth without each of its terms. The page
@@ -25,15 +25,17 @@ ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ROOT / "studies" / "recorded"
 
 
-def judged(name: str, study: StudyRecord, machine: Machine, without: frozenset[str] = frozenset()) -> list[Judged]:
-    """Every verified trial with its prediction."""
+def judged(
+    name: str, study: StudyRecord, machine: Machine, without: frozenset[str] = frozenset(), compiled: bool = True
+) -> list[Judged]:
+    """Every verified trial with its prediction. compiled: whether registers and spills are told, or estimated."""
     case = study.header.spec.case
     found = []
     for trial in study.trials:
         if trial.mlups is None:
             continue
         config = from_flat(trial.config)
-        expected = predict(case, config, machine, trial.resources, without)
+        expected = predict(case, config, machine, trial.resources if compiled else None, without)
         found.append(
             Judged(
                 set=name,
@@ -55,6 +57,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
+    parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
     given = parser.parse_args(arguments)
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     if not folders:
@@ -64,11 +67,14 @@ def main(arguments: list[str]) -> int:
         (f"{folder.parent.name}/{folder.name}", read_study(folder), read_machine(folder.parent / "machine.toml"))
         for folder in folders
     ]
-    table = [one for each in sets for one in judged(*each)]
+    table = [one for each in sets for one in judged(*each, compiled=not given.estimated)]
     print(printed(table))
     left_out = {}
     if not given.no_ablation:
-        left_out = {term: by_set([one for each in sets for one in judged(*each, frozenset({term}))]) for term in TERMS}
+        left_out = {
+            term: by_set([one for each in sets for one in judged(*each, frozenset({term}), not given.estimated)])
+            for term in TERMS
+        }
         print(with_ablation(by_set(table), left_out))
     write_page(given.out, table)
     print(f"page  {given.out}")

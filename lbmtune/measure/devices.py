@@ -43,11 +43,13 @@ def describe(
     say: Say | None = None,
     opener: Callable[[str], Device] = open_device,
     max_age_s: float | None = None,
+    calibration: bool = False,
 ) -> Machine:
     """The description of a device, from its file, or measured in a process of its own.
 
     refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
-    nor does one measured while other programs used the processor.
+    nor does one measured while other programs used the processor; calibration: also what the model needs besides, of a
+    GPU. What is on file of that is kept where bandwidths alone are measured again.
     Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -57,11 +59,14 @@ def describe(
     try:
         environment: Environment = _heard(worker, None)
         path = machine_path(environment)
+        on_file, wanted = _known(path, environment, None), calibration and environment.backend == "cuda"
         known = None if refresh else _known(path, environment, max_age_s)
-        if known:
+        if known and (known.calibration or not wanted):
             return known
-        worker.ask(spec, None)
+        worker.ask(spec, wanted)
         machine: Machine = _heard(worker, say)
+        if on_file and not wanted:
+            machine = replace(machine, calibration=on_file.calibration)
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
@@ -70,11 +75,11 @@ def describe(
 
 
 def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
-    """A session that answers any request with a Machine."""
+    """A session that answers with a Machine; the request says whether to calibrate it."""
     device = opener()
 
-    def session(_: object, report: Report) -> Machine:
-        return measured(device, report)
+    def session(calibration: bool, report: Report) -> Machine:
+        return measured(device, report, calibration)
 
     return device.environment, session
 

@@ -18,8 +18,8 @@ from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_fligh
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_rate
 
-THREADS, ISSUE = "threads in flight", "instructions"
-TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, ISSUE)
+THREADS, WAVES, ISSUE = "threads in flight", "waves", "instructions"
+TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, WAVES, ISSUE)
 """What can be left out to see what it is worth."""
 
 
@@ -56,11 +56,11 @@ def predict(
 def _one_step(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
     """The terms of `model.terms` added up."""
     seconds = {name: term(subject) for name, term in SECONDS.items() if name not in without}
-    used = 1.0 if THREADS in without else in_flight(subject)
+    used = (1.0 if THREADS in without else in_flight(subject)) * (1.0 if WAVES in without else waves(subject))
     memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
     more = {name: value for name, value in seconds.items() if name not in ("streams", "runs")}
     said = [f"{name} {value * 1e12:.1f} ps" for name, value in more.items() if value]
-    said += [f"{used:.0%} of it in flight"] if used < 1 else []
+    said += [f"{used:.0%} of it in use"] if used < 1 else []
     return replace(
         by_memory,
         mlups=used / sum(seconds.values()) / 1e6,
@@ -76,13 +76,14 @@ def _march(by_memory: Prediction, subject: Subject, without: Collection[str]) ->
     Their few warps meet in each stage, so that neither memory nor instructions hide behind the other: the root of the
     sum of squares stands between the larger of both, which would be perfect, and their sum, which would be none.
     """
-    from lbmtune.catalogue.march import blocks
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     config = subject.config
     rate = bandwidth(subject, by_runs="runs" not in without)
     if THREADS not in without:
-        rate *= in_flight(subject) * waves(subject, prod(blocks(subject.case, config)))
+        rate *= in_flight(subject)
+    if WAVES not in without:
+        rate *= waves(subject)
     memory_s = by_memory.bytes_per_update / rate
     found = issue(subject.case, config, subject.machine, together=subject.threads // prod(config.block))
     issue_s = 1e-6 / found.mlups if found and ISSUE not in without else 0.0

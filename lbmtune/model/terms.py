@@ -15,14 +15,16 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import SECTOR_BYTES
+from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import partial_sectors
 from lbmtune.records import Resources
 
-_OTHER_REGISTERS = 26
-"""Addresses, beside what a thread keeps of its cells; from kernels compiled for compute capability 9.0."""
+_ADDRESSES = {1: 60, 2: 32}
+"""Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for compute capability 9.0."""
+_TIMES_SPILLED = 3
+"""How often what is spilled is stored or loaded; from the same."""
 
 
 class Subject(NamedTuple):
@@ -147,15 +149,26 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
 
 
-def waves(subject: Subject, blocks: int) -> float:
-    """Share of the bandwidth that is left where the last wave of long-lived blocks does not fill the device.
+def waves(subject: Subject) -> float:
+    """Share of the bandwidth that is left where the last wave of blocks does not fill the device.
 
     What is left of them has more bandwidth each, as long as their loads in flight make use of it.
     """
+    blocks = _blocks(subject)
     at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * in_flight(subject) / in_flight(subject, rest)) if rest else 0.0
     return (full + rest) / (full + last)
+
+
+def _blocks(subject: Subject) -> int:
+    """Of a launch over all cells."""
+    case, config = subject.case, subject.config
+    if config.indirect:
+        return -(-case.fluid_sites // (prod(config.block) * config.cells_per_thread))
+    if config.marches:
+        return prod(blocks(case, config))
+    return prod(-(-n // cells) for n, cells in zip(case.domain, block_cells(case.stencil, config), strict=True))
 
 
 def _between(curve: list[tuple[int, float]], at: float) -> float:
@@ -180,7 +193,7 @@ SECONDS: Mapping[str, Callable[[Subject], float]] = {
 def estimated(case: Case, config: CudaConfig) -> Resources:
     """What a one-step kernel is likely to use, where nobody has compiled it."""
     words = config.computed.bytes // 4
-    wanted = _OTHER_REGISTERS + words * config.cells_per_thread * case.stencil.q
+    wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     spilled = 4 * max(0, wanted - allowed)
-    return Resources(registers=min(wanted, allowed), spill_bytes=2 * spilled, local_bytes=spilled)
+    return Resources(registers=min(wanted, allowed), spill_bytes=_TIMES_SPILLED * spilled, local_bytes=spilled)
