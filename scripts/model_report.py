@@ -71,10 +71,9 @@ def main(arguments: list[str]) -> int:
     print(printed(table))
     left_out = {}
     if not given.no_ablation:
-        left_out = {
-            term: by_set([one for each in sets for one in judged(*each, frozenset({term}), not given.estimated)])
-            for term in TERMS
-        }
+        for term in TERMS:
+            rest = [one for each in sets for one in judged(*each, frozenset({term}), not given.estimated)]
+            left_out[term] = by_set(rest)
         print(with_ablation(by_set(table), left_out))
     write_page(given.out, table)
     print(f"page  {given.out}")

@@ -14,27 +14,29 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.layout import index
+from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import SECTOR_BYTES, block_cells
-from lbmtune.catalogue.scheme import Place
+from lbmtune.catalogue.orders import order
+from lbmtune.catalogue.scheme import Access, Place
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.lattice import Lattice
 
 Array = Any
+_ROWS, _EDGE = 12, 32
+"""Of the part of a geometry that is looked at: whole rows, so many along y and z; or a cube, for orders in cubes."""
 
 
 class Partial(NamedTuple):
-    """Sectors per update, the mean over the parities, that a block loads or stores in part.
-
-    in_place: those among both that it loads and stores where it loaded.
-    """
+    """Sectors per update, the mean over the parities, that a block loads or stores in part."""
 
     loads: float
     stores: float
 
 
 def partial_sectors(case: Case, config: CudaConfig) -> Partial:
-    """Of a kernel of one step per launch with direct addressing."""
+    """Of a kernel of one step per launch."""
+    if config.indirect:
+        return _listed(case.geometry, case.domain, case.stencil.name, _shape(config))
     return _counted(case.stencil.name, case.domain, _shape(config))
 
 
@@ -53,6 +55,8 @@ def _shape(config: CudaConfig) -> CudaConfig:
         wrap=config.wrap,
         march=config.march,
         boundary=config.boundary,
+        addressing=config.addressing,
+        order=config.order,
     )
 
 
@@ -103,3 +107,70 @@ def _elements(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]
         axes.append(placed.coordinate(axis, np.arange(first, first + cells)) + place.offset[axis])
     x, y, z = np.meshgrid(*axes, indexing="ij")
     return index(config.memory, placed.extents(Domain(*domain)), x, y, z, place.slot).ravel()
+
+
+@lru_cache(maxsize=1024)
+def _listed(geometry: str, domain: tuple[int, int, int], name: str, config: CudaConfig) -> Partial:
+    """The same where neighbours are found by a list: of the fluid sites of a part of the domain, numbered in order.
+
+    A neighbour that is solid leaves the population at the cell itself (`Access.cut_read`, `Access.cut_write`).
+    """
+    import numpy as np
+
+    from lbmtune.lattice import lattice
+
+    stencil, scheme = lattice(name), config.propagation
+    at = _numbers(geometry, domain, config.order)
+    block = np.arange(at.max() + 1) // (prod(config.block) * config.cells_per_thread)
+    extents = Extents(len(block), 1, 1, stencil.q)
+    per_sector = SECTOR_BYTES // config.stored.bytes
+    counts = []
+    for choose in (_read, _written):
+        partial = 0
+        for parity in range(scheme.period):
+            for phase in scheme.passes(stencil, parity):
+                found = [_sites_touched(at, *choose(access), config, extents) for access in phase.accesses]
+                sectors = np.concatenate([block * (1 << 40) + elements // per_sector for elements in found])
+                # elements of a sector count once for each direction: every place has one writer and one reader
+                _, filled = np.unique(sectors, return_counts=True)
+                partial += int((filled < per_sector).sum())
+        counts.append(partial / len(block) / scheme.period)
+    return Partial(*counts)
+
+
+def _read(access: Access) -> tuple[Place, Place]:
+    return access.read, access.cut_read
+
+
+def _written(access: Access) -> tuple[Place, Place]:
+    return access.write, access.cut_write
+
+
+def _sites_touched(at: Array, open_place: Place, cut: Place, config: CudaConfig, extents: Extents) -> Array:
+    """The element that each site reads or writes, in the order of the sites."""
+    import numpy as np
+
+    site = at[at >= 0]
+    there, here = (np.roll(at, [-o for o in reversed(p.offset)], (0, 1, 2))[at >= 0] for p in (open_place, cut))
+    node = np.where(there >= 0, there, np.where(here >= 0, here, site))
+    slot = np.where(there >= 0, open_place.slot, cut.slot)
+    elements = np.empty_like(site)
+    elements[site] = index(config.memory, extents, node, 0, 0, slot)
+    return elements
+
+
+@lru_cache(maxsize=16)
+def _numbers(geometry: str, domain: tuple[int, int, int], order_name: str) -> Array:
+    """Numbers of the sites of a part in the middle of the domain, int64 (nz, ny, nx), -1 where it is solid."""
+    import numpy as np
+
+    from lbmtune.catalogue.geometry import voxels
+
+    part = (domain[0], *(min(n, _ROWS) for n in domain[1:])) if order_name == "row" else [min(n, _EDGE) for n in domain]
+    window = tuple(slice((n - size) // 2, (n - size) // 2 + size) for n, size in zip(domain, part, strict=True))
+    solid = voxels(geometry, domain)[window[::-1]] if geometry else np.zeros(part[::-1], bool)
+    z, y, x = np.nonzero(~solid)
+    ranked = np.argsort(order(order_name)(x, y, z))
+    at = np.full(solid.shape, -1)
+    at[z[ranked], y[ranked], x[ranked]] = np.arange(len(ranked))
+    return at

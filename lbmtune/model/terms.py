@@ -22,7 +22,7 @@ from lbmtune.model.sectors import partial_sectors
 from lbmtune.records import Resources
 
 _ADDRESSES = {1: 60, 2: 32}
-"""Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for compute capability 9.0."""
+"""Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
 _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
 
@@ -82,7 +82,7 @@ def runs_s(subject: Subject) -> float:
 def partial_s(subject: Subject) -> float:
     """What sectors take that a block touches but does not fill (`model.sectors`)."""
     config = subject.config
-    if config.indirect or 0 < subject.run_bytes < SECTOR_BYTES:
+    if 0 < subject.run_bytes < SECTOR_BYTES:
         return 0.0  # the copy of single elements has them already
     partial = partial_sectors(subject.case, config)
     found = subject.calibration
