@@ -1,6 +1,7 @@
-"""The model: bytes per update of a configuration and the bandwidth measured for its accesses; instructions beside them.
+"""The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
 
-Instructions are counted for kernels of several steps per launch alone (`model.issue`), whose bytes no longer bind them.
+On a machine that is not calibrated, and on CPUs, it is bytes per update over the bandwidth measured for such accesses,
+and the issue of instructions for kernels of several steps per launch.
 """
 
 from __future__ import annotations
@@ -89,16 +90,16 @@ def _march(by_memory: Prediction, subject: Subject, without: Collection[str]) ->
     issue_s = 1e-6 / found.mlups if found and ISSUE not in without else 0.0
     useful = found.useful if found else 1.0
     local = 0.0 if "local memory" in without else local_s(subject) / useful
-    said = [
-        f"memory {memory_s * 1e12:.1f} ps",
-        f"instructions {issue_s * 1e12:.1f} ps, {found.slots:.0f} issue slots" if found else "",
-        f"local memory {local * 1e12:.1f} ps" if local else "",
-    ]
+    parts = {f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(rate)}": memory_s}
+    if found:
+        parts[f"instructions: {found.slots:.0f} issue slots per update, halos included"] = issue_s
+    parts["local memory"] = local
+    said = [f"{name}, {part * 1e12:.1f} ps" for name, part in sorted(parts.items(), key=lambda item: -item[1]) if part]
     return replace(
         by_memory,
         mlups=1e-6 / (hypot(memory_s, issue_s) + local),
         bandwidth_bytes_per_s=rate,
-        limit=", ".join(filter(None, said)),
+        limit="; ".join(said),
         ceiling_source="calibrated by micro-benchmarks" + (f"; {found.source}" if found else ""),
     )
 

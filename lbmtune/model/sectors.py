@@ -97,7 +97,7 @@ def _partial(
 
 
 def _elements(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int], place: Place) -> Array:
-    """What a block in the middle of the domain touches of one slot."""
+    """What a block in the middle of the domain touches of one slot. Rows are rings: blocks of whole rows are closed."""
     import numpy as np
 
     placed = frame(stencil, config)
@@ -105,6 +105,8 @@ def _elements(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]
     for axis, (n, cells) in enumerate(zip(domain, _cells(stencil, config, domain), strict=True)):
         first = n // cells // 2 * cells
         axes.append(placed.coordinate(axis, np.arange(first, first + cells)) + place.offset[axis])
+    if not placed.blocks:
+        axes[0] %= domain[0]
     x, y, z = np.meshgrid(*axes, indexing="ij")
     return index(config.memory, placed.extents(Domain(*domain)), x, y, z, place.slot).ravel()
 

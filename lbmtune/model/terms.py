@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks
+from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, shared_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import partial_sectors
@@ -157,7 +157,7 @@ def waves(subject: Subject) -> float:
     blocks = _blocks(subject)
     at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
     full, rest = blocks // at_once, blocks % at_once / at_once
-    last = min(1.0, rest * in_flight(subject) / in_flight(subject, rest)) if rest else 0.0
+    last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
     return (full + rest) / (full + last)
 
 
@@ -191,9 +191,20 @@ SECONDS: Mapping[str, Callable[[Subject], float]] = {
 
 
 def estimated(case: Case, config: CudaConfig) -> Resources:
-    """What a one-step kernel is likely to use, where nobody has compiled it."""
-    words = config.computed.bytes // 4
-    wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
+    """What a kernel is likely to use, where nobody has compiled it."""
+    if config.marches:
+        from lbmtune.model.issue import registers  # here: it prints kernels, which needs SymPy
+
+        wanted, shared = registers(case, config), shared_bytes(case, config)
+    else:
+        words = config.computed.bytes // 4
+        wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
+        shared = 0
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     spilled = 4 * max(0, wanted - allowed)
-    return Resources(registers=min(wanted, allowed), spill_bytes=_TIMES_SPILLED * spilled, local_bytes=spilled)
+    return Resources(
+        registers=min(wanted, allowed),
+        spill_bytes=_TIMES_SPILLED * spilled,
+        local_bytes=spilled,
+        shared_bytes=shared,
+    )
