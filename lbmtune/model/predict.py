@@ -23,6 +23,9 @@ THREADS, WAVES, ISSUE = "threads in flight", "waves", "instructions"
 TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, WAVES, ISSUE)
 """What can be left out to see what it is worth."""
 
+_ALL = 0.995
+"""What rounds to all."""
+
 
 class Ceiling(NamedTuple):
     """A bandwidth and where it comes from."""
@@ -61,7 +64,7 @@ def _one_step(by_memory: Prediction, subject: Subject, without: Collection[str])
     memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
     more = {name: value for name, value in seconds.items() if name not in ("streams", "runs")}
     said = [f"{name} {value * 1e12:.1f} ps" for name, value in more.items() if value]
-    said += [f"{used:.0%} of it in use"] if used < 1 else []
+    said += [f"{used:.0%} of it in use"] if used < _ALL else []
     return replace(
         by_memory,
         mlups=used / sum(seconds.values()) / 1e6,

@@ -41,7 +41,11 @@ def partial_sectors(case: Case, config: CudaConfig) -> Partial:
 
 
 def _shape(config: CudaConfig) -> CudaConfig:
-    """The configuration with nothing but what decides where its blocks read and write."""
+    """The configuration with nothing but what decides where its blocks read and write.
+
+    Where tiles of the layout are rows, planes share no sector: one of a column is as good as all of them.
+    """
+    in_rows = config.memory.tile[1:] == (1, 1)
     return CudaConfig(
         scheme=config.scheme,
         layout=config.layout,
@@ -52,8 +56,8 @@ def _shape(config: CudaConfig) -> CudaConfig:
         storage=config.storage,
         block=config.block,
         cells_per_thread=config.cells_per_thread,
-        wrap=config.wrap,
-        march=config.march,
+        wrap="arithmetic" if in_rows else config.wrap,
+        march=1 if in_rows else config.march,
         boundary=config.boundary,
         addressing=config.addressing,
         order=config.order,
