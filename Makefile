@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-slow check nvrtc-all conformance peer-cpu gpu wheel clean
+.PHONY: study test test-slow check nvrtc-all conformance model-report peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
@@ -33,6 +33,10 @@ gpu: $(DEVELOP) $(INSTALLED)
 # every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
 conformance: $(DEVELOP)
 	$(BIN)/python scripts/conformance.py $(ARGS)
+
+# how well the model predicts the recorded sets, and what each of its terms is worth
+model-report: $(DEVELOP)
+	$(BIN)/python scripts/model_report.py $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer

@@ -100,7 +100,7 @@ class Run:
 
 def devices(run: Run) -> dict[str, object]:
     """The machine description."""
-    done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh"], run.left_s)
+    done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh", "--calibrate"], run.left_s)
     for path in (run.work / "config").glob("machines/*.toml"):
         if 'backend = "cuda"' in path.read_text():
             shutil.copy(path, run.out / "machine.toml")

@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -357,3 +358,19 @@ def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend
     assert run(*there, "--trials", 4, "--resume")[0] == 0
     assert asked == [{"refresh": False, "max_age_s": oldest_s}, {"refresh": False, "max_age_s": None}]
     assert "ceiling measured" in (tmp_path / "kept" / "report.html").read_text()
+
+
+def test_a_study_is_ranked_without_the_device(run):
+    machine = str(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
+    asked = ("predict", "quick", "--machine", machine, "--top", "3")
+    facts = json.loads(run(*asked, "--json")[1])
+    speeds = [entry["prediction"]["mlups"] for entry in facts["first"]]
+    assert len(speeds) == 3
+    assert speeds == sorted(speeds, reverse=True)
+    assert facts["legal_configurations"] > 3
+    assert facts["first"][0]["key"] in run(*asked)[1]
+    one = json.loads(run("predict", "scheme=aa,block=64x1x1", "--machine", machine, "--json")[1])
+    assert one["prediction"]["ceiling_source"] == "calibrated by micro-benchmarks"
+    code, _, err = run("predict", "scheme=aa", "--machine", "nowhere.toml")
+    assert code == 2
+    assert "cannot read nowhere.toml" in err

@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
 
 
+_SHARED_KIB = {
+    "sm_70": (96, 96),
+    "sm_75": (64, 64),
+    "sm_80": (163, 164),
+    "sm_86": (99, 100),
+    "sm_89": (99, 100),
+    "sm_90": (227, 228),
+    "sm_100": (227, 228),
+}
+"""Shared memory of a block and of a multiprocessor."""
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Limits, and whether they are those of a device that is here."""
@@ -46,12 +58,16 @@ def bounds(device: str) -> Bounds:
         return Bounds(Limits(cores=os.cpu_count() or 1), False)
 
 
-def machine(device: str, *, refresh: bool = False, max_age_s: float | None = None) -> Machine:
+def machine(
+    device: str, *, refresh: bool = False, max_age_s: float | None = None, calibration: bool = False
+) -> Machine:
     """The measured description of a device, not older than that. Raises DeviceUnavailableError, InputError."""
     from lbmtune.measure.devices import describe, left_alone
     from lbmtune.search.lock import device_held
 
-    described = describe(device, refresh=refresh, say=note, max_age_s=max_age_s, alone=device_held)
+    described = describe(
+        device, refresh=refresh, say=note, max_age_s=max_age_s, calibration=calibration, alone=device_held
+    )
     if not left_alone(described):
         share = described.conditions.cpu_share
         note(
@@ -59,6 +75,26 @@ def machine(device: str, *, refresh: bool = False, max_age_s: float | None = Non
             "too low, shares of the ceiling too high; lbmtune devices --refresh measures again."
         )
     return described
+
+
+def limits_of(described: Machine) -> Limits:
+    """What a device allows that is known by its description alone.
+
+    Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+    """
+    environment = described.environment
+    cores, bits = environment.cores, environment.vector_bits
+    if environment.backend == "cpu":
+        return Limits(cores=cores, vector_bits=bits, memory_bytes=environment.memory_bytes)
+    block, whole = _SHARED_KIB.get(environment.architecture.rstrip("af"), (48, 48))
+    return Limits(
+        memory_bytes=environment.memory_bytes,
+        shared_bytes_per_block=block << 10,
+        shared_bytes_per_multiprocessor=whole << 10,
+        multiprocessors=described.multiprocessors,
+        cooperative=True,
+        dependent=environment.architecture.removeprefix("sm_").startswith(("9", "10", "12")),
+    )
 
 
 def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
 def devices(
     as_json: Json = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure again, even if nothing has changed")] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; half a minute")
+    ] = False,
 ) -> None:
     """Every device that can be tuned here, with its measured bandwidths."""
     from lbmtune.backend.registry import available
     from lbmtune.cli import output
     from lbmtune.cli.devices import machine
 
-    found = {name: machine(name, refresh=refresh) for name in available()}
+    found = {name: machine(name, refresh=refresh, calibration=calibrate) for name in available()}
     if as_json:
         output.emit_json(found)
         return
@@ -59,6 +63,7 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
         rows += [("ECC", {True: "on", False: "off", None: "not known"}[environment.ecc])]
         rows += [("multiprocessors", described.multiprocessors), ("driver", environment.driver)]
         rows += [("highest clock", f"{clock / 1e6:.0f} MHz")] if clock else []
+        rows += [("calibrated", "yes" if described.calibration else "no; --calibrate does it")]
     return [*rows, ("measured", described.date)]
 
 
@@ -190,24 +195,44 @@ def render(
 
 
 def predict(
-    config: Config,
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="CONFIG|STUDY", help="as with explain; with --top a study, whose whole space is ranked"),
+    ] = "quick",
     study: Study = "quick",
     sets: Sets = None,
     device: Device = None,
     out: Out = RESULTS,
+    machine: Annotated[
+        Path | None, typer.Option("--machine", help="description of a device that need not be here, as TOML")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=0, help="how many of the fastest of a study to print")] = 0,
     as_json: Json = False,
 ) -> None:
-    """The speed that the model expects on a device that is here."""
+    """The speed that the model expects on a device that is here, or on one that is described by a file."""
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
-    from lbmtune.cli.configs import resolve
+    from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.cli.ranking import print_ranking, ranking
+    from lbmtune.model.toml import read_machine
 
-    subject = resolve(config, study, sets, device, out)
-    described = here.machine(subject.device)
-    prediction = here.predictor(subject.case, described)(subject.legal().config)
-    counted = arithmetic(subject.case, prediction.bytes_per_update)
+    elsewhere = read_machine(machine) if machine else None
+    if top:
+        described = elsewhere or here.machine(here.chosen(device))
+        ranked = ranking(study_spec(subject, sets), described)
+        if as_json:
+            output.emit_json(ranked.facts(top))
+        else:
+            print_ranking(ranked, top)
+        return
+    if elsewhere:
+        device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
+    meant = resolve(subject, study, sets, device, out)
+    described = elsewhere or here.machine(meant.device)
+    prediction = here.predictor(meant.case, described)(meant.legal().config)
+    counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:
-        named = {"config": subject.config.flat(), "key": subject.config.key}
+        named = {"config": meant.config.flat(), "key": meant.config.key}
         output.emit_json({**named, **counted, "prediction": prediction})
     else:
         moved = [

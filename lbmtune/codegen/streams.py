@@ -14,8 +14,8 @@ from lbmtune.codegen.skeleton import skeleton
 
 COPY, SCALE = "copy_streams", "scale"
 STREAMS = 19
-_CUDA_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
-_CASE = box("d3q19", "bgk", (256, 256, 256))
+ACCESS_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+CASE = box("d3q19", "bgk", (256, 256, 256))
 """The case whose traffic is imitated: it decides nothing here, but every program has one."""
 
 
@@ -47,7 +47,7 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
     options = (
         "--std=c++17",
         f"-DSTREAMS={streams}",
-        f"-DACCESS={_CUDA_TYPES[access_bytes]}",
+        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
         f"-DAPART={restrict}",
     )
     block = (threads, 1, 1)
@@ -55,7 +55,7 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
         Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),
         Launch(SCALE, ("array", "factor", "accesses"), block=block, covers=block),
     )
-    return Program("cuda", _CASE, CudaConfig(block=block), skeleton("cuda/streams.cu"), options, (launches,))
+    return Program("cuda", CASE, CudaConfig(block=block), skeleton("cuda/streams.cu"), options, (launches,))
 
 
 def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
@@ -76,4 +76,4 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),
     )
-    return Program("cpu", _CASE, CpuConfig(threads=threads), source, (), (launches,))
+    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))

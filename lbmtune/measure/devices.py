@@ -22,6 +22,7 @@ from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.measure.calibrate import calibrate
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
@@ -43,12 +44,15 @@ def describe(
     say: Say | None = None,
     opener: Callable[[str], Device] = open_device,
     max_age_s: float | None = None,
+    calibration: bool = False,
     alone: Callable[[Environment], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Machine:
     """The description of a device, from its file, or measured in a process of its own.
 
     refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
-    nor does one measured while other programs used the processor; alone: holds the device while it is measured.
+    nor does one measured while other programs used the processor; calibration: also what the model needs besides, of a
+    GPU. What is on file of that is kept where bandwidths alone are measured again. alone: holds the device while it is
+    measured.
     Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -58,12 +62,15 @@ def describe(
     try:
         environment: Environment = _heard(worker, None)
         path = machine_path(environment)
+        on_file, wanted = _known(path, environment, None), calibration and environment.backend == "cuda"
         known = None if refresh else _known(path, environment, max_age_s)
-        if known:
+        if known and (known.calibration or not wanted):
             return known
         with alone(environment):
-            worker.ask(spec, None)
+            worker.ask(spec, wanted)
             machine: Machine = _heard(worker, say)
+        if on_file and not wanted:
+            machine = replace(machine, calibration=on_file.calibration)
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
@@ -72,21 +79,23 @@ def describe(
 
 
 def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
-    """A session that answers any request with a Machine."""
+    """A session that answers with a Machine; the request says whether to calibrate it."""
     device = opener()
 
-    def session(_: object, report: Report) -> Machine:
-        return measured(device, report)
+    def session(calibration: bool, report: Report) -> Machine:
+        return measured(device, report, calibration)
 
     return device.environment, session
 
 
-def measured(device: Device, say: Say) -> Machine:
-    """Measures the bandwidths of an open device."""
+def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
+    """Measures the bandwidths of an open device; calibration: also what the model needs besides, of a GPU."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     before = usage()
-    found = measure_bandwidths(device, compiler_for(environment), last_cache_bytes, say)
+    compiler = compiler_for(environment)
+    found = measure_bandwidths(device, compiler, last_cache_bytes, say)
+    more = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
     conditions = device.conditions()
     if environment.backend == "cpu":
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))
@@ -101,6 +110,7 @@ def measured(device: Device, say: Say) -> Machine:
         caches_bytes=caches,
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
+        calibration=more,
         conditions=conditions,
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),

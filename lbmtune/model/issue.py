@@ -23,6 +23,7 @@ from lbmtune.codegen.cuda.physics import collision_scalars
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
+from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
 
 UTILISATION, UTILISATION_ALONE = 0.57, 0.745
 """Share of the issue slots that the counted instructions fill, with a barrier in each stage and in warps without any.
@@ -31,9 +32,7 @@ Not measured on the device, but taken from a prototype on one H200: its kernels 
 of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here; in two dimensions, where
 warps march on their own, 0.8. To be replaced by what a micro-benchmark finds: `Machine.issue_utilisation` takes it.
 """
-SCHEDULERS, _WORD_BYTES = 4, 4
-_REGISTERS, _MOST_REGISTERS = 65536, 255
-"""Of a multiprocessor since compute capability 3.0, and of a thread."""
+_WORD_BYTES = 4
 _MOST_THREADS = 1024
 """Of a multiprocessor, while each of them has registers enough for a march."""
 _OTHER_REGISTERS = 44
@@ -62,20 +61,27 @@ class Efficiency(NamedTuple):
 
 
 class Issue(NamedTuple):
-    """slots: of an update, waste included; mlups: what they allow; source: where the share of them comes from."""
+    """slots: of an update, waste included; mlups: what they allow; source: where the share of them comes from.
+
+    useful: share of the cells that are computed, halos being the rest.
+    """
 
     slots: float
     mlups: float
     source: str
+    useful: float
 
 
-def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
-    """The term for kernels that march over tiles; None for others, and where the machine does not say what it has."""
+def issue(case: Case, config: CudaConfig, machine: Machine, together: int = 0) -> Issue | None:
+    """The term for kernels that march over tiles; None for others, and where the machine does not say what it has.
+
+    together: blocks that share a multiprocessor, where registers are known; spills are then a term of their own.
+    """
     clock_hz = machine.environment.max_sm_clock_hz
     if not config.marches or not clock_hz or not machine.multiprocessors:
         return None
-    found = efficiency(case, config, machine.multiprocessors)
-    needed = slots(case, config, machine.environment.architecture) / found.cells
+    found = efficiency(case, config, machine.multiprocessors, together)
+    needed = slots(case, config, machine.environment.architecture, spills=not together) / found.cells
     share = machine.issue_utilisation or (UTILISATION if case.stencil.dimensions == 3 else UTILISATION_ALONE)
     lanes_per_s = machine.multiprocessors * SCHEDULERS * WARP * clock_hz
     source = "measured" if machine.issue_utilisation else "of a prototype"
@@ -83,16 +89,17 @@ def issue(case: Case, config: CudaConfig, machine: Machine) -> Issue | None:
         needed,
         lanes_per_s * share * found.wave / needed / 1e6,
         f"{share:.0%} of the issue slots, a share {source}",
+        found.cells,
     )
 
 
-def efficiency(case: Case, config: CudaConfig, multiprocessors: int) -> Efficiency:
+def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int = 0) -> Efficiency:
     """Of the tiles of a domain. Blocks march along the last axis; in two dimensions their warps lie side by side."""
     flat = case.stencil.dimensions == 2
     x, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
     marched = height / (chunks * (-(-height // chunks) + 2 * config.steps))
-    warps, at_once = config.block[1], multiprocessors * together(case, config)
+    warps, at_once = config.block[1], multiprocessors * (known or together(case, config))
     return Efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
@@ -105,11 +112,11 @@ def together(case: Case, config: CudaConfig) -> int:
     """Blocks that share a multiprocessor: as many as launch bounds ask for, or as there are registers for."""
     if config.min_blocks:
         return config.min_blocks
-    threads, wanted = prod(config.block), min(registers(case, config), _MOST_REGISTERS)
-    return next((n for n in range(_MOST_THREADS // threads, 1, -1) if _allowed(n * threads) >= wanted), 1)
+    threads, wanted = prod(config.block), min(registers(case, config), MOST_REGISTERS)
+    return next((n for n in range(_MOST_THREADS // threads, 1, -1) if registers_allowed(n * threads) >= wanted), 1)
 
 
-def slots(case: Case, config: CudaConfig, architecture: str) -> float:
+def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True) -> float:
     """Issue slots of one lane for one cell and time step, waste not included."""
     stage = _stage_of(case, config)
     each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
@@ -117,7 +124,7 @@ def slots(case: Case, config: CudaConfig, architecture: str) -> float:
     shuffles = 2 * words * stage.movers / config.cells_per_thread
     # sums go up and down and are received, four floats at a time, by cells at the rim of a thread's rows
     exchanges = 4 * (sum(divmod(stage.sums, 4)) if words == 1 else stage.sums) / config.rows
-    in_launch = _moved(case, config) + _spilled(case, config)
+    in_launch = _moved(case, config) + (_spilled(case, config) if spills else 0)
     return each * stage.arithmetic + shuffles + exchanges + in_launch / config.steps
 
 
@@ -185,11 +192,5 @@ def _moved(case: Case, config: CudaConfig) -> float:
 
 def _spilled(case: Case, config: CudaConfig) -> float:
     """Of a cell in a launch: what a thread has no registers for goes to local memory and comes back once per plane."""
-    allowed = config.max_registers or _allowed(prod(config.block) * max(1, config.min_blocks))
+    allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     return 2 * _LOCAL_SLOTS * max(0, registers(case, config) - allowed) / (config.cells_per_thread * config.rows)
-
-
-def _allowed(threads: int) -> int:
-    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time."""
-    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
-    return min(_MOST_REGISTERS, _REGISTERS // together // 8 * 8)

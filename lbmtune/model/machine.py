@@ -11,6 +11,34 @@ ACCESS_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """What micro-benchmarks of a GPU found beyond bandwidths of aligned streams. Rates count reads and writes.
+
+    runs: copies of 19 streams of which so many bytes lie together before those of the next one begin, by access width
+    and these bytes ('4 of 128'; '4 of 4' is one element after another, '4' streams that lie apart);
+    threads: the same of streams that lie apart while only so many threads share a multiprocessor ('4 by 512');
+    blocks, shifted_loads, shifted_stores: copies four bytes at once by threads per block, aligned, and with one side
+    displaced by one access; in_place: one array read and written, by access width, and four bytes at once with both
+    sides displaced ('4 displaced by 32' threads per block); cache: copies that stay in the L2 cache, by access width;
+    local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
+    ('memory'); l1_bytes: of a multiprocessor, shared memory included; launch_s: from one launch to the next of many,
+    launch_in_graph_s: of a CUDA graph.
+    """
+
+    runs_bytes_per_s: dict[str, float]
+    threads_bytes_per_s: dict[str, float]
+    blocks_bytes_per_s: dict[str, float]
+    shifted_loads_bytes_per_s: dict[str, float]
+    shifted_stores_bytes_per_s: dict[str, float]
+    in_place_bytes_per_s: dict[str, float]
+    cache_bytes_per_s: dict[str, float]
+    local_bytes_per_s: dict[str, float]
+    l1_bytes: int
+    launch_s: float
+    launch_in_graph_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """A measured machine description.
 
@@ -22,6 +50,7 @@ class Machine:
     multiprocessors: of a GPU; issue_utilisation: share of their issue slots that the instructions counted by
     `model.issue` fill, None where nobody has measured it.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
+    calibration: what the model needs besides, None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -36,6 +65,7 @@ class Machine:
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
     issue_utilisation: float | None = None
+    calibration: Calibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     streams_digest: str = ""

@@ -15,8 +15,9 @@ from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.resident import face_values
 from lbmtune.codegen.cuda.physics import collide_function, collision_scalars
 from lbmtune.model.instructions import arithmetic
-from lbmtune.model.issue import SCHEDULERS, UTILISATION_ALONE, slots_of_doubles
+from lbmtune.model.issue import UTILISATION_ALONE, slots_of_doubles
 from lbmtune.model.machine import Machine
+from lbmtune.model.occupancy import SCHEDULERS
 
 MEETING_S = 1.3e-6
 """Of a step: from what a block sends until the others have read it. Fitted to 32^3, 48^3 and 64^3 cells on one H200."""

@@ -1,19 +1,30 @@
-"""The model: bytes per update of a configuration and the bandwidth measured for its accesses; instructions beside them.
+"""The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
 
-Instructions are counted for kernels of several steps per launch alone (`model.issue`), whose bytes no longer bind them.
+On a machine that is not calibrated, and on CPUs, it is bytes per update over the bandwidth measured for such accesses,
+and the issue of instructions for kernels of several steps per launch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from math import hypot, prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.records import Prediction
+from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_flight, local_s, waves
+from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_rate
+
+THREADS, WAVES, ISSUE = "threads in flight", "waves", "instructions"
+TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, WAVES, ISSUE)
+"""What can be left out to see what it is worth."""
+
+_ALL = 0.995
+"""What rounds to all."""
 
 
 class Ceiling(NamedTuple):
@@ -23,16 +34,81 @@ class Ceiling(NamedTuple):
     source: str
 
 
-def predict(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
-    """What memory bandwidth allows, or the issue of instructions where that is known and less. Needs no device.
+def predict(
+    case: Case,
+    config: KernelConfig,
+    machine: Machine,
+    resources: Resources | None = None,
+    without: Collection[str] = (),
+) -> Prediction:
+    """What a kernel is expected to do on a machine. Needs no device.
 
-    Latency and caches are not in it. Source: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update).
+    resources: of the compiled kernel, where that is known; estimated otherwise. without: `TERMS` to leave out.
+    Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
     """
     by_memory = _by_memory(case, config, machine)
-    if isinstance(config, CudaConfig) and config.resident:
-        return _on_chip(by_memory, case, config, machine)
-    if not isinstance(config, CudaConfig) or not config.marches:
+    if not isinstance(config, CudaConfig):
         return by_memory
+    if config.resident:
+        return _on_chip(by_memory, case, config, machine)
+    if machine.calibration is None:
+        return _marching(by_memory, case, config, machine) if config.marches else by_memory
+    subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
+    return (_march if config.marches else _one_step)(by_memory, subject, without)
+
+
+def _one_step(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
+    """The terms of `model.terms` added up."""
+    seconds = {name: term(subject) for name, term in SECONDS.items() if name not in without}
+    used = (1.0 if THREADS in without else in_flight(subject)) * (1.0 if WAVES in without else waves(subject))
+    memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
+    more = {name: value for name, value in seconds.items() if name not in ("streams", "runs")}
+    said = [f"{name} {value * 1e12:.1f} ps" for name, value in more.items() if value]
+    said += [f"{used:.0%} of it in use"] if used < _ALL else []
+    return replace(
+        by_memory,
+        mlups=used / sum(seconds.values()) / 1e6,
+        bandwidth_bytes_per_s=bandwidth(subject),
+        limit=", ".join([memory, *said]),
+        ceiling_source="calibrated by micro-benchmarks",
+    )
+
+
+def _march(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
+    """Kernels of moments, and of several steps per launch, on a calibrated machine.
+
+    Their few warps meet in each stage, so that neither memory nor instructions hide behind the other: the root of the
+    sum of squares stands between the larger of both, which would be perfect, and their sum, which would be none.
+    """
+    from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
+
+    config = subject.config
+    rate = bandwidth(subject, by_runs="runs" not in without)
+    if THREADS not in without:
+        rate *= in_flight(subject)
+    if WAVES not in without:
+        rate *= waves(subject)
+    memory_s = by_memory.bytes_per_update / rate
+    found = issue(subject.case, config, subject.machine, together=subject.threads // prod(config.block))
+    issue_s = 1e-6 / found.mlups if found and ISSUE not in without else 0.0
+    useful = found.useful if found else 1.0
+    local = 0.0 if "local memory" in without else local_s(subject) / useful
+    parts = {f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(rate)}": memory_s}
+    if found:
+        parts[f"instructions: {found.slots:.0f} issue slots per update, halos included"] = issue_s
+    parts["local memory"] = local
+    said = [f"{name}, {part * 1e12:.1f} ps" for name, part in sorted(parts.items(), key=lambda item: -item[1]) if part]
+    return replace(
+        by_memory,
+        mlups=1e-6 / (hypot(memory_s, issue_s) + local),
+        bandwidth_bytes_per_s=rate,
+        limit="; ".join(said),
+        ceiling_source="calibrated by micro-benchmarks" + (f"; {found.source}" if found else ""),
+    )
+
+
+def _marching(by_memory: Prediction, case: Case, config: CudaConfig, machine: Machine) -> Prediction:
+    """Kernels of moments, and of several steps per launch."""
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     found = issue(case, config, machine)

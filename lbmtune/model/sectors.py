@@ -1,0 +1,182 @@
+"""Sectors of 32 bytes that a block of threads touches and does not fill: what misaligned accesses cost.
+
+Memory and L2 cache of a GPU move whole sectors. The cells of a block are laid out by the layout's own function, so all
+schemes, layouts, paddings and block shapes are counted in one way: on the set of elements that a block in the middle
+of the domain reads and writes. Warps of a block meet in the caches; what two blocks share does not.
+Source: CUDA C++ Best Practices Guide, coalesced access to global memory; Wellein et al. 2006 for the accesses.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layout import Extents, index
+from lbmtune.catalogue.march import SECTOR_BYTES, block_cells
+from lbmtune.catalogue.orders import order
+from lbmtune.catalogue.scheme import Access, Place
+from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.lattice import Lattice
+
+Array = Any
+_ROWS, _EDGE = 12, 32
+"""Of the part of a geometry that is looked at: whole rows, so many along y and z; or a cube, for orders in cubes."""
+
+
+class Partial(NamedTuple):
+    """Sectors per update, the mean over the parities, that a block loads or stores in part."""
+
+    loads: float
+    stores: float
+
+
+def partial_sectors(case: Case, config: CudaConfig) -> Partial:
+    """Of a kernel of one step per launch."""
+    if config.indirect:
+        return _listed(case.geometry, case.domain, case.stencil.name, _shape(config))
+    return _counted(case.stencil.name, case.domain, _shape(config))
+
+
+def _shape(config: CudaConfig) -> CudaConfig:
+    """The configuration with nothing but what decides where its blocks read and write.
+
+    Where tiles of the layout are rows, planes share no sector: one of a column is as good as all of them.
+    """
+    in_rows = config.memory.tile[1:] == (1, 1)
+    return CudaConfig(
+        scheme=config.scheme,
+        layout=config.layout,
+        width=config.width,
+        padding=config.padding,
+        group=config.group,
+        layout_tile=config.layout_tile,
+        storage=config.storage,
+        block=config.block,
+        cells_per_thread=config.cells_per_thread,
+        wrap="arithmetic" if in_rows else config.wrap,
+        march=1 if in_rows else config.march,
+        boundary=config.boundary,
+        addressing=config.addressing,
+        order=config.order,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _counted(name: str, domain: tuple[int, int, int], config: CudaConfig) -> Partial:
+    from lbmtune.lattice import lattice
+
+    stencil, scheme = lattice(name), config.propagation
+    loads = stores = 0
+    for parity in range(scheme.period):
+        for phase in scheme.passes(stencil, parity):
+            moved = [a for a in phase.accesses if phase.collides or a.read != a.write]
+            loads += _partial(stencil, config, domain, [a.read for a in moved], aligned=config.cells_per_thread > 1)
+            stores += _partial(stencil, config, domain, [a.write for a in moved], aligned=False)
+    updates = prod(_cells(stencil, config, domain)) * scheme.period
+    return Partial(loads / updates, stores / updates)
+
+
+def _cells(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]) -> tuple[int, ...]:
+    return tuple(min(n, cells) for n, cells in zip(domain, block_cells(stencil, config), strict=True))
+
+
+def _partial(
+    stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int], places: list[Place], *, aligned: bool
+) -> int:
+    """Sectors that a block touches and does not fill. aligned: vectors of its own cells are loaded in any case."""
+    import numpy as np
+
+    found = []
+    for place in places:
+        found.append(_elements(stencil, config, domain, place))
+        if aligned and place.offset[0]:
+            found.append(_elements(stencil, config, domain, Place(place.slot, (0, *place.offset[1:]))))
+    touched = np.unique(np.concatenate(found))
+    per_sector = SECTOR_BYTES // config.stored.bytes
+    _, filled = np.unique(touched // per_sector, return_counts=True)
+    return int((filled < per_sector).sum())
+
+
+def _elements(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int], place: Place) -> Array:
+    """What a block in the middle of the domain touches of one slot. Rows are rings: blocks of whole rows are closed."""
+    import numpy as np
+
+    placed = frame(stencil, config)
+    axes = []
+    for axis, (n, cells) in enumerate(zip(domain, _cells(stencil, config, domain), strict=True)):
+        first = n // cells // 2 * cells
+        axes.append(placed.coordinate(axis, np.arange(first, first + cells)) + place.offset[axis])
+    if not placed.blocks:
+        axes[0] %= domain[0]
+    x, y, z = np.meshgrid(*axes, indexing="ij")
+    return index(config.memory, placed.extents(Domain(*domain)), x, y, z, place.slot).ravel()
+
+
+@lru_cache(maxsize=1024)
+def _listed(geometry: str, domain: tuple[int, int, int], name: str, config: CudaConfig) -> Partial:
+    """The same where neighbours are found by a list: of the fluid sites of a part of the domain, numbered in order.
+
+    A neighbour that is solid leaves the population at the cell itself (`Access.cut_read`, `Access.cut_write`).
+    """
+    import numpy as np
+
+    from lbmtune.lattice import lattice
+
+    stencil, scheme = lattice(name), config.propagation
+    at = _numbers(geometry, domain, config.order)
+    block = np.arange(at.max() + 1) // (prod(config.block) * config.cells_per_thread)
+    extents = Extents(len(block), 1, 1, stencil.q)
+    per_sector = SECTOR_BYTES // config.stored.bytes
+    counts = []
+    for choose in (_read, _written):
+        partial = 0
+        for parity in range(scheme.period):
+            for phase in scheme.passes(stencil, parity):
+                found = [_sites_touched(at, *choose(access), config, extents) for access in phase.accesses]
+                sectors = np.concatenate([block * (1 << 40) + elements // per_sector for elements in found])
+                # elements of a sector count once for each direction: every place has one writer and one reader
+                _, filled = np.unique(sectors, return_counts=True)
+                partial += int((filled < per_sector).sum())
+        counts.append(partial / len(block) / scheme.period)
+    return Partial(*counts)
+
+
+def _read(access: Access) -> tuple[Place, Place]:
+    return access.read, access.cut_read
+
+
+def _written(access: Access) -> tuple[Place, Place]:
+    return access.write, access.cut_write
+
+
+def _sites_touched(at: Array, open_place: Place, cut: Place, config: CudaConfig, extents: Extents) -> Array:
+    """The element that each site reads or writes, in the order of the sites."""
+    import numpy as np
+
+    site = at[at >= 0]
+    there, here = (np.roll(at, [-o for o in reversed(p.offset)], (0, 1, 2))[at >= 0] for p in (open_place, cut))
+    node = np.where(there >= 0, there, np.where(here >= 0, here, site))
+    slot = np.where(there >= 0, open_place.slot, cut.slot)
+    elements = np.empty_like(site)
+    elements[site] = index(config.memory, extents, node, 0, 0, slot)
+    return elements
+
+
+@lru_cache(maxsize=16)
+def _numbers(geometry: str, domain: tuple[int, int, int], order_name: str) -> Array:
+    """Numbers of the sites of a part in the middle of the domain, int64 (nz, ny, nx), -1 where it is solid."""
+    import numpy as np
+
+    from lbmtune.catalogue.geometry import voxels
+
+    part = (domain[0], *(min(n, _ROWS) for n in domain[1:])) if order_name == "row" else [min(n, _EDGE) for n in domain]
+    window = tuple(slice((n - size) // 2, (n - size) // 2 + size) for n, size in zip(domain, part, strict=True))
+    solid = voxels(geometry, domain)[window[::-1]] if geometry else np.zeros(part[::-1], bool)
+    z, y, x = np.nonzero(~solid)
+    ranked = np.argsort(order(order_name)(x, y, z))
+    at = np.full(solid.shape, -1)
+    at[z[ranked], y[ranked], x[ranked]] = np.arange(len(ranked))
+    return at

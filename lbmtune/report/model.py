@@ -1,0 +1,145 @@
+"""The model against recorded sets: errors, ranks, and what each of its terms is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas
+    from plotly.graph_objects import Figure
+
+FIRST = 10
+"""How many of the configurations that the model puts first are looked at."""
+_TENTHS = 10
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A measured configuration and what the model expects of it. many: whether a launch takes several time steps."""
+
+    set: str
+    scheme: str
+    many: bool
+    key: str
+    label: str
+    measured: float
+    predicted: float
+    limit: str
+
+
+def frame(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """One row each, with the error |predicted / measured - 1|."""
+    import pandas
+
+    table = pandas.DataFrame([asdict(one) for one in judged])
+    return table.assign(error=(table.predicted / table.measured - 1).abs(), ratio=table.predicted / table.measured)
+
+
+def errors(table: pandas.DataFrame) -> dict[str, float]:
+    """Median and 90th percentile of the error, and how many there are."""
+    return {"n": len(table), "median": float(table.error.median()), "90 %": float(table.error.quantile(0.9))}
+
+
+def ranks(table: pandas.DataFrame) -> dict[str, float]:
+    """Spearman's rank correlation, and the best of the first ten of the model over the best of all.
+
+    Where the model expects the same of several, the order of their keys decides.
+    """
+    first = table.sort_values(["predicted", "key"], ascending=[False, True]).head(FIRST)
+    return {
+        "rank": table.predicted.rank().corr(table.measured.rank()),
+        "first 10": first.measured.max() / table.measured.max(),
+    }
+
+
+def by_set(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """Errors and ranks, one row per set; of sets with kernels of several steps per launch, one row for each kind."""
+    import pandas
+
+    rows = {}
+    for name, mine in frame(judged).groupby("set"):
+        rows[str(name)] = {**errors(mine), **ranks(mine)}
+        if mine.many.any():
+            rows[f"{name}, one step"] = {**errors(mine[~mine.many]), **ranks(mine[~mine.many])}
+            rows[f"{name}, several steps"] = {**errors(mine[mine.many]), **ranks(mine[mine.many])}
+    return pandas.DataFrame(rows).T
+
+
+def by_scheme(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """Median errors of each scheme in each set."""
+    return frame(judged).pivot_table(index="set", columns="scheme", values="error", aggfunc="median")
+
+
+def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """Median errors of each tenth of the measured MLUPS of each set, the slowest first."""
+    table = frame(judged)
+    sets = table.groupby("set").measured
+    tenth = ((sets.rank(method="first") - 1) * _TENTHS // sets.transform("size")).astype(int) + 1
+    return table.assign(tenth=tenth).pivot_table(index="set", columns="tenth", values="error", aggfunc="median")
+
+
+def printed(judged: Sequence[Judged]) -> str:
+    """All three as text."""
+    tables = (
+        ("errors |predicted / measured - 1|, ranks, best of the first 10 over best", by_set(judged)),
+        ("median errors by scheme", by_scheme(judged)),
+        ("median errors by tenth of MLUPS, the slowest first", by_tenth(judged)),
+    )
+    return "\n\n".join(f"{title}\n{_text(table)}" for title, table in tables) + "\n"
+
+
+def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame]) -> str:
+    """What leaving out each term changes in the median, the 90th percentile and the rank; no row where nothing."""
+    import pandas
+
+    rows: dict[tuple[str, str], pandas.Series[float]] = {}
+    for term, table in left_out.items():
+        change = (table - whole)[["median", "90 %", "rank"]]
+        rows |= {(name, term): change.loc[name] for name in change.index if change.loc[name].abs().max() >= 5e-4}
+    found = pandas.DataFrame(rows).T.sort_index() if rows else pandas.DataFrame()
+    return f"without a term: change of median and 90 % of the errors, and of the rank\n{_text(found)}\n"
+
+
+def _text(table: pandas.DataFrame) -> str:
+    if "n" in table:
+        table = table.assign(n=table.n.astype(int))
+    return str(table.to_string(float_format=lambda value: f"{value:.3f}", na_rep="-"))
+
+
+def figure(judged: Sequence[Judged]) -> Figure:
+    """Measured over predicted MLUPS of every configuration, by set."""
+    from lbmtune.report.figures import plain_figure
+
+    found = plain_figure("predicted MLUPS", "measured / predicted")
+    for number, (name, mine) in enumerate(frame(judged).groupby("set")):
+        found.add_scattergl(
+            x=mine.predicted,
+            y=mine.measured / mine.predicted,
+            mode="markers",
+            name=str(name),
+            marker={"size": 5, "opacity": 0.6, "color": _COLOURS[number % len(_COLOURS)]},
+            text=mine.label + "<br>" + mine.limit,
+            hovertemplate="%{text}<br>predicted %{x:,.0f} MLUPS, measured / predicted %{y:.3f}<extra></extra>",
+        )
+    found.add_hline(y=1, line={"width": 1, "color": "#888888"})
+    found.update_yaxes(range=[0, 1.6])
+    return found
+
+
+def write_page(path: Path, judged: Sequence[Judged]) -> None:
+    """One file with the figure and the tables, which needs no network."""
+    from html import escape
+
+    picture = figure(judged).to_html(full_html=False, include_plotlyjs=True, default_height="640px")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title = "The model against recorded sets"
+    path.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<body style='font-family: sans-serif; margin: 2em'><h1>{title}</h1>{picture}"
+        f"<pre>{escape(printed(judged))}</pre></body></html>\n",
+        encoding="utf-8",
+    )

@@ -1,0 +1,84 @@
+"""How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
+
+    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--estimated]
+
+Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
+of the model's first ten against the best of the set, and what the model is worth without each of its terms. The page
+shows the same, and every configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.model.machine import Machine
+from lbmtune.model.predict import TERMS, predict
+from lbmtune.model.toml import read_machine
+from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.model import Judged, by_set, printed, with_ablation, write_page
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT = ROOT / "studies" / "recorded"
+
+
+def judged(
+    name: str, study: StudyRecord, machine: Machine, without: frozenset[str] = frozenset(), compiled: bool = True
+) -> list[Judged]:
+    """Every verified trial with its prediction. compiled: whether registers and spills are told, or estimated."""
+    case = study.header.spec.case
+    found = []
+    for trial in study.trials:
+        if trial.mlups is None:
+            continue
+        config = from_flat(trial.config)
+        expected = predict(case, config, machine, trial.resources if compiled else None, without)
+        found.append(
+            Judged(
+                set=name,
+                scheme=config.scheme,
+                many=config.fused_steps > 1,
+                key=trial.key,
+                label=config.brief,
+                measured=trial.mlups,
+                predicted=expected.mlups,
+                limit=expected.limit,
+            )
+        )
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Reads every set below a folder; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
+    parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
+    parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
+    given = parser.parse_args(arguments)
+    folders = sorted(header.parent for header in given.folder.rglob(HEADER))
+    if not folders:
+        print(f"no recorded set below {given.folder}")
+        return 1
+    sets = [
+        (f"{folder.parent.name}/{folder.name}", read_study(folder), read_machine(folder.parent / "machine.toml"))
+        for folder in folders
+    ]
+    table = [one for each in sets for one in judged(*each, compiled=not given.estimated)]
+    print(printed(table))
+    left_out = {}
+    if not given.no_ablation:
+        for term in TERMS:
+            rest = [one for each in sets for one in judged(*each, frozenset({term}), not given.estimated)]
+            left_out[term] = by_set(rest)
+        print(with_ablation(by_set(table), left_out))
+    write_page(given.out, table)
+    print(f"page  {given.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

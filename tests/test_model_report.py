@@ -1,0 +1,78 @@
+"""The model held against recorded sets: what the report says of made-up figures, and that it reads a real set."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lbmtune.report.model import Judged, by_scheme, by_set, by_tenth, printed, with_ablation, write_page
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
+
+
+def one(number: int, ratio: float, scheme: str = "pull", many: bool = False) -> Judged:
+    """A kernel of 100 * number MLUPS, predicted `ratio` times as fast."""
+    return Judged(
+        set="card/box",
+        scheme=scheme,
+        many=many,
+        key=f"{number:012d}",
+        label=f"number {number}",
+        measured=100.0 * number,
+        predicted=100.0 * number * ratio,
+        limit="memory",
+    )
+
+
+def test_errors_are_relative_to_what_was_measured() -> None:
+    judged = [one(n, 1.5) for n in range(1, 10)] + [one(10, 0.75, "aa")]
+    row = by_set(judged).loc["card/box"]
+    assert row["n"] == 10
+    assert row["median"] == pytest.approx(0.5)
+    assert by_scheme(judged).loc["card/box"].to_dict() == pytest.approx({"aa": 0.25, "pull": 0.5})
+    assert by_tenth(judged).loc["card/box"].tolist() == pytest.approx([0.5] * 9 + [0.25])
+
+
+def test_ranks_and_the_first_ten() -> None:
+    right = [one(n, 1.1) for n in range(1, 31)]
+    assert by_set(right).loc["card/box", ["rank", "first 10"]].tolist() == pytest.approx([1, 1])
+    wrong = [one(n, 1 / n**2) for n in range(1, 31)]
+    assert by_set(wrong).loc["card/box", ["rank", "first 10"]].tolist() == pytest.approx([-1, 1 / 3])
+
+
+def test_kernels_of_several_steps_have_a_row_of_their_own() -> None:
+    table = by_set([one(1, 1.0), one(2, 2.0, many=True)])
+    assert table.loc["card/box, one step", "median"] == 0
+    assert table.loc["card/box, several steps", "median"] == 1
+
+
+def test_ablation_names_what_changes() -> None:
+    whole, without = by_set([one(n, 1.1) for n in range(1, 4)]), by_set([one(n, 1.3) for n in range(1, 4)])
+    text = with_ablation(whole, {"halos": without, "nothing": whole})
+    assert "halos" in text
+    assert "0.200" in text
+    assert "nothing" not in text
+
+
+def test_the_page_needs_no_network(tmp_path: Path) -> None:
+    write_page(tmp_path / "folder" / "page.html", [one(n, 1.1) for n in range(1, 4)])
+    text = (tmp_path / "folder" / "page.html").read_text()
+    assert "number 2" in text
+    assert 'src="http' not in text
+    assert "card/box" in printed([one(1, 1.0), one(2, 1.1)])
+
+
+def test_the_script_judges_a_recorded_set(tmp_path: Path) -> None:
+    folder = tmp_path / "card"
+    shutil.copytree(RECORDED / "d2q9-box-fp32", folder / "d2q9")
+    shutil.copy(RECORDED / "machine.toml", folder)
+    command = [sys.executable, ROOT / "scripts" / "model_report.py", folder, "--out", tmp_path / "page.html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "card/d2q9" in done.stdout
+    assert "without a term" in done.stdout
+    assert (tmp_path / "page.html").stat().st_size > 1 << 20

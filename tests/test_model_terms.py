@@ -1,0 +1,160 @@
+"""The terms of the model: sectors are exact integers, times have their signs, and no prediction beats its ceiling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.model.occupancy import registers_allowed, threads_together
+from lbmtune.model.predict import TERMS, predict
+from lbmtune.model.sectors import partial_sectors
+from lbmtune.model.terms import Subject, bandwidth, in_flight, local_s, partial_s, waves
+from lbmtune.model.toml import read_machine
+from lbmtune.records import Resources
+
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
+CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+CASE = box("d3q19", "bgk", (256, 256, 256))
+LEAN = Resources(registers=64)
+MOVES_ALONG_X = 10
+"""Directions of D3Q19 that do, each of which leaves a block by one end."""
+
+
+def subject(config: CudaConfig, resources: Resources = LEAN) -> Subject:
+    assert CARD.calibration
+    return Subject(CASE, config, CARD, CARD.calibration, resources)
+
+
+@pytest.mark.parametrize("cells", [32, 64, 128, 256])
+@pytest.mark.parametrize(("storage", "compute"), [("fp32", "fp32"), ("fp64", "fp64"), ("fp16s", "fp32")])
+def test_rows_that_are_displaced_share_a_sector_at_both_ends(cells: int, storage: str, compute: str) -> None:
+    """Of each population that moves along x, whatever the precision: 2 sectors of every `cells` updates."""
+    config = CudaConfig(block=(cells, 1, 1), storage=storage, compute=compute)
+    ends = float(Fraction(2 * MOVES_ALONG_X, cells)) if cells < CASE.domain[0] else 0.0  # a whole row is a ring
+    assert partial_sectors(CASE, config) == (ends, 0)
+    assert partial_sectors(CASE, replace(config, scheme="push")) == (0, ends)
+    assert partial_sectors(CASE, replace(config, scheme="two-step")) == (ends, 0)
+    for scheme in ("aa", "esoteric-pull", "esoteric-twist", "swap"):
+        assert partial_sectors(CASE, replace(config, scheme=scheme)) == (ends / 2, ends / 2)
+
+
+def test_blocks_of_short_rows_share_more() -> None:
+    wide, narrow = (CudaConfig(scheme="push", block=block) for block in ((64, 1, 1), (16, 4, 1)))
+    assert partial_sectors(CASE, narrow).stores == 4 * partial_sectors(CASE, wide).stores
+
+
+def test_vectors_load_their_own_cells_in_any_case() -> None:
+    """The value beyond the end is alone in its sector, and the vector that holds it is loaded as a whole."""
+    found = partial_sectors(CASE, CudaConfig(block=(32, 1, 1), cells_per_thread=4))
+    assert found == (MOVES_ALONG_X / 128, 0)
+
+
+@pytest.mark.parametrize("layout", sorted(set(LAYOUTS) & {"soa", "aosoa", "aos"}))
+@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - {"ghost-cell", "swap-ordered"}))
+def test_sectors_are_whole_numbers_of_a_block(scheme: str, layout: str) -> None:
+    config = CudaConfig(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1, block=(64, 2, 1))
+    for count in partial_sectors(CASE, config):
+        of_a_period = count * 128 * config.propagation.period
+        assert of_a_period == pytest.approx(round(of_a_period), abs=1e-9)
+        assert count >= 0
+
+
+def test_a_list_without_solid_cells_is_rows() -> None:
+    """All cells fluid and in rows: what the ends of a box add is little."""
+    listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
+    direct = partial_sectors(CASE, CudaConfig(scheme="push", block=(64, 1, 1)))
+    assert partial_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
+
+
+def test_solid_cells_break_rows() -> None:
+    porous = replace(box("d3q19", "trt", (64, 64, 64)), geometry="sandstone:fraction=0.6")
+    listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
+    assert partial_sectors(porous, listed).stores > 3 * partial_sectors(CASE, listed).stores
+
+
+def test_threads_share_registers_warps_and_shared_memory() -> None:
+    config = CudaConfig(block=(128, 1, 1))
+    assert threads_together(config, Resources(registers=32), 1 << 18) == 2048
+    assert threads_together(config, Resources(registers=128), 1 << 18) == 512
+    assert threads_together(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
+    assert threads_together(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
+    assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
+
+
+def test_bandwidth_follows_width_and_runs() -> None:
+    assert CARD.calibration
+    rates = CARD.calibration.runs_bytes_per_s
+    assert bandwidth(subject(CudaConfig())) == rates["4"]
+    assert bandwidth(subject(CudaConfig(cells_per_thread=4))) == rates["16"]
+    assert bandwidth(subject(CudaConfig(layout="aosoa", width=64))) == rates["4 of 256"]
+    assert bandwidth(subject(CudaConfig(layout="aos"))) == rates["4 of 4"]
+    assert bandwidth(subject(CudaConfig(layout="aosoa", width=64)), by_runs=False) == rates["4"]
+
+
+def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
+    config = CudaConfig(block=(64, 1, 1))
+    times = [
+        local_s(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local)))
+        for local in (100, 400, 2000)
+    ]
+    assert 0 < times[0] <= times[1] < times[2]
+    assert local_s(subject(config)) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scheme=st.sampled_from(["pull", "push", "aa", "esoteric-pull", "two-step"]),
+    cells=st.sampled_from([1, 2, 4]),
+    block=st.sampled_from([(32, 1, 1), (64, 2, 1), (16, 4, 1), (256, 1, 1)]),
+    layout=st.sampled_from(["soa", "aosoa", "aos"]),
+    registers=st.integers(32, 255),
+    spill=st.sampled_from([0, 40, 400]),
+)
+def test_terms_keep_their_signs_and_ceilings(scheme, cells, block, layout, registers, spill):
+    cells = 1 if layout == "aos" else cells
+    config = CudaConfig(
+        scheme=scheme, cells_per_thread=cells, block=block, layout=layout, width=32 if layout == "aosoa" else 1
+    )
+    resources = Resources(registers=registers, spill_bytes=spill, local_bytes=spill // 2)
+    one = subject(config, resources)
+    assert 0 < in_flight(one) <= 1
+    assert 0 < waves(one) <= 1
+    assert partial_s(one) >= 0
+    found = predict(CASE, config, CARD, resources)
+    assert found.mlups <= bandwidth(one) / found.bytes_per_update / 1e6 * (1 + 1e-12)
+    for term in set(TERMS) - {"runs"}:
+        assert predict(CASE, config, CARD, resources, {term}).mlups >= found.mlups * (1 - 1e-12)
+
+
+@given(faster=st.floats(1.01, 3.0))
+def test_predictions_follow_the_bandwidth(faster: float) -> None:
+    assert CARD.calibration
+    runs = {name: faster * rate for name, rate in CARD.calibration.runs_bytes_per_s.items()}
+    quick = replace(CARD, calibration=replace(CARD.calibration, runs_bytes_per_s=runs))
+    config = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
+    assert predict(CASE, config, quick, LEAN).mlups > predict(CASE, config, CARD, LEAN).mlups
+
+
+def test_a_march_is_bound_by_memory_and_instructions_together() -> None:
+    config = CudaConfig(representation="moments", layout="rows", block=(32, 12, 1), rows=2, steps=2, march=64)
+    case = box("d3q19", "regularised", (256, 256, 256))
+    whole = predict(case, config, CARD).mlups
+    without = predict(case, config, CARD, None, {"instructions"}).mlups
+    assert without / 2 < whole < without
+    spilling = Resources(registers=168, spill_bytes=600, local_bytes=200, shared_bytes=40 << 10)
+    assert predict(case, config, CARD, spilling).mlups < whole
+
+
+def test_a_card_that_is_not_calibrated_is_predicted_by_its_copies() -> None:
+    plain = replace(CARD, calibration=None)
+    found = predict(CASE, CudaConfig(), plain, LEAN)
+    assert found.mlups == pytest.approx(CARD.stream_bytes_per_s["4"] / 152 / 1e6)
