@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders
+from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
@@ -106,9 +107,12 @@ def _index(program: Program, x: Traced, y: Traced, z: Traced, q: Traced) -> Any:
 
 def _with_moments(common: Storage, program: Program) -> Storage:
     config, stencil, symbols = program.config, program.case.stencil, _symbols(program)
-    assert isinstance(config, CudaConfig)
     x, y, z = (Traced(name) for name in "xyz")
-    places = (value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q))
+    if isinstance(config, CpuConfig):
+        places = [kept_index(k, x, y, z, symbols, config) for k in range(symbols.q)]
+    else:
+        assert isinstance(config, CudaConfig)
+        places = [value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q)]
     moments = tuple(Moment(order=n, index=_plain(at)) for n, at in zip(orders(stencil), places, strict=True))
     return replace(common, moments=moments)
 
