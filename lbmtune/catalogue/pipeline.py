@@ -1,9 +1,11 @@
 """Pipelines: kernels of moments on a CPU, whose rows go through all steps of a launch one behind the other.
 
-A tile of rows is read with a halo of as many cells as a launch has steps. Each step of a row follows a row and a plane
-behind the step before it; what its cells send waits in a ring of rows until the last row that needs it has had it: a
-row or two for what goes down, a plane for what stays in its plane, two for what goes up. So a cell takes as many
-values of a cache for each step as it has directions, however many planes a tile has.
+A block of planes is read with a halo of as many cells as a launch has steps, tile of rows after tile of rows. Each step
+of a row follows a row and a plane behind the step before it; what its cells send waits in a ring of rows until the last
+row that needs it has had it: a row or two for what goes down, a plane of the tile for what stays in its plane, two for
+what goes up. So a cell takes as many values of a cache for each step as it has directions, however many planes a block
+has. What goes to the next tile waits longer, in rows of its own for each plane: tiles overlap nowhere, since each step
+of a tile lies a row before the last one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from lbmtune.lattice import Lattice
 MARGIN = 16
 """Cells on each side of a row in a ring: the halo of a tile, in whole vectors."""
 MAX_STEPS = 8
+EDGE_ROWS = 2
+"""Rows of a plane that the next tile takes something of."""
+EDGE_LAG = 3
+"""Planes that a step is ahead of the last reader of its rows, and the one that it writes."""
 
 
 def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CpuConfig) -> Int:
@@ -26,26 +32,24 @@ def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CpuConf
     return index(config.memory, extents, x + config.row_offset, y, z, k)
 
 
-def across(lattice: Lattice, config: CpuConfig) -> tuple[int, int]:
-    """Rows of a plane of a tile, and how far what a cell sends reaches across them: one and none in two dimensions."""
-    return (1, 0) if lattice.dimensions == 2 else (config.tile_y, 1)
-
-
-def along(lattice: Lattice, config: CpuConfig) -> int:
-    """Planes of a tile; in two dimensions rows are what planes are."""
-    return config.tile_y if lattice.dimensions == 2 else config.tile_z
+def reach(lattice: Lattice) -> int:
+    """Rows of a plane that what a cell sends crosses: none in two dimensions, where rows are what planes are here."""
+    return lattice.dimensions - 2
 
 
 def width(lattice: Lattice, config: CpuConfig) -> int:
-    """Rows of a plane of a tile with its halo."""
-    rows, reach = across(lattice, config)
-    return rows + 2 * reach * config.steps
+    """Rows of a plane of a tile."""
+    return config.tile_y if reach(lattice) else 1
+
+
+def planes(lattice: Lattice, config: CpuConfig) -> int:
+    """Planes of a tile with its halo."""
+    return (config.tile_z if reach(lattice) else config.tile_y) + 2 * config.steps
 
 
 def ring_rows(lattice: Lattice, config: CpuConfig, c_z: int) -> int:
     """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0)."""
-    _, reach = across(lattice, config)
-    return (1 + c_z) * width(lattice, config) + 2 * reach + 1
+    return (1 + c_z) * width(lattice, config) + 2 * reach(lattice) + 1
 
 
 def pitch(config: CpuConfig) -> int:
@@ -55,19 +59,28 @@ def pitch(config: CpuConfig) -> int:
 
 def ring_values(lattice: Lattice, config: CpuConfig) -> int:
     """Values of the ring of one step."""
-    planes = [c[2] for c in upright(lattice).velocities]
-    return pitch(config) * sum(ring_rows(lattice, config, c_z) for c_z in planes)
+    sent = [c[2] for c in upright(lattice).velocities]
+    return pitch(config) * sum(ring_rows(lattice, config, c_z) for c_z in sent)
+
+
+def edge_planes(lattice: Lattice, config: CpuConfig) -> int:
+    """Planes for which the last rows of a tile are kept: a tile may overwrite what the one before it left behind it."""
+    return reach(lattice) * (planes(lattice, config) + EDGE_LAG)
+
+
+def stage_values(lattice: Lattice, config: CpuConfig) -> int:
+    """Values that wait in one step of a launch: the ring, and the last rows of each plane for the tile beside."""
+    edges = edge_planes(lattice, config) * EDGE_ROWS * lattice.q * pitch(config)
+    return ring_values(lattice, config) + edges
 
 
 def fetched(case: Case, config: CpuConfig) -> float:
     """How often a launch reads a cell: once, and again for halos."""
-    rows, reach = across(case.stencil, config)
     nx, ny, nz = case.domain
-    n_across, n_along = (nz, ny) if case.stencil.dimensions == 2 else (ny, nz)
-    planes = along(case.stencil, config)
+    halo, across = 2 * config.steps, reach(case.stencil)
+    along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
     by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
-    by_rows = 1 + 2 * reach * config.steps * ceil(n_across / rows) / n_across
-    return by_x * by_rows * (1 + 2 * config.steps * ceil(n_along / planes) / n_along)
+    return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
 
 
 # rules
@@ -84,7 +97,7 @@ _FIXED = {
 
 def why_no_pipeline(case: Case, config: CpuConfig) -> str | None:
     """The first reason against a kernel of moments on a CPU, or None."""
-    return _physics(case) or _form(config) or _extents(config)
+    return _physics(case) or _form(config) or _extents(case, config)
 
 
 def _physics(case: Case) -> str | None:
@@ -119,9 +132,11 @@ def _form(config: CpuConfig) -> str | None:
     return None
 
 
-def _extents(config: CpuConfig) -> str | None:
+def _extents(case: Case, config: CpuConfig) -> str | None:
     if not 1 <= config.steps <= MAX_STEPS:
         return f"steps {config.steps} with representation moments: 1 to {MAX_STEPS}"
     if config.tile_x < MARGIN or config.tile_x % MARGIN:
         return f"tile_x {config.tile_x}: rows of a tile have a multiple of {MARGIN} cells"
+    if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
+        return f"tile_y {config.tile_y}: what a cell sends may pass {EDGE_ROWS} rows of a tile"
     return None

@@ -2,7 +2,9 @@
 
 See `catalogue.pipeline` for the order of rows and the rings in which they wait, `codegen.cpu.moments` for what a cell
 does. A row of a ring has what its cells send in one array after the other, with a margin at both ends; what arrives is
-read from the rows next to it and, along x, one cell to the side.
+read from the rows next to it and, along x, one cell to the side. Row r of plane p of a tile has the number
+p * (rows of a tile) + r, by which it finds its place in each ring; since each step lies a row behind the one before
+it, what arrives from c_y rows below has been sent by the row with the number that is 1 + c_y smaller.
 """
 
 from __future__ import annotations
@@ -14,7 +16,19 @@ from functools import cached_property
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.pipeline import MARGIN, across, along, kept_index, pitch, ring_rows, ring_values, width
+from lbmtune.catalogue.pipeline import (
+    EDGE_LAG,
+    EDGE_ROWS,
+    MARGIN,
+    edge_planes,
+    kept_index,
+    pitch,
+    reach,
+    ring_rows,
+    ring_values,
+    stage_values,
+    width,
+)
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.cpu.expressions import Constants
 from lbmtune.codegen.cpu.filling import filled, indented
@@ -34,29 +48,27 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
     """All functions of a legal configuration."""
     rows = _Rows(case, config, Cell(case, constants))
     lattice, (one,) = case.stencil, passes(config, case.stencil)
-    flat, lanes, ring = lattice.dimensions == 2, lanes_of(config), ring_values(lattice, config)
-    _, reach = across(lattice, config)
-    halo = 2 * config.steps
-    names = ("z", "y") if flat else ("y", "z")
+    stage, across, halo = stage_values(lattice, config), reach(lattice), 2 * config.steps
     return filled(
         "pipeline",
         entry=one.entry,
         arguments=", ".join(parameter_names(case, config, one.phase)),
         signature=signature(case, config, one.phase),
-        lanes=str(lanes),
-        **dict(zip(("across", "along"), names, strict=True)),
-        **{f"tile_{axis}": str(getattr(config, f"tile_{axis}")) for axis in "xyz"},
-        tile_along=str(along(lattice, config)),
-        rows="1" if flat else f"min({config.tile_y}, ny - first_y) + {halo}",
+        lanes=str(lanes_of(config)),
+        across="y" if across else "z",
+        along="z" if across else "y",
+        tile_x=str(config.tile_x),
+        tile_along=str(config.tile_z if across else config.tile_y),
+        rows=f"ny + {halo}" if across else "1",
+        width=str(width(lattice, config)),
         halo=str(halo),
-        due="plane // 2" if flat else "row // 2, plane // 2",
+        due="(first + row) // 2, plane // 2" if across else "plane // 2",
+        place_across=f"first + row - s - {config.steps}" if across else "0",
         steps=str(config.steps),
         threads=str(config.threads),
-        reach=str(reach),
-        width=str(width(lattice, config)),
         margin=str(MARGIN),
-        ring=str(ring),
-        values=str(config.steps * ring + 2 * MARGIN),
+        stage=str(stage),
+        values=str(config.steps * stage + 2 * MARGIN),
         line=str(_LINE_BYTES // config.computed.bytes),
         bytes=str(config.computed.bytes),
         **{name: indented(lines, 1) for name, lines in rows.before().items()},
@@ -81,7 +93,7 @@ class _Rows:
     def before(self) -> dict[str, list[str]]:
         """Lines ahead of each loop: what parameters make, and where rows begin."""
         parameters = self.cell.before(self.config.unit)
-        last = f"before = {(self.config.steps - 1) * ring_values(self.case.stencil, self.config)}"
+        last = f"before = {(self.config.steps - 1) * stage_values(self.case.stencil, self.config)}"
         return {
             "enter_before": [*parameters, *self._stored_row(), "after = 0", *self._written()],
             "relay_before": [*parameters, *self._read(), *self._written()],
@@ -113,25 +125,65 @@ class _Rows:
         return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
 
     def _read(self) -> list[str]:
-        """The rows of what arrives in row n: that of (c_y, c_z) comes from c_y rows and c_z planes before."""
-        rows = width(self.case.stencil, self.config)
-        sources = {row: row[0] + rows * row[1] for row in self._all_rows()}
-        return [f"{_name('from', row)} = before + {self._start(row, _minus('n', at))}" for row, at in sources.items()]
+        """The rows of what arrives: from the tile before, where that many rows are not there yet."""
+        lines = [f"number = plane * {self._width} + row", *self._edges("before", f"first // {self._width} - 1")]
+        for c_y, c_z in self._all_rows:
+            number = _minus("number", c_y + self._reach + c_z * self._width)
+            ring = f"before + {self._in_ring(c_z, number)}"
+            edge = f"edges + {self._in_edges(c_z, _minus('at_edge', c_z), f'({c_y} - row)')}"
+            beside = self._reach and c_y >= 0
+            lines.append(f"{_name('from', (c_y, c_z))} = {f'{ring} if row > {c_y} else {edge}' if beside else ring}")
+        return lines
 
     def _written(self) -> list[str]:
-        """The rows of what leaves it."""
-        return [f"{_name('to', row)} = after + {self._start(row, 'n')}" for row in self._all_rows()]
+        """The rows of what leaves: where the next tile finds it, if none of this one takes it."""
+        lines = [f"number = plane * {self._width} + row", *self._edges("after", f"first // {self._width}")]
+        for c_y, c_z in self._all_rows:
+            last = self._width - 1
+            ring = f"after + {self._in_ring(c_z, 'number')}"
+            edge = f"edges + {self._in_edges(c_z, 'at_edge', f'({last} - row)')}"
+            beside = self._reach and c_y >= 0
+            found = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
+            lines.append(f"{_name('to', (c_y, c_z))} = {found}")
+        return lines
 
+    def _edges(self, stage: str, tile: str) -> list[str]:
+        """Where the last rows of a tile's planes wait."""
+        if not self._reach:
+            return []
+        return [
+            f"edges = {stage} + {ring_values(self.case.stencil, self.config)}",
+            f"at_edge = plane - {EDGE_LAG} * ({tile})",
+        ]
+
+    @property
+    def _reach(self) -> int:
+        return reach(self.case.stencil)
+
+    @property
+    def _width(self) -> int:
+        return width(self.case.stencil, self.config)
+
+    @property
     def _all_rows(self) -> list[Row]:
         return list(dict.fromkeys(one.row for one in self.cell.carried))
 
-    def _start(self, row: Row, n: str) -> str:
-        """The element of the first cell of row n in a ring, of what goes along a row's c_z."""
-        lattice, c_z = self.case.stencil, row[1]
-        sizes = {one: ring_rows(lattice, self.config, one) for one in self._sent}
-        step = pitch(self.config)
-        first = sum(sizes[one] * len(self._sent[one]) * step for one in self._sent if one < c_z)
-        return f"{n} % {sizes[c_z]} * {len(self._sent[c_z]) * step} + {first + 2 * MARGIN}"
+    def _in_ring(self, c_z: int, number: str) -> str:
+        """The first cell of a row, of what goes along c_z."""
+        sizes = {one: ring_rows(self.case.stencil, self.config, one) for one in self._sent}
+        first = sum(sizes[one] * self._row_values(one) for one in self._sent if one < c_z)
+        return f"{number} % {sizes[c_z]} * {self._row_values(c_z)} + {first + 2 * MARGIN}"
+
+    def _in_edges(self, c_z: int, plane: str, row: str) -> str:
+        """The same of a row that waits for the next tile."""
+        every = sum(map(self._row_values, self._sent))
+        first = sum(self._row_values(one) for one in self._sent if one < c_z)
+        places = edge_planes(self.case.stencil, self.config)
+        return f"{plane} % {places} * {EDGE_ROWS * every} + {row} * {every} + {first + 2 * MARGIN}"
+
+    def _row_values(self, c_z: int) -> int:
+        """Values of a row of what goes along c_z."""
+        return len(self._sent[c_z]) * pitch(self.config)
 
     def _array(self, one: Carried) -> int:
         """Where a value lies behind the start of its row."""
