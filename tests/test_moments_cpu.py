@@ -19,7 +19,7 @@ from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, from_flat
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.moments import orders
-from lbmtune.catalogue.pipeline import fetched, ring_rows, ring_values, stage_values
+from lbmtune.catalogue.pipeline import fetched, ring_rows, ring_values, thread_values
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.program import Program
@@ -156,7 +156,7 @@ def test_bytes() -> None:
     halo = (1 + 2 / 64) ** 2
     assert bytes_per_update(flow(), config(**whole)) == pytest.approx(40 * (halo + 2))
     assert bytes_per_update(flow(), config(**whole, streaming_stores=1)) == pytest.approx(40 * (halo + 1))
-    halo = (1 + 4 * 4 / 64) * (1 + 4 / 64) * (1 + 2 * 2 * 16 / 192)
+    halo = (1 + 4 / 64) * (1 + 4 / 64) * (1 + 2 * 2 * 16 / 192)
     cut = config(steps=2, tile_x=96, tile_y=16, tile_z=64)
     assert fetched(flow(), cut) == pytest.approx(halo)
     assert bytes_per_update(flow(), cut) == pytest.approx(20 * (halo + 2))
@@ -167,10 +167,13 @@ def test_bytes() -> None:
 def test_rings_are_part_of_the_footprint() -> None:
     """A row and two more of what goes down, a plane more of what stays, two of what goes up; all of a tile's width."""
     lattice, one = LATTICES["d3q19"], config(steps=2, tile_x=32, tile_y=4)
-    assert [ring_rows(lattice, one, c_z) for c_z in (-1, 0, 1)] == [3, 8 + 3, 2 * 8 + 3]
-    assert ring_values(lattice, one) == (32 + 32) * (5 * 3 + 9 * 11 + 5 * 19)
+    assert [ring_rows(lattice, one, c_z) for c_z in (-1, 0, 1)] == [3, 4 + 3, 2 * 4 + 3]
+    assert ring_values(lattice, one) == (32 + 32) * (5 * 3 + 9 * 7 + 5 * 11)
+    # and two rows of each plane for the next tile
+    edges = 2 * 19 * 64 * (2 + 2 * 2 + 3)
+    assert thread_values(lattice, one) == 2 * (ring_values(lattice, one) + edges) + 32
     lattices = 2 * 10 * (192 + 16) * 64 * 64 * 4
-    assert footprint_bytes(flow(), one) == lattices + 2 * 2 * ring_values(lattice, one) * 4
+    assert footprint_bytes(flow(), one) == lattices + 2 * thread_values(lattice, one) * 4
 
 
 @pytest.mark.parametrize("layout", ["soa", "rows"])

@@ -12,7 +12,7 @@ from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.pipeline import fetched as fetched_by_pipeline
-from lbmtune.catalogue.pipeline import stage_values
+from lbmtune.catalogue.pipeline import thread_values
 from lbmtune.catalogue.resident import face_values
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
@@ -68,7 +68,7 @@ def kept_bytes(case: Case, config: KernelConfig) -> int:
     """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps."""
     phase = config.propagation.phase(case.stencil, 0)
     if isinstance(config, CpuConfig) and config.of_moments:
-        return config.threads * config.steps * stage_values(case.stencil, config) * config.computed.bytes
+        return config.threads * thread_values(case.stencil, config) * config.computed.bytes
     if not isinstance(config, CpuConfig) or not phase.blockwise:
         return 0
     rows, planes = reach(phase)

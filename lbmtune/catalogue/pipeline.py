@@ -74,6 +74,11 @@ def stage_values(lattice: Lattice, config: CpuConfig) -> int:
     return ring_values(lattice, config) + edges
 
 
+def thread_values(lattice: Lattice, config: CpuConfig) -> int:
+    """Values that a thread keeps: those of all steps, with a margin at both ends."""
+    return config.steps * stage_values(lattice, config) + 2 * MARGIN
+
+
 def fetched(case: Case, config: CpuConfig) -> float:
     """How often a launch reads a cell: once, and again for halos."""
     nx, ny, nz = case.domain

@@ -16,7 +16,7 @@ from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
-from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
@@ -167,7 +167,7 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         for name in program.tables()
     )
     links = (_list_buffer(program),) if program.config.indirect else ()
-    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program))
+    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program), *_rings(program))
 
 
 def _barrier(program: Program) -> tuple[Buffer, ...]:
@@ -180,6 +180,14 @@ def _barrier(program: Program) -> tuple[Buffer, ...]:
     formula = str(words) if words == COUNTS else f"{APART} * {blocks}"
     size = words * WORD_BYTES
     return (Buffer(name=BARRIER, dtype="uint32", elements=words, elements_formula=formula, bytes=size),)
+
+
+def _rings(program: Program) -> tuple[Buffer, ...]:
+    """What threads of a CPU keep from row to row, where they do."""
+    values, real = program.ring_values, program.config.computed
+    size = values * real.bytes
+    found = Buffer(name=RINGS, dtype=real.dtype, elements=values, elements_formula=str(values), bytes=size)
+    return (found,) if values else ()
 
 
 def _list_buffer(program: Program) -> Buffer:

@@ -21,7 +21,7 @@ from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
-from lbmtune.codegen.cpu.pipeline import pipeline
+from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
@@ -67,7 +67,9 @@ def _functions(case: Case, config: CpuConfig, constants: Constants) -> list[str]
 
 def _period(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
     """The launches of each parity."""
-    if config.steps > 1 and not config.of_moments:
+    if config.of_moments:
+        return pipeline_launches(case, config)
+    if config.steps > 1:
         return sweep_launches(case, config)
     return tuple(
         tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))

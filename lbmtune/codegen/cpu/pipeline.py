@@ -27,6 +27,7 @@ from lbmtune.catalogue.pipeline import (
     ring_rows,
     ring_values,
     stage_values,
+    thread_values,
     width,
 )
 from lbmtune.catalogue.storage import Domain, frame
@@ -35,13 +36,12 @@ from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.loops import spread
 from lbmtune.codegen.cpu.moments import Carried, Cell
 from lbmtune.codegen.cpu.rows import lanes_of
-from lbmtune.codegen.cpu.signatures import parameter_names, signature
+from lbmtune.codegen.cpu.signatures import launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.streams import plain
 from lbmtune.codegen.moments import Row
 from lbmtune.codegen.passes import passes
+from lbmtune.codegen.program import RINGS, Launch
 from lbmtune.codegen.trace import Traced
-
-_LINE_BYTES = 64
 
 
 def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
@@ -53,7 +53,7 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         "pipeline",
         entry=one.entry,
         arguments=", ".join(parameter_names(case, config, one.phase)),
-        signature=signature(case, config, one.phase),
+        signature=f"{signature(case, config, one.phase)}, {config.computed.dtype}[::1]",
         lanes=str(lanes_of(config)),
         across="y" if across else "z",
         along="z" if across else "y",
@@ -68,13 +68,17 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         threads=str(config.threads),
         margin=str(MARGIN),
         stage=str(stage),
-        values=str(config.steps * stage + 2 * MARGIN),
-        line=str(_LINE_BYTES // config.computed.bytes),
-        bytes=str(config.computed.bytes),
+        values=str(thread_values(lattice, config)),
         **{name: indented(lines, 1) for name, lines in rows.before().items()},
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
         **spread(config),
     ).rstrip()
+
+
+def pipeline_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
+    """The one launch of any number of them."""
+    (one,) = passes(config, case.stencil)
+    return ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)
 
 
 @dataclass(frozen=True)
