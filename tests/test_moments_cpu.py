@@ -70,7 +70,7 @@ def test_interpreted_kernels_are_right(lattice: str, steps: int) -> None:
         {"padding": 5},
         {"storage": "fp16s"},
         {"storage": "bf16", "tile_y": 2, "tile_z": 1},
-        {"streaming_stores": 1},
+        {"streaming_stores": 1, "prefetch_rows": 1},
     ],
     ids=str,
 )

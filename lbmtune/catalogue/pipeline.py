@@ -95,7 +95,6 @@ _FIXED = {
     "reads": "once",
     "prefetch_propagated": 0,
     "prefetch_local": 0,
-    "prefetch_rows": 0,
     "flags": "compiled",
 }
 

@@ -64,6 +64,8 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         halo=str(halo),
         due="(first + row) // 2, plane // 2" if across else "plane // 2",
         place_across=f"first + row - s - {config.steps}" if across else "0",
+        next=", next_y, next_z" if config.prefetch_rows else "",
+        ahead=indented(_ahead(across) if config.prefetch_rows else [], 6),
         steps=str(config.steps),
         threads=str(config.threads),
         margin=str(MARGIN),
@@ -73,6 +75,15 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
         **spread(config),
     ).rstrip()
+
+
+def _ahead(across: int) -> list[str]:
+    """The row that is taken next: the next one of the plane, or the first one of the next plane."""
+    over, on = ("y", "z") if across else ("z", "y")
+    return [
+        f"next_{over}, next_{on} = ({over} + 1, {on}) if row < last else ({over} - row, {on} + 1)",
+        "next_y, next_z = next_y % ny, next_z % nz",
+    ]
 
 
 def pipeline_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
@@ -108,10 +119,15 @@ class _Rows:
         """Lines inside of each loop, and what joins the ends of a row that is as long as the domain."""
         relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
         arrived = [*self._arrive(), *self.cell.gather()]
-        kept = list(zip(self.cell.moments, self._places(), strict=True))
+        kept = list(zip(self.cell.moments, self._places("y", "z"), strict=True))
+        asked = self._places("next_y", "next_z") if self.config.prefetch_rows else []
         store = "stream" if self.config.streaming_stores else "store"
         return {
-            "enter_body": [*(f"{name} = load(source, {at})" for name, at in kept), *relaxed],
+            "enter_body": [
+                *(f"prefetch(source, {at})" for at in asked),
+                *(f"{name} = load(source, {at})" for name, at in kept),
+                *relaxed,
+            ],
             "relay_body": [*arrived, *relaxed],
             "leave_body": [*arrived, *(f"{store}(target, {at}, {name})" for name, at in kept)],
             "ends": list(self._ends()),
@@ -122,10 +138,10 @@ class _Rows:
         stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
         return [f"pitch = {plain(stored.x)}"]
 
-    def _places(self) -> list[str]:
-        """Where the moments of a cell are kept."""
+    def _places(self, row: str, plane: str) -> list[str]:
+        """Where the moments of a cell of a row are kept."""
         extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
-        x, y, z = (Traced(name, "//") for name in ("at", "y", "z"))
+        x, y, z = (Traced(name, "//") for name in ("at", row, plane))
         return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
 
     def _read(self) -> list[str]:
