@@ -80,7 +80,7 @@ _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
         **{"barrier": ("block",), "meeting": ("all",)},
     },
-    "cpu": {},
+    "cpu": {"representation": ("populations",), "tile_x": (0,)},
 }
 """Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
 
@@ -210,13 +210,41 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
 }
 
 
+_OF_PIPELINES: Mapping[str, tuple[Any, ...]] = {
+    "steps": (1, 2, 3, 5),
+    "tile_x": (16, 32, 64),
+    "tile_y": (2, 5, 8),
+    "tile_z": (1, 3),
+    "threads": (1, 2),
+    "row_offset": (0, 16),
+    "row_padding": (0, 15),
+    "vector_bits": (256, 512),
+}
+
+
 def of_moments(backend: str, seed: int = 1) -> Iterator[Sample]:
     """Kernels of moments: every storage and lattice with a seeded choice of what else they have, each pair often."""
+    if backend == "cpu":
+        yield from _pipelines(seed)
+        return
     draw = random.Random(seed)
     storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
     for lattice, (storage, compute), layout in product(LATTICES, storages, ("soa", "rows", "rows")):
         case = replace(case_of("box", lattice, "regularised"), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
         yield from _march(backend, case, {"layout": layout, "storage": storage, "compute": compute}, draw)
+
+
+def _pipelines(seed: int) -> Iterator[Sample]:
+    draw = random.Random(seed)
+    storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
+    for lattice, (storage, compute), layout in product(LATTICES, storages, ("soa", "rows")):
+        case = replace(case_of("box", lattice, "regularised"), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
+        chosen = {name: draw.choice(values) for name, values in _OF_PIPELINES.items()}
+        fixed = {"backend": "cpu", "representation": "moments", "loop": "tile", "layout": layout}
+        ahead = {"prefetch_rows": draw.choice((0, 1))} if layout == "soa" and chosen["steps"] > 1 else {}
+        config = from_flat(completed({**fixed, **chosen, **ahead, "storage": storage, "compute": compute}, LIMITS))
+        assert broken(case, config, LIMITS) is None
+        yield case, config
 
 
 def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:

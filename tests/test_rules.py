@@ -190,6 +190,11 @@ CUDA = [
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]
 CPU = [
+    (
+        "scheme=pull",
+        "representation=moments,loop=tile,tile_x=256,tile_y=8,tile_z=4",
+        "representation moments with collision bgk: only regularised depends on nothing else",
+    ),
     ("loop=zy", "loop=yz", "loop 'yz': z, zy and tile exist"),
     ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),
     ("vector_bits=256", "vector_bits=128", "vector_bits 128: 0, 256 and 512 exist"),

@@ -34,7 +34,7 @@ class Dependence:
     """An axis acts only where another has one of some values; elsewhere it takes its neutral value.
 
     unless: it acts where the other has any value but those; neutral: None for the default of the axis; or_else: an
-    axis and a value with which it acts, too.
+    axis and a value with which it acts, too; backend: of whose axes alone this is said, or ''.
     """
 
     on: str
@@ -42,9 +42,12 @@ class Dependence:
     neutral: Scalar | None = None
     unless: bool = False
     or_else: tuple[str, Scalar] | None = None
+    backend: str = ""
 
     def holds(self, others: Mapping[str, Scalar]) -> bool:
         """Whether it lets the axis act."""
+        if self.backend and others.get("backend", "cuda") != self.backend:
+            return True
         if self.on not in others or (others[self.on] in self.values) != self.unless:
             return True
         return self.or_else is not None and others.get(self.or_else[0]) == self.or_else[1]
@@ -69,6 +72,7 @@ _COMMON = (
     Axis("group", "directions per bundle", (3, 5, 9)),
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
 )
+_KEPT = Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS)
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
     Axis("padding", _PADDING, (0, 64)),
@@ -99,7 +103,7 @@ _CUDA = (
     Axis("l2_prefetch", "bytes that a load may fetch into the L2 cache; 0: left to the device", (0,)),
     Axis("index_bits", "bits of a cell's index within one component; 0: 32 where that is enough", (0,)),
     Axis("block_order", "order of the blocks over the grid", ("row",), ("row", "z-curve")),
-    Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS),
+    _KEPT,
     Axis("steps", "time steps of one launch, of kernels of moments and of populations with scheme push", (1,)),
     Axis("rows", "rows along y of a thread of a kernel of moments or of several steps", (1, 2, 3)),
     Axis(
@@ -135,10 +139,12 @@ _CPU = (
     ),
     Axis("threads", f"threads of the parallel loop; {ALL_CORES!r}: every core", (ALL_CORES,), (ALL_CORES,)),
     Axis("vector_bits", "cells per access times their width, in one register or two; 0: scalar loop", (0, 256, 512)),
+    _KEPT,
     Axis("loop", "what the parallel loop runs over", ("z", "zy", "tile"), ("z", "zy", "tile")),
+    Axis("tile_x", "cells of a row of a tile, of kernels of moments", (256,)),
     Axis("tile_y", "rows along y of a tile", (8, 16)),
     Axis("tile_z", "rows along z of a tile", (4,)),
-    Axis("steps", "time steps of one launch, which tiles in place go through some rows behind one another", (1,)),
+    Axis("steps", "time steps of one launch, which tiles go through some rows behind one another", (1,)),
     Axis("prefetch_rows", "whether all steps of a tile ask for rows that the first of them takes next", (0,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
@@ -163,6 +169,8 @@ _BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTIC
 _ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).ordered)
 _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
+_PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, "tile_z": 64}
+
 _IN_A_BOX = Dependence("addressing", ("direct",))
 _MOMENTS = ("representation", "moments")
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
@@ -180,7 +188,9 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
         _IN_A_BOX,
         Dependence("scheme", _ORDERED, unless=True),
         Dependence("scheme", _BLOCKWISE, "tile", unless=True),
+        Dependence("representation", ("moments",), "tile", unless=True),
     ),
+    "tile_x": (Dependence("representation", ("moments",), 0, backend="cpu"),),
     "tile_y": (Dependence("loop", ("tile",), 0),),
     "tile_z": (Dependence("loop", ("tile",), 0),),
     "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
@@ -188,7 +198,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
     "steps": (
         _IN_A_BOX,
-        Dependence("representation", ("moments",), 1, or_else=("scheme", "push")),
+        Dependence("representation", ("moments",), 1, or_else=("scheme", "push"), backend="cuda"),
         Dependence("loop", ("tile",), 1),
     ),
     "rows": (_OF_TILES,),
@@ -226,7 +236,7 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
     """The same configuration with what the device or another axis decides filled in, where it was not said.
 
     compute follows storage (fp64 for fp64); threads are all cores; vectors are as wide as the CPU has them; schemes of
-    blocks with rings have tiles.
+    blocks with rings and kernels of moments have tiles.
     """
     full = dict(values)
     full.setdefault("compute", "fp64" if full.get("storage") == "fp64" else "fp32")
@@ -238,4 +248,6 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
             full.setdefault("row_offset", 0)
         if str(full.get("scheme")) in _BLOCKWISE:
             full = {**_TILES, **full}
+        if full.get("representation") == "moments":
+            full = {**_PIPELINE, **full}
     return full

@@ -261,6 +261,8 @@ class CpuConfig(KernelConfig):
     from the cell itself (0: left to the hardware);
     steps: time steps of a launch; several go through tiles of rows, each some rows behind the one before;
     prefetch_rows: whether each asks for its share of the rows that the first one takes next (1) or not (0);
+    representation: what a cell keeps, its populations or their moments, whose tiles (`tile_x` cells long) go through
+    the steps of a launch with a halo;
     reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
     sums over all populations of the next cells worked out before ('ahead');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
@@ -291,6 +293,18 @@ class CpuConfig(KernelConfig):
     first_touch: str = "serial"
     steps: int = 1
     prefetch_rows: int = 0
+    representation: str = "populations"
+    tile_x: int = 0
+
+    @property
+    def of_moments(self) -> bool:
+        """Whether a cell keeps moments."""
+        return self.kept.name == "moments"
+
+    @property
+    def kept(self) -> Representation:
+        """What a cell keeps."""
+        return representation(self.representation)
 
     @property
     def fused_steps(self) -> int:

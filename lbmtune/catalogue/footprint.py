@@ -11,6 +11,8 @@ from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.pipeline import fetched as fetched_by_pipeline
+from lbmtune.catalogue.pipeline import thread_values
 from lbmtune.catalogue.resident import face_values
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
@@ -63,8 +65,10 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
 
 
 def kept_bytes(case: Case, config: KernelConfig) -> int:
-    """Of the rows that each thread of a CPU keeps until all have read what they replace."""
+    """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps."""
     phase = config.propagation.phase(case.stencil, 0)
+    if isinstance(config, CpuConfig) and config.of_moments:
+        return config.threads * thread_values(case.stencil, config) * config.computed.bytes
     if not isinstance(config, CpuConfig) or not phase.blockwise:
         return 0
     rows, planes = reach(phase)
@@ -109,6 +113,9 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
     if isinstance(config, CudaConfig) and config.resident:
         return 2 * face_values(case.stencil, config) * config.stored.bytes
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
+    if isinstance(config, CpuConfig) and config.of_moments:
+        values = config.kept.values(case.stencil)
+        return values * (fetched_by_pipeline(case, config) + 1 + fetches) * config.stored.bytes / config.steps
     shares = 0
     for phase in config.propagation.passes(case.stencil, 0):
         moved = config.kept.moved(len(phase.accesses), case.stencil)

@@ -99,6 +99,10 @@ def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
 
 
 def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:
+    if config.of_moments:
+        # ends of rows meet in rings of their own
+        before, after = (config.row_offset, 0, 0), (config.row_padding, 0, 0)
+        return StorageFrame((False,) * 3, before, after, config.memory.tile, config.kept.values(lattice))
     align, ends = config.memory.tile, config.wrap == "ghost"
     origin, tail = (config.row_offset, 0, 0), (ends + config.row_padding, 0, 0)
     if config.propagation.phase(lattice, 0).blockwise:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders
+from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
-from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, Launch, Program, scalars
+from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
 
@@ -106,9 +107,12 @@ def _index(program: Program, x: Traced, y: Traced, z: Traced, q: Traced) -> Any:
 
 def _with_moments(common: Storage, program: Program) -> Storage:
     config, stencil, symbols = program.config, program.case.stencil, _symbols(program)
-    assert isinstance(config, CudaConfig)
     x, y, z = (Traced(name) for name in "xyz")
-    places = (value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q))
+    if isinstance(config, CpuConfig):
+        places = [kept_index(k, x, y, z, symbols, config) for k in range(symbols.q)]
+    else:
+        assert isinstance(config, CudaConfig)
+        places = [value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q)]
     moments = tuple(Moment(order=n, index=_plain(at)) for n, at in zip(orders(stencil), places, strict=True))
     return replace(common, moments=moments)
 
@@ -163,7 +167,7 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         for name in program.tables()
     )
     links = (_list_buffer(program),) if program.config.indirect else ()
-    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program))
+    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program), *_rings(program))
 
 
 def _barrier(program: Program) -> tuple[Buffer, ...]:
@@ -176,6 +180,14 @@ def _barrier(program: Program) -> tuple[Buffer, ...]:
     formula = str(words) if words == COUNTS else f"{APART} * {blocks}"
     size = words * WORD_BYTES
     return (Buffer(name=BARRIER, dtype="uint32", elements=words, elements_formula=formula, bytes=size),)
+
+
+def _rings(program: Program) -> tuple[Buffer, ...]:
+    """What threads of a CPU keep from row to row, where they do."""
+    values, real = program.ring_values, program.config.computed
+    size = values * real.bytes
+    found = Buffer(name=RINGS, dtype=real.dtype, elements=values, elements_formula=str(values), bytes=size)
+    return (found,) if values else ()
 
 
 def _list_buffer(program: Program) -> Buffer:

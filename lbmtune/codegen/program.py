@@ -11,7 +11,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.facing import boundary_values
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
-from lbmtune.catalogue.footprint import buffer_elements, list_elements
+from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
 from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.codegen.passes import BUFFERS
@@ -28,6 +28,9 @@ PARITY, STEPS = "parity", "steps"
 BARRIER, COUNTS, APART = "barrier", 2, 32
 """Name of the words by which blocks of a launch meet, 0 before the first one: counts of all, or a flag of each block,
 so many words from the next."""
+
+RINGS = "rings"
+"""Name of the values that the threads of a CPU keep from row to row, in the compute precision."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,13 @@ class Program:
         if self.config.meeting == "all":
             return COUNTS
         return APART * max(prod(self.grid(launch, domain)) for step in self.period for launch in step)
+
+    @property
+    def ring_values(self) -> int:
+        """Length of the buffer of what threads keep from row to row; 0 where they keep nothing."""
+        if not any(RINGS in launch.arguments for step in self.period for launch in step):
+            return 0
+        return kept_bytes(self.case, self.config) // self.config.computed.bytes
 
     def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
         """Blocks of a launch for a domain."""

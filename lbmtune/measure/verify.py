@@ -197,9 +197,9 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     else:
         assert isinstance(config, CpuConfig)
         lanes = config.vector_bits // (8 * config.computed.bytes) if config.vector_bits else 1
-        nx = 3 * lcm(lanes, max(config.memory.run, 1), 4)
+        nx = (config.tile_x if config.of_moments else 0) + 3 * lcm(lanes, max(config.memory.run, 1), 4)
         ny, nz = (2 * (n // 2) + 3 for n in (config.tile_y + 2, config.tile_z))
-        if config.steps > 1:
+        if config.steps > 1 and not config.of_moments:
             ny, nz = _of_regions(case, config, ny, nz)
     nx = -(-nx // unit) * unit if isinstance(config, CudaConfig) else nx
     nz += 2 * (ny == nz)

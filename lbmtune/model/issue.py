@@ -20,6 +20,7 @@ from lbmtune.catalogue.march import WARP, blocks
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
+from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
@@ -171,7 +172,7 @@ def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
 def _stage(name: str, forced: bool) -> _Stage:
     stencil = lattice(name)
     counted = arithmetic(moments.functions(stencil, forced), ("unit", *moments.scalars(stencil, forced)))
-    sums = moments.Sums(upright(stencil))
+    sums = Sums(upright(stencil))
     waiting = len(sums.parts[0]) + len(sums.upward) + len(sums.parts[1])
     return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)
 

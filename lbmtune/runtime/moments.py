@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import Window, whole
 from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders, smallest_weight
+from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.lattice import Lattice
 
@@ -74,12 +76,21 @@ def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
-    """Element index of each value that a kernel of tiles keeps at every cell of a window: int64, shape (nz, ny, nx)."""
-    assert isinstance(config, CudaConfig), "a CPU keeps none"
+    """Element index of each value that a kernel of moments or of marching blocks keeps at every cell of a window.
+
+    int64, shape (nz, ny, nx).
+    """
     extents = stored_extents(case, config)
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):
-        yield value_index(k, x, y[:, None], z[:, None, None], extents, config, case.stencil)
+        yield _kept_at(k, x, y[:, None], z[:, None, None], extents, case, config)
+
+
+def _kept_at(k: int, x: Array, y: Array, z: Array, extents: Extents, case: Case, config: KernelConfig) -> Array:
+    if isinstance(config, CpuConfig):
+        return kept_index(k, x, y, z, extents, config)
+    assert isinstance(config, CudaConfig)
+    return value_index(k, x, y, z, extents, config, case.stencil)
 
 
 def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:

@@ -16,7 +16,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
-from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, STEPS, Launch, Program, scalars
+from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import state_of
 
@@ -52,6 +52,7 @@ class Simulation:
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
         self._barrier = self.xp.zeros(program.barrier_words(self.case.domain), np.uint32) if program.lasting else None
+        self._rings = self._ring_values()
         self.poison()
         self._list = self._index_list()
         self._plan = self._planned(program.period)
@@ -86,6 +87,14 @@ class Simulation:
         words = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
         words[...] = made
         return words
+
+    def _ring_values(self) -> Array | None:
+        """What threads keep from row to row, if they do: zeros, since what lies beyond a halo is read, too."""
+        if not self.program.ring_values:
+            return None
+        rings = self.device.empty(self.program.ring_values, self.program.config.computed.dtype)
+        rings.fill(0)
+        return rings
 
     def poison(self) -> None:
         """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
@@ -236,7 +245,7 @@ class Simulation:
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]
-        values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier}
+        values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier, RINGS: self._rings}
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments

@@ -6,15 +6,25 @@ from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.pipeline import why_no_pipeline
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import keeps_links
+from lbmtune.catalogue.storage import stored_extents
 from lbmtune.catalogue.sweeps import MAX_STEPS, sweeps
 
 PINNINGS = ("none", "cores")
 PAGES = ("default", "normal", "huge")
 READS = ("once", "twice", "ahead")
 FIRST_TOUCHES = ("serial", "parallel")
+
+
+def _representation(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.of_moments:
+        return why_no_pipeline(case, config)
+    return (
+        f"tile_x {config.tile_x} with representation populations: rows of a tile are whole" if config.tile_x else None
+    )
 
 
 def _names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
@@ -55,7 +65,7 @@ def _vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 
 def _rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.wrap == "ghost" and config.row_offset < 1:
+    if config.wrap == "ghost" and config.row_offset < 1 and not config.of_moments:
         return f"row_offset {config.row_offset}: the ghost column before a row needs 1"
     if config.wrap == "select" and config.row_offset:
         return f"row_offset {config.row_offset} with wrap select: rows start at 0"
@@ -82,7 +92,7 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
         )
     if config.layout != "soa":
         return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
-    row = config.row_offset + case.domain[0] + 1 + config.row_padding
+    row = stored_extents(case, config).x
     if config.row_offset % line or row % line or config.padding % line:
         return (
             f"streaming_stores: row_offset {config.row_offset}, row length {row} and padding {config.padding} "
@@ -119,7 +129,7 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 
 def _steps(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.steps == 1:
+    if config.steps == 1 or config.of_moments:
         return None
     if not 1 <= config.steps <= MAX_STEPS:
         return f"steps {config.steps}: 1 to {MAX_STEPS}"
@@ -187,6 +197,7 @@ def _in_order(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 # in this order: a rule may take for granted what those before it demand
 RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     *common.FIRST,
+    _representation,
     _tiles_with_rings,
     _in_order,
     *common.LAYOUTS,

@@ -21,6 +21,7 @@ from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
+from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
@@ -38,11 +39,10 @@ _LANES = _SUPPORT.with_name("lanes.py")
 def render_cpu(case: Case, config: CpuConfig) -> Program:
     """The Python module of a legal configuration: step_0, step_1 advance a state of that parity."""
     constants = Constants()
-    steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
-    steps += [sweep(case, config)] if config.steps > 1 else []
+    steps = _functions(case, config, constants)
     source = filled(
         "sites_module" if config.indirect else "module",
-        title=f"{case.flow}, {case.lattice}, {case.collision}: {config.propagation.title}; {config.printed.brief}",
+        title=f"{case.flow}, {case.lattice}, {case.collision}: {_what(config)}; {config.printed.brief}",
         support=support_of(case, config),
         compute=config.computed.dtype,
         codes=f', "{config.storage}"' if config.stored.codes else "",
@@ -54,8 +54,21 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
     return Program("cpu", case, config, source, (), _period(case, config), steps=config.steps)
 
 
+def _what(config: CpuConfig) -> str:
+    return "moments, in a pipeline of rows" if config.of_moments else config.propagation.title
+
+
+def _functions(case: Case, config: CpuConfig, constants: Constants) -> list[str]:
+    if config.of_moments:
+        return [pipeline(case, config, constants)]
+    steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
+    return [*steps, sweep(case, config)] if config.steps > 1 else steps
+
+
 def _period(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
     """The launches of each parity."""
+    if config.of_moments:
+        return pipeline_launches(case, config)
     if config.steps > 1:
         return sweep_launches(case, config)
     return tuple(

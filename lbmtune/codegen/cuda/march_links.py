@@ -6,8 +6,8 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import wall_gain, weight
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.codegen.cuda.expressions import text
-from lbmtune.codegen.cuda.moments import Sums
 from lbmtune.codegen.cuda.physics import SCALARS
+from lbmtune.codegen.moments import Sums
 
 SENT = ("still[v]", "right[v]", "left[v]")
 """What a cell sends."""

@@ -8,7 +8,8 @@ from itertools import product
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.moments import orders, unit_weight
 from lbmtune.codegen.cuda import march_links
-from lbmtune.codegen.cuda.moments import Sums, function
+from lbmtune.codegen.cuda.moments import function
+from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Vector
 
 _SIDES = ("low", "high")

@@ -15,7 +15,8 @@ from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
 from lbmtune.codegen.cuda import march_links, march_rows, populations
 from lbmtune.codegen.cuda.assemble import fill
-from lbmtune.codegen.cuda.moments import Sums, function
+from lbmtune.codegen.cuda.moments import function
+from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Lattice
 
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}

@@ -20,8 +20,9 @@ from lbmtune.catalogue.returning import returning
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.march_links import SENDING
 from lbmtune.codegen.cuda.march_links import scalars as wall_scalars
-from lbmtune.codegen.cuda.moments import Row, function
+from lbmtune.codegen.cuda.moments import function
 from lbmtune.codegen.cuda.physics import collision_scalars, gain
+from lbmtune.codegen.moments import Row
 from lbmtune.lattice import Lattice, lattice
 
 

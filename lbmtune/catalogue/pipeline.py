@@ -1,0 +1,146 @@
+"""Pipelines: kernels of moments on a CPU, whose rows go through all steps of a launch one behind the other.
+
+A block of planes is read with a halo of as many cells as a launch has steps, tile of rows after tile of rows. Each step
+of a row follows a row and a plane behind the step before it; what its cells send waits in a ring of rows until the last
+row that needs it has had it: a row or two for what goes down, a plane of the tile for what stays in its plane, two for
+what goes up. So a cell takes as many values of a cache for each step as it has directions, however many planes a block
+has. What goes to the next tile waits longer, in rows of its own for each plane: tiles overlap nowhere, since each step
+of a tile lies a row before the last one.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.layout import Extents, Int, index
+from lbmtune.catalogue.moments import upright
+from lbmtune.lattice import Lattice
+
+MARGIN = 16
+"""Cells on each side of a row in a ring: the halo of a tile, in whole vectors."""
+MAX_STEPS = 8
+EDGE_ROWS = 2
+"""Rows of a plane that the next tile takes something of."""
+EDGE_LAG = 3
+"""Planes that a step is ahead of the last reader of its rows, and the one that it writes."""
+
+
+def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CpuConfig) -> Int:
+    """The element of moment k of a cell; ints, arrays that go together, or traced values."""
+    return index(config.memory, extents, x + config.row_offset, y, z, k)
+
+
+def reach(lattice: Lattice) -> int:
+    """Rows of a plane that what a cell sends crosses: none in two dimensions, where rows are what planes are here."""
+    return lattice.dimensions - 2
+
+
+def width(lattice: Lattice, config: CpuConfig) -> int:
+    """Rows of a plane of a tile."""
+    return config.tile_y if reach(lattice) else 1
+
+
+def planes(lattice: Lattice, config: CpuConfig) -> int:
+    """Planes of a tile with its halo."""
+    return (config.tile_z if reach(lattice) else config.tile_y) + 2 * config.steps
+
+
+def ring_rows(lattice: Lattice, config: CpuConfig, c_z: int) -> int:
+    """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0)."""
+    return (1 + c_z) * width(lattice, config) + 2 * reach(lattice) + 1
+
+
+def pitch(config: CpuConfig) -> int:
+    """Values from one row of a ring to the next."""
+    return config.tile_x + 2 * MARGIN
+
+
+def ring_values(lattice: Lattice, config: CpuConfig) -> int:
+    """Values of the ring of one step."""
+    sent = [c[2] for c in upright(lattice).velocities]
+    return pitch(config) * sum(ring_rows(lattice, config, c_z) for c_z in sent)
+
+
+def edge_planes(lattice: Lattice, config: CpuConfig) -> int:
+    """Planes for which the last rows of a tile are kept: a tile may overwrite what the one before it left behind it."""
+    return reach(lattice) * (planes(lattice, config) + EDGE_LAG)
+
+
+def stage_values(lattice: Lattice, config: CpuConfig) -> int:
+    """Values that wait in one step of a launch: the ring, and the last rows of each plane for the tile beside."""
+    edges = edge_planes(lattice, config) * EDGE_ROWS * lattice.q * pitch(config)
+    return ring_values(lattice, config) + edges
+
+
+def thread_values(lattice: Lattice, config: CpuConfig) -> int:
+    """Values that a thread keeps: those of all steps, with a margin at both ends."""
+    return config.steps * stage_values(lattice, config) + 2 * MARGIN
+
+
+def fetched(case: Case, config: CpuConfig) -> float:
+    """How often a launch reads a cell: once, and again for halos."""
+    nx, ny, nz = case.domain
+    halo, across = 2 * config.steps, reach(case.stencil)
+    along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
+    by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
+    return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
+
+
+# rules
+
+_FIXED = {
+    "wrap": "ghost",
+    "reads": "once",
+    "prefetch_propagated": 0,
+    "prefetch_local": 0,
+    "flags": "compiled",
+}
+
+
+def why_no_pipeline(case: Case, config: CpuConfig) -> str | None:
+    """The first reason against a kernel of moments on a CPU, or None."""
+    return _physics(case) or _form(config) or _extents(case, config)
+
+
+def _physics(case: Case) -> str | None:
+    if case.collision != "regularised":
+        return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
+    if case.geometry:
+        return f"representation moments with geometry {case.geometry}: on the CPU no cell of it is solid"
+    walls = [n for n, kind in enumerate(case.faces) if kind != "periodic"]
+    if walls:
+        where = f"{case.faces[walls[0]]} face {'xyz'[walls[0] // 2]}{'+' if walls[0] % 2 else '-'}"
+        return f"{where} with representation moments: on the CPU all faces are periodic"
+    return None
+
+
+def _form(config: CpuConfig) -> str | None:
+    if config.indirect:
+        return f"representation moments with {config.addressing} addressing: rows of a box wait for each other"
+    if config.scheme != "pull":
+        return (
+            f"scheme {config.scheme} with representation moments: "
+            "its neighbours' moments are read from one copy and written to the other"
+        )
+    if config.layout not in ("soa", "rows"):
+        return f"layout {config.layout} with representation moments: soa and rows exist"
+    if config.storage == "fp16c":
+        return "storage fp16c with representation moments: it holds numbers below 2, and moments are larger"
+    if config.loop != "tile":
+        return f"loop {config.loop} with representation moments: tiles go through the steps of a launch"
+    for name, value in _FIXED.items():
+        if getattr(config, name) != value:
+            return f"{name} {getattr(config, name)} with representation moments: its rows have ways of their own"
+    return None
+
+
+def _extents(case: Case, config: CpuConfig) -> str | None:
+    if not 1 <= config.steps <= MAX_STEPS:
+        return f"steps {config.steps} with representation moments: 1 to {MAX_STEPS}"
+    if config.tile_x < MARGIN or config.tile_x % MARGIN:
+        return f"tile_x {config.tile_x}: rows of a tile have a multiple of {MARGIN} cells"
+    if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
+        return f"tile_y {config.tile_y}: what a cell sends may pass {EDGE_ROWS} rows of a tile"
+    return None
