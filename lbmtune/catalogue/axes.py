@@ -108,6 +108,12 @@ _CUDA = (
         ("block",),
         ("block", "neighbours"),
     ),
+    Axis(
+        "pending",
+        "where what goes up waits for the next plane in such a kernel: in registers, or in shared memory",
+        ("registers",),
+        ("registers", "shared"),
+    ),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
         "launch",
@@ -194,6 +200,7 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "rows": (_OF_TILES,),
     "pack": (_OF_TILES,),
     "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+    "pending": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
     "march": (_IN_A_BOX,),
     "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
