@@ -4,9 +4,9 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, porous-fp64, porous-fp32; fast-seeds (the fast box searched with three seeds, which have to find
-the same speed), only where it is asked for. OUT gets log.txt, summary.json, machine.toml, claims.json and
-claims.html, and one archive per study.
+fast-fp64, fast-fp16s, porous-fp64, porous-fp32, sanitize (one kernel of each skeleton under compute-sanitizer);
+fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
+OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, and one archive per study.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
@@ -39,7 +39,7 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
 }
 """The study file of each part, and what is set in it."""
-PARTS = ("devices", *STUDIES, "claims", "conformance", "tests")
+PARTS = ("devices", *STUDIES, "claims", "conformance", "tests", "sanitize")
 FLAGSHIP = ("fp32", "fp64", "fp16s")
 SEARCH_S = {"flagship": 180, "other": 60}
 """Search time of a study unless --time says otherwise."""
@@ -118,6 +118,12 @@ def conformance(run: Run) -> dict[str, object]:
     return run.call("conformance", [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", "0"], run.left_s)
 
 
+def sanitize(run: Run) -> dict[str, object]:
+    """One kernel of each CUDA skeleton under compute-sanitizer."""
+    command = [sys.executable, str(ROOT / "scripts" / "sanitize.py"), str(run.out / "sanitize.txt")]
+    return run.call("sanitize", [*command, "--device", run.device], run.left_s)
+
+
 def claims(run: Run) -> dict[str, object]:
     """The published claims; begun or resumed."""
     folder = run.work / "claims"
@@ -165,7 +171,14 @@ def fast_seeds(run: Run) -> dict[str, object]:
     return {"part": "fast-seeds", "exit_code": max(codes) or int(not near), "mlups": found, "within": near}
 
 
-OTHERS = {"devices": devices, "claims": claims, "conformance": conformance, "tests": tests, "fast-seeds": fast_seeds}
+OTHERS = {
+    "devices": devices,
+    "claims": claims,
+    "conformance": conformance,
+    "tests": tests,
+    "sanitize": sanitize,
+    "fast-seeds": fast_seeds,
+}
 
 
 def pack(folder: Path, archive: Path) -> None:
