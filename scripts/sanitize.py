@@ -120,6 +120,11 @@ class Verdict:
         ended = words.get(self.code, f"exit code {self.code}")
         return f"{self.name:30} {self.tool:10} {ended}; {'; '.join(said) or '-'}"
 
+    @property
+    def quoted(self) -> list[str]:
+        """What was said where something was found."""
+        return self.log.splitlines()[:QUOTED_LINES] if self.code else []
+
 
 def sample(name: str) -> Sample:
     """Case and configuration of that name, for a domain that is large enough; verification takes a smaller one."""
@@ -191,16 +196,15 @@ def main() -> int:
         return run(given.run, given.device)
     head = provenance(given.device)
     print(head, flush=True)
-    verdicts: list[Verdict] = []
-    with ThreadPoolExecutor(given.workers) as pool:
-        todo = list(jobs(chosen(given.cases), given.tools.split(",")))
+    failed = False
+    with given.report.open("w") as report, ThreadPoolExecutor(given.workers) as pool:
+        print(f"{head}\n", file=report, flush=True)
+        todo = jobs(chosen(given.cases), given.tools.split(","))
         for verdict in pool.map(lambda job: under(*job, given.device), todo):
             print(verdict.line, flush=True)
-            verdicts.append(verdict)
-    found = [one for one in verdicts if one.code]
-    quoted = ["\n".join((f"\n== {one.name}, {one.tool}", *one.log.splitlines()[:QUOTED_LINES])) for one in found]
-    given.report.write_text("\n".join((head, "", *(one.line for one in verdicts), *quoted)) + "\n")
-    return 1 if found else 0
+            print(verdict.line, *verdict.quoted, sep="\n    ", file=report, flush=True)
+            failed = failed or bool(verdict.code)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -70,4 +70,4 @@ def test_what_a_tool_says_is_told(
     lines = report.read_text().splitlines()
     assert lines[0] == "a tool on a device"
     assert lines[2].split() == ["one", "step", "memcheck", *f"{words}; {code} errors".split()]
-    assert ("== one step, memcheck" in lines) is bool(code)
+    assert len(lines) == 3 + bool(code)

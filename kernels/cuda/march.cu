@@ -184,22 +184,18 @@ __device__ __forceinline__ void forget(unsigned long long& value) {
 #endif
 }
 
-// Values of all threads of a block in shared memory, of each thread COUNT values that are APART: 16 bytes at once as far
-// as they go.
-constexpr int WIDE = 16 / sizeof(Real);
-struct alignas(16) Several {
-    Real value[WIDE];
+// Values of all threads of a block in shared memory, of each thread COUNT values that are APART: four at a time as far as
+// they go where they are floats.
+struct alignas(16) Four {
+    Real value[4];
 };
-constexpr int whole(const int count) { return count / WIDE * WIDE; }
+constexpr int whole(const int count) { return sizeof(Real) == 4 ? count / 4 * 4 : 0; }
 
 template <int APART, int COUNT>
 __device__ __forceinline__ void put(Real* to, const Real (&values)[COUNT], const int place) {
 #pragma unroll
-    for (int k = 0; k < whole(COUNT); k += WIDE) {
-        Several several;
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) several.value[j] = values[k + j];
-        reinterpret_cast<Several*>(to + k * APART)[place] = several;
+    for (int k = 0; k < whole(COUNT); k += 4) {
+        reinterpret_cast<Four*>(to + k * APART)[place] = {{values[k], values[k + 1], values[k + 2], values[k + 3]}};
     }
 #pragma unroll
     for (int k = whole(COUNT); k < COUNT; ++k) to[k * APART + place] = values[k];
@@ -208,10 +204,10 @@ __device__ __forceinline__ void put(Real* to, const Real (&values)[COUNT], const
 template <int APART, int COUNT>
 __device__ __forceinline__ void take(Real (&values)[COUNT], const Real* from, const int place) {
 #pragma unroll
-    for (int k = 0; k < whole(COUNT); k += WIDE) {
-        const Several several = reinterpret_cast<const Several*>(from + k * APART)[place];
+    for (int k = 0; k < whole(COUNT); k += 4) {
+        const Four four = reinterpret_cast<const Four*>(from + k * APART)[place];
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j) values[k + j] = several.value[j];
+        for (int j = 0; j < 4; ++j) values[k + j] = four.value[j];
     }
 #pragma unroll
     for (int k = whole(COUNT); k < COUNT; ++k) values[k] = from[k * APART + place];
@@ -219,7 +215,7 @@ __device__ __forceinline__ void take(Real (&values)[COUNT], const Real* from, co
 
 // What the rows at the rim of a thread hand on along y. The first and the last row find something beyond, too, though
 // nothing that anybody needs: so a neighbour's place is a constant away from one's own.
-constexpr int LANES = 32 * CELLS * WARPS, NEXT = 32 * CELLS, RIM = NEXT * (whole(ACROSS) ? WIDE : 1);
+constexpr int LANES = 32 * CELLS * WARPS, NEXT = 32 * CELLS, RIM = NEXT * (whole(ACROSS) ? 4 : 1);
 struct alignas(16) Sent {
     Real value[ACROSS * LANES];
 };

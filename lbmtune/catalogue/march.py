@@ -12,8 +12,6 @@ from lbmtune.lattice import Lattice
 
 WARP = 32
 _FLAG_BYTES = 8
-_AT_ONCE_BYTES = 16
-"""What a thread moves to or from shared memory at once."""
 SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 
@@ -89,7 +87,7 @@ def _handed_on(lattice: Lattice) -> int:
     return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
 
 
-def _rising(case: Case, config: CudaConfig) -> int:
+def rising(case: Case, config: CudaConfig) -> int:
     """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
     up = [c for c in case.stencil.velocities if c[2] == 1]
     if not config.of_moments:
@@ -107,13 +105,12 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
         return words + ahead
     exchanges = max(2, config.steps)
     handed_on = _handed_on(case.stencil)
-    wide = _AT_ONCE_BYTES // config.computed.bytes
-    rims = wide if handed_on >= wide else 1
+    rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = returned_sums(case) if config.of_moments else returning(case)
     returned = cells * (len(back) + config.steps * cuts(case)) * config.computed.bytes
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
-    shelved = _rising(case, config) * cells * config.steps if config.pending == "shared" else 0
+    shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
 
 

@@ -127,7 +127,8 @@ def _together(case: Case, config: CudaConfig) -> int:
     Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
     """
     waits = config.of_moments and config.storage == "fp32" and config.prefetch == 1
-    return 1 if config.steps == 1 or cuts(case) or waits else 2
+    shelved = config.pending == "shared"  # then it is rows that registers are for
+    return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
 
 
 def _lengths(case: Case, config: CudaConfig) -> str:
