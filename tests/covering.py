@@ -78,7 +78,7 @@ _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
-        **{"barrier": ("block",), "pending": ("registers",), "meeting": ("all",)},
+        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "meeting": ("all",)},
     },
     "cpu": {},
 }
@@ -201,6 +201,7 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "prefetch": (0, 1, 2),
     "barrier": ("block", "neighbours"),
     "pending": ("registers", "shared"),
+    "beyond": (0, 1),
 }
 
 

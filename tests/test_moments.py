@@ -171,9 +171,10 @@ SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1}),
     "half": ("d3q19", {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2}),
     "bfloat": ("d3q27", {"storage": "bf16", "cells_per_thread": 2}),
-    "shelved": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 2, "pack": 4, "pending": "shared"}),
+    "shelved": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 2, "pack": 4, "pending": "shared", "beyond": 1}),
     "shelved, double": ("d3q19", {"storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1, "pending": "shared"}),
     "27, shelved": ("d3q27", {"steps": 2, "cells_per_thread": 2, "pack": 2, "prefetch": 1, "pending": "shared"}),
+    "beyond the last plane": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours", "beyond": 1}),
     "27, two steps": ("d3q27", {"steps": 2, "rows": 2, "pack": 4, "prefetch": 1}),
 }
 

@@ -109,6 +109,7 @@ def test_indices_are_counted_over_the_whole_buffer() -> None:
         ({"pack": 4}, "pack 4 with lattice d3q19: 3 of 19 populations are no vector"),
         ({"block": (64, 4, 1)}, "block 64x4x1 with steps 2: its blocks are 32 x n x 1"),
         ({"barrier": "warp"}, "barrier 'warp': block and neighbours exist"),
+        ({"beyond": 1}, "beyond 1 with prefetch 0: 0, and 1 where a plane is read ahead"),
         ({"pending": "cache"}, "pending 'cache': registers and shared exist"),
         ({"steps": 1, "pending": "shared"}, "pending shared with representation populations and one step per launch"),
         ({"wrap": "ghost"}, "wrap ghost with steps 2"),
@@ -131,7 +132,7 @@ SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
     "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),
     "cumulants": ("d3q27", "cumulant", {"pack": 2}),
     "neighbours": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "barrier": "neighbours"}),
-    "shelved": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "pending": "shared"}),
+    "shelved": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "pending": "shared", "beyond": 1}),
     "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "prefetch": 1}),
 }
 

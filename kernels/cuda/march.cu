@@ -19,6 +19,7 @@ constexpr int SECTOR = 8;                       // cells that a tile is a multip
 constexpr int PREFETCH = 1;                     // where the next plane waits: 0 nowhere, 1 registers, 2 shared memory
 constexpr Real unit = 1;                        // the density one, as stored
 constexpr int TOGETHER = 1;                     // planes that one pass of the loop takes
+constexpr bool BEYOND = false;                  // whether a plane more is read ahead than there are
 constexpr bool SHELVED = false;                 // whether what goes up waits in shared memory
 constexpr bool WALLED_X = false;
 constexpr int WIDTH = 60, BEFORE = 2;  // cells that a tile between walls finishes; those before the first one's halo ends
@@ -346,7 +347,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             widen_cells(m[r], waiting[PREFETCH == 2 ? 0 : r]);
         }
         //@begin early
-        if (PREFETCH && plane + 1 < planes) fetch_plane();
+        if (PREFETCH && (BEYOND || plane + 1 < planes)) fetch_plane();
         //@end early
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
@@ -393,8 +394,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 put<LANES>(sent.down.value, down[0][v], seat + v * 32);
             }
             //@begin ahead
-            // a branch, which a compiler does not move what is read ahead past
-            if (PREFETCH && t == 0 && plane + 1 < planes) fetch_plane();
+            // with a branch, which a compiler does not move what is read ahead past
+            if (PREFETCH && t == 0 && (BEYOND || plane + 1 < planes)) fetch_plane();
             //@end ahead
             //@begin meet
             __syncthreads();
@@ -441,5 +442,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             to += next;
         }
     }
+    if (BEYOND && PREFETCH == 2) copies_end();
 }
 //@end entry

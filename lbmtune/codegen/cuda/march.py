@@ -113,6 +113,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
             f"constexpr int TOGETHER = {_together(case, config)};",
+            f"constexpr bool BEYOND = {'true' if config.beyond else 'false'};",
             f"constexpr bool SHELVED = {'true' if config.pending == 'shared' else 'false'};",
             f"constexpr bool WALLED_X = {'false' if case.faces[0] == 'periodic' else 'true'};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
