@@ -141,7 +141,6 @@ def test_storage_is_described_for_a_solver() -> None:
         (flow(), {"steps": 2, "block": (32, 24, 1), "cells_per_thread": 4}, "bytes of shared memory"),
         (flow(), {"march": 65}, "march 65"),
         (box("d2q9", "regularised", (64, 64, 1)), {"pending": "shared"}, "its warps keep that in registers"),
-        (replace(flow(), faces=("wall",) * 6), {"pending": "shared"}, "joins what waits in registers"),
     ],
 )
 def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:

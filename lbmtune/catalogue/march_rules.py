@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
-from lbmtune.catalogue.returning import cuts
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
 _FIXED = {
@@ -128,8 +127,6 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
         return f"pending {config.pending!r}: registers and shared exist"
     if config.pending != "registers" and case.stencil.dimensions == 2:
         return f"pending {config.pending} with lattice {case.lattice}: its warps keep that in registers"
-    if config.pending != "registers" and config.of_moments and cuts(case) and config.flags == "compiled":
-        return f"pending {config.pending} with flags compiled: what returns over a face joins what waits in registers"
     needed = shared_bytes(case, config)
     if needed > shared_limit_bytes:
         return f"{needed:,} bytes of shared memory; a block of this device has {shared_limit_bytes:,}"
