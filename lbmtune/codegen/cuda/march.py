@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.trace import Traced
 
-_FILE, _FLAT = "cuda/march.cu", "cuda/march_flat.cu"
+_FILE, _FLAT = "cuda/march.cu", march_walls.FLAT
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
 
@@ -60,6 +60,8 @@ def _entry(case: Case, config: CudaConfig) -> str:
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
+    if not flat and not cuts(case):
+        walls = {**walls, "rows": march_walls.rows(file, regions)}
     timing = {} if flat else {**_meeting(config), **_ahead(case, config)}
     return fill(file, {**timing, **walls, **regions}, inside="entry")
 
