@@ -263,7 +263,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 //@end signature
 {
     Exchange* const exchange = reinterpret_cast<Exchange*>(shared);
-    const int lane = threadIdx.x, warp = threadIdx.y;
+    const int lane = threadIdx.x;
+    //@begin warp
+    const int warp = threadIdx.y;
+    //@end warp
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane;
 
@@ -342,7 +345,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
             //@begin cut
             const int here_z = begin - STEPS + plane - t;
-            const Way way = way_of(links, t, here_z, nz);
+            const Way way = alike(way_of(links, t, here_z, nz));
             //@end cut
             //@begin rows
 #pragma unroll

@@ -1,17 +1,12 @@
-// What returns over a face across x, to warps of which nothing else cuts links. Of its sums those with powers of c_x alone
-// come in as if a cell beyond the face had sent them straight on; the others wait in registers. The lane at the face is
-// `here`; elsewhere all of them are zero.
-struct Over {
-    Real straight, even_y, odd_y, odd_z, mixed;
-    Real before;  // what the moment of c_z^2 is owed since the plane before
-};
-
+// What returns over a face across x, to warps of which nothing else cuts links. The lane at the face is `here`; elsewhere
+// nothing returns. Of the sums what has powers of c_x alone comes in as if a cell beyond the face had sent it straight on.
+// What c_z gets comes as if from the plane below. The rest waits in shared memory, since registers are scarce.
 //@begin faces
-__device__ __forceinline__ Over over_x_low(
-    const bool here, Real& owed, const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS]) {
-    return {};
+__device__ __forceinline__ Real over_x_low(
+    const bool here, Real* back, Real (&pending)[PENDING], const Real (&still)[LINES], const Real (&right)[MOVERS],
+    const Real (&left)[MOVERS]) {
+    return 0;
 }
-__device__ __forceinline__ void enter_x_low(
-    const bool here, const Over& over, Real (&right)[MOVERS], Real (&pending)[PENDING]) {}
-__device__ __forceinline__ void take_x_low(Real (&current)[CURRENT], Real (&m)[MOMENTS], const Over& over) {}
+__device__ __forceinline__ void enter_x_low(const bool here, const Real straight, Real (&right)[MOVERS]) {}
+__device__ __forceinline__ Real take_x_low(Real (&current)[CURRENT], const Real* back) { return 0; }
 //@end faces

@@ -8,6 +8,12 @@
 //
 typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
+// What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
+template <class T>
+__device__ __forceinline__ T alike(const T value) {
+    return static_cast<T>(__shfl_sync(0xffffffffu, static_cast<int>(value), 0, 32));
+}
+
 enum Way { OPEN, X_LOW, X_HIGH, MIXED };  // what cuts links of a warp: nothing, one face across x alone, or anything
 
 //@begin faces

@@ -28,7 +28,7 @@ _PARTS = ("links", "fetch", "next", "cut")
 _FLAT_PARTS = (*_PARTS, "silence", "returning", "returned")
 _ROWS = ("skip", "silence", "returning", "enter")
 """What there is in the region "rows" of march.cu besides what every march does."""
-NONE = {**dict.fromkeys((*_PARTS, "returned"), ""), "links": "    void* const behind = exchange + EXCHANGES;"}
+NONE = {**dict.fromkeys((*_PARTS, "returned"), ""), "warp": "    const int warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
 """What stands in the regions of the entry of march.cu where no link is cut."""
 NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
@@ -96,8 +96,7 @@ def _by_way(
             take.append((way, march_sides.take(side)))
     send.append(("MIXED", rows(file, regions, mixed)))
     take.append(("MIXED", fill(file, found, inside="returned")))
-    waits = "\n            Over over[ROWS];" if _sides(case, config) else ""
-    return {"cut": found["cut"] + waits, "rows": _choice(send), "returned": _choice(take)}
+    return {"rows": _choice(send), "returned": _choice(take), "warp": "    const int warp = alike(threadIdx.y);"}
 
 
 def _choice(ways: Sequence[tuple[str, str]]) -> str:
