@@ -339,15 +339,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         //@begin early
         if (PREFETCH && plane + 1 < planes) fetch_plane();
         //@end early
+        //@begin way
+        const Way way = alike(way_of(links, begin - STEPS + plane, nz));
+        //@end way
+        //@begin stages
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Exchange& shelf = exchange[STEPS == 1 ? plane % 2 : t];
             Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
             //@begin cut
             const int here_z = begin - STEPS + plane - t;
-            const Way way = alike(way_of(links, t, here_z, nz));
             //@end cut
-            //@begin rows
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
                 //@begin skip
@@ -385,7 +387,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
             }
-            //@end rows
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
                 send(shelf.up, up[ROWS - 1][v], seat + v * 32);
@@ -427,6 +428,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             }
             //@end returned
         }
+        //@end stages
         if (plane >= 2 * STEPS) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {

@@ -24,9 +24,9 @@ __device__ __forceinline__ void find_links(
 
 __device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {}
 
-// What cuts links of the warp's cells in a plane, or did so in the plane before.
-__device__ __forceinline__ Way way_of(const Links& links, const int t, const int z, const int nz) {
-    return links.near || (WALLED_Z && (z <= 1 || z >= nz - 1)) ? MIXED : links.side;
+// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+__device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
+    return links.near || (WALLED_Z && (z <= 1 || z >= nz - 1));
 }
 
 // Whether any link was cut in the plane before.

@@ -73,9 +73,9 @@ __device__ __forceinline__ void next_links(Links& links, const int z, const int 
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }
 
-// What cuts links of the warp's cells in a plane, or did so in the plane before.
-__device__ __forceinline__ Way way_of(const Links& links, const int t, const int z, const int nz) {
-    return links.busy >> t & 3u ? MIXED : links.side;
+// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+__device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
+    return links.busy >> t & 3u;
 }
 
 // Whether any link was cut in the plane before.

@@ -4,7 +4,8 @@
 // (half-way bounce-back), and what a moving face adds: each cell adds up what returns to it and leaves the sums in shared
 // memory until the barrier, where registers are scarce. Then they join what waits for the next plane. Links are taken by
 // their c_x, since in most warps few of those are cut. Warps whose links are all open, and those of which a face across x
-// alone cuts links, have each a text of their own, without a branch: its rows can be computed side by side.
+// alone cuts links, have each a text of their own, without a branch: its rows can be computed side by side. Warps of a
+// block may then meet at barriers of several texts, which are one to the device.
 //
 typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
@@ -72,6 +73,14 @@ __device__ __forceinline__ void send_nothing(
 //@begin known
 #include "march_faces.cu"
 //@end known
+
+// Of the planes that the stages of a warp work on, the first of them on z.
+__device__ __forceinline__ Way way_of(const Links& links, const int z, const int nz) {
+    bool others = false;
+#pragma unroll
+    for (int t = 0; t < STEPS; ++t) others |= others_cut(links, t, z - t, nz);
+    return others ? MIXED : links.side;
+}
 
 // Nothing comes in over the faces across x, from lanes that are beyond or at the other end of the warp.
 __device__ __forceinline__ void stop_at_sides(

@@ -18,17 +18,17 @@ from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.moments import Sums, function
 from lbmtune.lattice import Lattice
 
-FLAT = "cuda/march_flat.cu"
-"""The entry in two dimensions, where links that are cut need no ways of their own."""
+_FILE, FLAT = "cuda/march.cu", "cuda/march_flat.cu"
+"""Entries in three dimensions, and in two, where warps have one text however links are cut."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
 _EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
-_PARTS = ("links", "fetch", "next", "cut")
-_FLAT_PARTS = (*_PARTS, "silence", "returning", "returned")
-_ROWS = ("skip", "silence", "returning", "enter")
-"""What there is in the region "rows" of march.cu besides what every march does."""
-NONE = {**dict.fromkeys((*_PARTS, "returned"), ""), "warp": "    const int warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
+_PARTS = ("links", "fetch", "next")
+_FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
+_STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
+"""What there is in the region "stages" of march.cu besides what every march does."""
+NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "warp": "    const int warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
 """What stands in the regions of the entry of march.cu where no link is cut."""
 NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
@@ -66,37 +66,31 @@ def _walled(case: Case, axis: int) -> bool:
     return case.faces[2 * axis] != "periodic"
 
 
-def rows(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
-    """Region "rows" of march.cu; parts: what it has where links are cut."""
-    return fill(file, {**dict.fromkeys(_ROWS, ""), **regions, **(parts or {})}, inside="rows")
-
-
 def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
     """What stands in the regions of an entry where links are cut; regions: what else stands there."""
     found = {"return": _return(case), "take": _TAKE, **regions}
     if by_rows(case, config):
         found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(case, _TAKE)}
-    found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else _PARTS)}
+    found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
-        found |= _by_way(case, config, file, found, regions)
+        found["warp"] = "    const int warp = alike(threadIdx.y);"
+        found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
     return found | ({} if config.flags == "memory" else {"fetch": ""})
 
 
-def _by_way(
-    case: Case, config: CudaConfig, file: str, found: dict[str, str], regions: dict[str, str]
-) -> dict[str, str]:
-    """Regions of march.cu that differ by what cuts links of a warp."""
-    silent = fill(file, {}, inside="silence") if config.flags == "memory" else ""
-    mixed = {name: fill(file, found, inside=name) for name in ("skip", "returning")} | {"silence": silent}
-    send, take = [("OPEN", rows(file, regions))], []
-    if _sides(case, config):
-        for side, way in enumerate(march_sides.WAYS):
-            moved = {"returning": march_sides.over(case, side), "enter": march_sides.enter(side)}
-            send.append((way, rows(file, regions, moved)))
-            take.append((way, march_sides.take(side)))
-    send.append(("MIXED", rows(file, regions, mixed)))
-    take.append(("MIXED", fill(file, found, inside="returned")))
-    return {"rows": _choice(send), "returned": _choice(take), "warp": "    const int warp = alike(threadIdx.y);"}
+def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
+    """Region "stages" of march.cu; parts: what it has where links are cut."""
+    return fill(file, {**dict.fromkeys(_STAGE_PARTS, ""), **regions, **(parts or {})}, inside="stages")
+
+
+def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What stages have besides, by what cuts links of a warp."""
+    yield "OPEN", {}
+    for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
+        texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
+        yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
+    mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
 
 
 def _choice(ways: Sequence[tuple[str, str]]) -> str:
