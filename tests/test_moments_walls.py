@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "a link returns what another sends": ("compiled", _text("where_cut(cut, 7, left", "where_cut(cut, 7, right")),
     "a link is forgotten": ("compiled", _text("CUT_X_LOW = 0x", "CUT_X_LOW = 0x1 ^ 0x")),
     "a lid at rest": ("compiled", _text("const Word moving = (", "const Word moving = 0u & (")),
-    "a lid that pulls": ("compiled", _text("const Real f4 = still[7] + (", "const Real f4 = still[7] - (")),
+    "a lid that pulls": ("compiled", _text("const Real f13 = left[4] + (", "const Real f13 = left[4] - (")),
     "walls at rest push": ("compiled", _text("where_cut(moving, ", "where_cut(cut, ")),
     "what is outside sends": ("compiled", _text("beyond(first_y + r, ny, WALLED_Y) ||", "")),
     "nothing comes straight back from a side": ("compiled", _text("here ? straight :", "here ? Real(0) :")),
