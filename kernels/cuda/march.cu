@@ -263,9 +263,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 //@end signature
 {
     Exchange* const exchange = reinterpret_cast<Exchange*>(shared);
-    const int lane = threadIdx.x;
     //@begin warp
-    const int warp = threadIdx.y;
+    const int lane = threadIdx.x, warp = threadIdx.y;
     //@end warp
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane;
