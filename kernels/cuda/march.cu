@@ -278,8 +278,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const bool after_halo = (WALLED_X && blockIdx.x == 0) || first_x >= left_x + HALO;
     const bool before_halo = (WALLED_X && blockIdx.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
     const bool inside = after_halo && before_halo && first_x >= 0 && first_x < nx;
+    //@begin offsets
     Index row[ROWS];
     bool stored[ROWS];
+    //@end offsets
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int line = warp * ROWS + r - STEPS;
@@ -292,10 +294,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Real* const returned = reinterpret_cast<Real*>(exchange + EXCHANGES) + seat;
+    Real* const returned = reinterpret_cast<Real*>(reinterpret_cast<unsigned*>(exchange + EXCHANGES) + 2 * ROWS * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
-    void* const behind = marks + WORDS;
+    char* const last = marks + WORDS;
+    void* behind = last;
+    unsigned shift = 0;
     Links links;
     find_links(links, marks, first_x, first_y, nx, ny);
     //@end links
@@ -328,6 +332,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (PREFETCH == 2) copies_end();
         //@begin next
         next_links(links, begin - STEPS + plane, nz);
+        forget(shift);  // addresses in shared memory are made anew, of which a compiler keeps too many
+        behind = last + shift;
         //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll

@@ -4,9 +4,10 @@ struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
     Word of[CELLS];
 };
 constexpr int PLACES = STEPS + 1;                                 // planes whose words wait, and one that is on its way
-constexpr int WORDS = PLACES * ROWS * THREADS * sizeof(Marks);  // bytes of them
+constexpr int WORDS = ROWS * THREADS * (PLACES * sizeof(Marks) + sizeof(unsigned));  // bytes of them, and of their rows
+constexpr unsigned OUTSIDE = ~0u;
 struct Links {
-    int row[ROWS];  // the first cell of the thread within a plane; -1 outside of the box
+    Kept row;  // the first cell of the thread within a plane; OUTSIDE of the box
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
     int place;       // of the plane that the first stage works on
@@ -20,6 +21,8 @@ __device__ __forceinline__ void find_links(
     Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
     const bool outside = beyond(first_x, nx, WALLED_X);
     links.words = static_cast<Marks*>(memory) + threadIdx.y * 32 + threadIdx.x;
+    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + PLACES * ROWS * THREADS) + threadIdx.y * 32 +
+                 threadIdx.x};
     links.place = STEPS;
     links.busy = 0;
     links.low = WALLED_X && anywhere(first_x == 0);
@@ -32,7 +35,7 @@ __device__ __forceinline__ void find_links(
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
-        links.row[r] = outside || beyond(y, ny, WALLED_Y) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        links.row[r] = outside || beyond(y, ny, WALLED_Y) ? OUTSIDE : wrapped(y, ny) * nx + wrapped(first_x, nx);
     }
 }
 
@@ -47,7 +50,7 @@ __device__ __forceinline__ void fetch_links(
     Links& links, const Word* words, const int wrapped_z, const int nx, const int ny) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const int within = links.row[r] < 0 ? 0 : links.row[r];
+        const unsigned within = links.row[r] == OUTSIDE ? 0 : links.row[r];
         const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
         copy(PREFETCH == 2 ? &words_of(links, -1, r) : &links.next[PREFETCH == 2 ? 0 : r],
              reinterpret_cast<const Marks*>(place), PREFETCH == 2);
@@ -65,7 +68,7 @@ __device__ __forceinline__ void next_links(Links& links, const int z, const int 
         Marks marks = PREFETCH == 2 ? place : links.next[PREFETCH == 2 ? 0 : r];
 #pragma unroll
         for (int v = 0; v < CELLS; ++v) {
-            if (outside || links.row[r] < 0) marks.of[v] = 1u;
+            if (outside || links.row[r] == OUTSIDE) marks.of[v] = 1u;
             some |= marks.of[v] ^ links.across[v];
         }
         place = marks;

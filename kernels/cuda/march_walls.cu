@@ -9,6 +9,13 @@
 //
 typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
+// A number for each row of a thread, in shared memory: with walls registers run out, and what a compiler then puts into local
+// memory comes back from far away, since shared memory leaves no room for a cache.
+struct Kept {
+    unsigned* first;
+    __device__ __forceinline__ unsigned& operator[](const int r) const { return first[r * THREADS]; }
+};
+
 // What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
 template <class T>
 __device__ __forceinline__ T alike(const T value) {

@@ -28,12 +28,14 @@ _PARTS = ("links", "fetch", "next")
 _FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
 _STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
 """What there is in the region "stages" of march.cu besides what every march does."""
-NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
+NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "offsets": "    Index row[ROWS];\n    bool stored[ROWS];", "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
 """What stands in the regions of the entry of march.cu where no link is cut."""
 NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
 
 
+_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + warp * 32 + lane};
+    const Kept stored = {row.first + ROWS * THREADS};"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
@@ -73,6 +75,7 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
         found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(case, _TAKE)}
     found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
+        found["offsets"] = _KEPT
         found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
         found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
     return found | ({} if config.flags == "memory" else {"fetch": ""})
