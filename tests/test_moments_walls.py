@@ -151,7 +151,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "what a side returns goes up twice": ("compiled", _text("* (all - odd_z)", "* all")),
     "what a side returns is not turned": ("compiled", _text("current[5] -= back[0 *", "current[5] += back[0 *")),
     "sides owe nothing": ("compiled", _text("[TWICE_UP] += later[(0) * 32]", "[TWICE_UP] += 0")),
-    "what memory says of sides is not looked at": ("memory", _text("marks.of[v] ^ links.across[v]", "0u")),
+    "what memory says of sides is not looked at": ("memory", _text("some |= marks.of[v] ^", "some |= 0u &")),
     "something comes in over a side": ("compiled", _text("last ? Real(0) :", "last ? Real(1) :")),
     "an open top": ("compiled", _text("i == n - 1 ? high : 0u", "0u")),
     "sums of another row": ("compiled", _text("returned + r *", "returned + (ROWS - 1 - r) *")),

@@ -176,6 +176,11 @@ __device__ __forceinline__ void forget(unsigned int& value) {
     asm volatile("" : "+r"(value));
 #endif
 }
+__device__ __forceinline__ void forget(int& value) {
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(value));
+#endif
+}
 __device__ __forceinline__ void forget(unsigned long long& value) {
 #ifdef __CUDACC__
     asm volatile("" : "+l"(value));
@@ -274,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
     const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
     const int first_y = blockIdx.y * height + warp * ROWS - STEPS;
-    const int x = wrapped(first_x, nx);
+    int x = wrapped(first_x, nx);
     const bool after_halo = (WALLED_X && blockIdx.x == 0) || first_x >= left_x + HALO;
     const bool before_halo = (WALLED_X && blockIdx.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
     const bool inside = after_halo && before_halo && first_x >= 0 && first_x < nx;
@@ -331,9 +336,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_plane();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        next_links(links, begin - STEPS + plane, nz);
-        forget(shift);  // addresses in shared memory are made anew, of which a compiler keeps too many
+        forget(shift);  // offsets are worked out anew, of which a compiler keeps too many
+        forget(x);
         behind = last + shift;
+        next_links(links, marks + shift, begin - STEPS + plane, nz);
         //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll

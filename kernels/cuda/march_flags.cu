@@ -13,25 +13,28 @@ struct Links {
     int place;       // of the plane that the first stage works on
     unsigned busy;   // bit t: whether the warp's cells have other words in the plane of stage t than the faces across x give
     bool low, high;  // whether the warp has cells at the faces across x
-    Word across[CELLS];  // the words that those faces alone give
+    int first_x, nx;
     Way side;
 };
+
+// Where the thread has its words, and its rows behind them.
+__device__ __forceinline__ void find_words(Links& links, void* memory) {
+    const int thread = threadIdx.y * 32 + threadIdx.x;
+    links.words = static_cast<Marks*>(memory) + thread;
+    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + PLACES * ROWS * THREADS) + thread};
+}
 
 __device__ __forceinline__ void find_links(
     Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
     const bool outside = beyond(first_x, nx, WALLED_X);
-    links.words = static_cast<Marks*>(memory) + threadIdx.y * 32 + threadIdx.x;
-    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + PLACES * ROWS * THREADS) + threadIdx.y * 32 +
-                 threadIdx.x};
+    find_words(links, memory);
+    links.first_x = first_x;
+    links.nx = nx;
     links.place = STEPS;
     links.busy = 0;
     links.low = WALLED_X && anywhere(first_x == 0);
     links.high = WALLED_X && anywhere(first_x + CELLS == nx);
     links.side = side_of(links.low, links.high);
-#pragma unroll
-    for (int v = 0; v < CELLS; ++v) {
-        links.across[v] = at_faces(first_x + v, nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
-    }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
@@ -58,7 +61,8 @@ __device__ __forceinline__ void fetch_links(
 }
 
 // What was read becomes the first of the planes that are worked on.
-__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
+__device__ __forceinline__ void next_links(Links& links, void* memory, const int z, const int nz) {
+    find_words(links, memory);
     const bool outside = beyond(z, nz, WALLED_Z);
     links.place = links.place == STEPS ? 0 : links.place + 1;
     Word some = 0;
@@ -69,7 +73,7 @@ __device__ __forceinline__ void next_links(Links& links, const int z, const int 
 #pragma unroll
         for (int v = 0; v < CELLS; ++v) {
             if (outside || links.row[r] == OUTSIDE) marks.of[v] = 1u;
-            some |= marks.of[v] ^ links.across[v];
+            some |= marks.of[v] ^ at_faces(links.first_x + v, links.nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
         }
         place = marks;
     }
