@@ -274,7 +274,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 {
     Shelf* const shelves = reinterpret_cast<Shelf*>(shared);
     Exchange* const exchange = reinterpret_cast<Exchange*>(shelves + SHELVES);
+    //@begin warp
     const int lane = threadIdx.x, warp = threadIdx.y;
+    //@end warp
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane, thread = warp * 32 + lane;
 
@@ -349,16 +351,25 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         //@begin early
         if (PREFETCH && (BEYOND || plane + 1 < planes)) fetch_plane();
         //@end early
+        //@begin way
+        const Way way = alike(way_of(links, begin - STEPS + plane, nz));
+        //@end way
+        //@begin stages
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Exchange& sent = exchange[STEPS == 1 ? plane % 2 : t];
             Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
             //@begin cut
             const int here_z = begin - STEPS + plane - t;
-            const bool cuts = any_cut(links, t, here_z, nz);
             //@end cut
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
+                //@begin skip
+                if (beyond(first_y + r, ny, WALLED_Y) || beyond(here_z, nz, WALLED_Z)) {
+                    send_nothing(up[r], down[r], level[r]);
+                    continue;
+                }
+                //@end skip
                 Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
@@ -367,24 +378,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     //@end relax
                 }
                 //@begin silence
-                if (cuts) silence(m[r], links, t, r, here_z, ny, nz);
+                silence(m[r], links, t, r, here_z, ny, nz);
                 //@end silence
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) spread(m[r][v], still[v], right[v], left[v]);
                 //@begin returning
-                if (cuts) {
 #pragma unroll
-                    for (int v = 0; v < CELLS; ++v) {
-                        Real* const back = returned + r * RETURNED * LANES + v * 32;
-                        //@begin return
-                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
-                        reflect(back, own, still[v], right[v], left[v]);
-                        //@end return
-                    }
-                    stop_at_sides(right, left, links, lane, first_x, nx);
+                for (int v = 0; v < CELLS; ++v) {
+                    Real* const back = returned + r * RETURNED * LANES + v * 32;
+                    //@begin return
+                    const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                    reflect(back, own, still[v], right[v], left[v]);
+                    //@end return
                 }
+                stop_at_sides(right, left, links, lane, first_x, nx);
                 //@end returning
                 hand_across(right, left, lane);
+                //@begin enter
+                //@end enter
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
             }
@@ -416,24 +427,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 }
             }
             //@begin returned
-            if (cuts) {
-                const bool owes = any_cut_before(links, t, here_z, nz);
+            const bool owes = cut_before(links, t, here_z, nz);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
+            for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-                    for (int v = 0; v < CELLS; ++v) {
-                        Real& later = owed[(t * ROWS + r) * LANES + v * 32];
-                        const Real* const back = returned + r * RETURNED * LANES + v * 32;
-                        if (owes) m[r][v][TWICE_UP] += later;
-                        //@begin take
-                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
-                        later = take_back(current[t][r][v], own, back);
-                        //@end take
-                    }
+                for (int v = 0; v < CELLS; ++v) {
+                    Real& later = owed[(t * ROWS + r) * LANES + v * 32];
+                    const Real* const back = returned + r * RETURNED * LANES + v * 32;
+                    if (owes) m[r][v][TWICE_UP] += later;
+                    //@begin take
+                    const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                    later = take_back(current[t][r][v], own, back);
+                    //@end take
                 }
             }
             //@end returned
         }
+        //@end stages
         if (plane >= 2 * STEPS) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {

@@ -10,22 +10,29 @@ struct Links {
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
     int place;       // of the plane that the first stage works on
-    unsigned busy;   // bit t: whether any link of the warp's cells is cut in the plane that stage t works on
+    unsigned busy;   // bit t: whether the warp's cells have other words in the plane of stage t than the faces across x give
     bool low, high;  // whether the warp has cells at the faces across x
+    Word across[CELLS];  // the words that those faces alone give
+    Way side;
 };
 
 __device__ __forceinline__ void find_links(
     Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
-    const bool beyond = at_faces(first_x, nx, WALLED_X, 0, 0);
+    const bool outside = beyond(first_x, nx, WALLED_X);
     links.words = static_cast<Marks*>(memory) + threadIdx.y * 32 + threadIdx.x;
     links.place = STEPS;
     links.busy = 0;
-    links.low = anywhere(first_x == 0);
-    links.high = anywhere(first_x + CELLS == nx);
+    links.low = WALLED_X && anywhere(first_x == 0);
+    links.high = WALLED_X && anywhere(first_x + CELLS == nx);
+    links.side = side_of(links.low, links.high);
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) {
+        links.across[v] = at_faces(first_x + v, nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
+    }
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
-        links.row[r] = beyond || at_faces(y, ny, WALLED_Y, 0, 0) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        links.row[r] = outside || beyond(y, ny, WALLED_Y) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
     }
 }
 
@@ -49,7 +56,7 @@ __device__ __forceinline__ void fetch_links(
 
 // What was read becomes the first of the planes that are worked on.
 __device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
-    const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
+    const bool outside = beyond(z, nz, WALLED_Z);
     links.place = links.place == STEPS ? 0 : links.place + 1;
     Word some = 0;
 #pragma unroll
@@ -58,21 +65,22 @@ __device__ __forceinline__ void next_links(Links& links, const int z, const int 
         Marks marks = PREFETCH == 2 ? place : links.next[PREFETCH == 2 ? 0 : r];
 #pragma unroll
         for (int v = 0; v < CELLS; ++v) {
-            if (beyond || links.row[r] < 0) marks.of[v] = 1u;
-            some |= marks.of[v];
+            if (outside || links.row[r] < 0) marks.of[v] = 1u;
+            some |= marks.of[v] ^ links.across[v];
         }
         place = marks;
     }
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }
 
-// Whether any link of the warp's cells in a plane is cut, or was in the plane before.
-__device__ __forceinline__ bool any_cut(const Links& links, const int t, const int z, const int nz) {
+// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+__device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
     return links.busy >> t & 3u;
 }
 
-__device__ __forceinline__ bool any_cut_before(const Links& links, const int t, const int z, const int nz) {
-    return links.busy >> (t + 1) & 1u;
+// Whether any link was cut in the plane before.
+__device__ __forceinline__ bool cut_before(const Links& links, const int t, const int z, const int nz) {
+    return links.side != OPEN || links.busy >> (t + 1) & 1u;
 }
 
 __device__ __forceinline__ Word links_of(

@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
             //@begin cut
             const int here_y = begin - STEPS + line - t;
-            const bool cuts = any_cut(links, t, here_y, ny);
+            const bool cuts = links.side != OPEN || others_cut(links, t, here_y, ny);
             //@end cut
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
