@@ -4,8 +4,9 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, porous-fp64, porous-fp32; fast-seeds (the fast box searched with three seeds, which have to find
-the same speed), only where it is asked for. OUT gets log.txt, summary.json, machine.toml, claims.json and
+fast-fp64, fast-fp16s, moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, sanitize (one kernel of
+each skeleton under compute-sanitizer); fast-seeds (the fast box searched with three seeds, which have to find the same
+speed), only where it is asked for. OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and
 claims.html, and one archive per study.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
@@ -35,17 +36,20 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "d2q9": ("d2q9-box", ()),
     "d3q27": ("d3q27-box", ()),
     **{f"fast-{one}": ("d3q19-box-fast", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
+    **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
     "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
 }
 """The study file of each part, and what is set in it."""
-PARTS = ("devices", *STUDIES, "claims", "conformance", "tests")
+PARTS = ("devices", *STUDIES, "claims", "conformance", "tests", "sanitize")
 FLAGSHIP = ("fp32", "fp64", "fp16s")
-SEARCH_S = {"flagship": 180, "other": 60}
+KINDS = {**dict.fromkeys(FLAGSHIP, "flagship"), "moments-fp32": "wide"}
+"""Of studies that get more time and trials than the others."""
+SEARCH_S = {"flagship": 180, "wide": 200, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "other": 340}
-SAMPLED = 2
-"""One trial in so many belongs to the sample that fills the space; the rest looks for the best."""
+TRIALS = {"flagship": 1150, "wide": 900, "other": 340}
+SAMPLED = {"flagship": 0.5, "wide": 0.8, "other": 0.5}
+"""Share of the trials that belong to the sample that fills the space; the rest looks for the best."""
 SUSTAINED = 20
 """So many of the best of a study are run for seconds."""
 OVERHEAD_S = 120
@@ -118,6 +122,12 @@ def conformance(run: Run) -> dict[str, object]:
     return run.call("conformance", [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", "0"], run.left_s)
 
 
+def sanitize(run: Run) -> dict[str, object]:
+    """One kernel of each CUDA skeleton under compute-sanitizer."""
+    command = [sys.executable, str(ROOT / "scripts" / "sanitize.py"), str(run.out / "sanitize.txt")]
+    return run.call("sanitize", [*command, "--device", run.device], run.left_s)
+
+
 def claims(run: Run) -> dict[str, object]:
     """The published claims; begun or resumed."""
     folder = run.work / "claims"
@@ -132,12 +142,13 @@ def claims(run: Run) -> dict[str, object]:
 def study(run: Run, part: str) -> dict[str, object]:
     """One study, begun or resumed, packed without the search's own database."""
     name, overrides = STUDIES[part]
-    kind = "flagship" if part in FLAGSHIP else "other"
+    kind = KINDS.get(part, "other")
     trials = run.trials or TRIALS[kind]
     folder = run.work / f"{name}-{part}"
     command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
     command += ["--time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
-    for override in (*overrides, f"budget.sample={trials // SAMPLED}", f"protocol.sustained_top={run.sustained}"):
+    sample = int(trials * SAMPLED[kind])
+    for override in (*overrides, f"budget.sample={sample}", f"protocol.sustained_top={run.sustained}"):
         command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
@@ -165,7 +176,14 @@ def fast_seeds(run: Run) -> dict[str, object]:
     return {"part": "fast-seeds", "exit_code": max(codes) or int(not near), "mlups": found, "within": near}
 
 
-OTHERS = {"devices": devices, "claims": claims, "conformance": conformance, "tests": tests, "fast-seeds": fast_seeds}
+OTHERS = {
+    "devices": devices,
+    "claims": claims,
+    "conformance": conformance,
+    "tests": tests,
+    "sanitize": sanitize,
+    "fast-seeds": fast_seeds,
+}
 
 
 def pack(folder: Path, archive: Path) -> None:

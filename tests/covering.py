@@ -78,7 +78,7 @@ _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
-        **{"barrier": ("block",), "meeting": ("all",)},
+        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "meeting": ("all",)},
     },
     "cpu": {},
 }
@@ -200,6 +200,8 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "pack": (1, 2, 4),
     "prefetch": (0, 1, 2),
     "barrier": ("block", "neighbours"),
+    "pending": ("registers", "shared"),
+    "beyond": (0, 1),
 }
 
 
@@ -261,7 +263,7 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
     for _ in range(_TRIES if backend == "cuda" else 0):
         chosen = {name: draw.choice(values) for name, values in _OF_TILES.items()}
         if flat:
-            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6)), "barrier": "block"}
+            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6)), "barrier": "block", "pending": "registers"}
         config = from_flat({**usual, **chosen, **fixed})
         if broken(case, config, LIMITS) is None:
             yield case, config

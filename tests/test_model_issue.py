@@ -93,6 +93,8 @@ def test_slots_of_a_cell_and_step() -> None:
     assert slots(case, replace(THREE, storage="fp16s"), "sm_90") == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 20) / 3)
     assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * STAGE + 20 + 20 / 2 + 20 / 2)
     assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * STAGE + 20 + 20 / 2 + 20 / 2)
+    shelved = replace(THREE, pending="shared")  # 5 sums in two accesses, there and back
+    assert slots(case, shelved, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(4)
     pairs = replace(MOMENTS, cells_per_thread=2, pack=2)
     assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + 5 + 8 + 2 * 5 / 2)
 
@@ -101,6 +103,7 @@ def test_what_has_no_register_is_stored_and_loaded_once_per_plane() -> None:
     """44 and 2 x (3 x 14 + 10 + 10) are 168 registers; 16 warps leave 65536 / 512 = 128 of them to a thread."""
     case = cube(256)
     assert registers(case, THREE) == 168
+    assert registers(case, replace(THREE, pending="shared")) == 168 - 2 * 3 * 5
     many = replace(THREE, block=(32, 16, 1))
     assert slots(case, many, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(2 * 4 * (168 - 128) / (2 * 3))
     assert slots(case, replace(THREE, max_registers=128), "sm_90") == slots(case, many, "sm_90")

@@ -171,6 +171,10 @@ SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1}),
     "half": ("d3q19", {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2}),
     "bfloat": ("d3q27", {"storage": "bf16", "cells_per_thread": 2}),
+    "shelved": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 2, "pack": 4, "pending": "shared", "beyond": 1}),
+    "shelved, double": ("d3q19", {"storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1, "pending": "shared"}),
+    "27, shelved": ("d3q27", {"steps": 2, "cells_per_thread": 2, "pack": 2, "prefetch": 1, "pending": "shared"}),
+    "beyond the last plane": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours", "beyond": 1}),
     "27, two steps": ("d3q27", {"steps": 2, "rows": 2, "pack": 4, "prefetch": 1}),
 }
 
@@ -221,8 +225,9 @@ FAULTS: dict[str, Callable[[str], str]] = {
     "force lost": lambda source: re.sub(r"(const Real p100 = )Real\([^)]*\) \* force_x \+ ", r"\1", source, count=1),
     "lane of the wrong side": _text("(lane + 31) % 32", "(lane + 1) % 32"),
     "halo too narrow": _text("next_z = wrapped(begin - STEPS, nz)", "next_z = wrapped(begin - STEPS + 1, nz)"),
-    "row of the wrong warp": _text("shelf.up, seat + v * 32 - NEXT", "shelf.up, seat + v * 32"),
+    "row of the wrong warp": _text("sent.up.value, seat + v * 32 - NEXT", "sent.up.value, seat + v * 32"),
     "barrier lost": _text("__syncthreads();", "if (!nx) __syncthreads();"),
+    "shelf of another step": _text("shelves[(t * ROWS + r)", "shelves[(0 * t + r)"),
     "one plane not stored": _text("if (stored[r]) store_cells", "if (stored[r] && plane != 2 * STEPS) store_cells"),
 }
 
@@ -237,9 +242,8 @@ _IN_OTHER_PRECISIONS = [
 @needs_compiler
 @pytest.mark.parametrize(("fault", "storage"), [*((fault, "fp32") for fault in FAULTS), *_IN_OTHER_PRECISIONS])
 def test_verification_finds(fault: str, storage: str) -> None:
-    program = render(
-        flow(), config(storage=storage, compute="fp64" if storage == "fp64" else "fp32", steps=2, prefetch=1)
-    )
+    axes = {"storage": storage, "compute": "fp64" if storage == "fp64" else "fp32", "steps": 2, "prefetch": 1}
+    program = render(flow(), config(**axes, pending="shared" if fault.startswith("shelf") else "registers"))
     changed = FAULTS[fault](program.source)
     assert changed != program.source
     assert not _on_host(replace(program, source=changed)).passed
@@ -262,6 +266,7 @@ def test_steps_that_are_no_multiple_of_a_launch_are_refused() -> None:
         (96, {"cells_per_thread": 2, "block": (32, 10, 1), "pack": 2, "prefetch": 1, "min_blocks": 2}),
         (168, {"steps": 2, "rows": 3, "block": (32, 12, 1), "pack": 4, "prefetch": 2}),
         (168, {"steps": 3, "rows": 2, "block": (32, 12, 1), "pack": 4, "prefetch": 1}),
+        (168, {"steps": 3, "rows": 3, "block": (32, 12, 1), "pack": 4, "prefetch": 2, "pending": "shared"}),
     ],
 )
 def test_the_shapes_that_pay_stay_in_their_class_of_registers(registers: int, axes: dict[str, object]) -> None:

@@ -83,6 +83,12 @@ def test_flags_take_shared_memory() -> None:
     assert shared_bytes(flow(), replace(one, barrier="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
 
 
+def test_what_goes_up_takes_shared_memory() -> None:
+    """Five populations of a cell, of 2 rows of 256 threads in 3 steps."""
+    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    assert shared_bytes(flow(), replace(one, pending="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
+
+
 def test_indices_are_counted_over_the_whole_buffer() -> None:
     assert max_elements(render(flow(), config())) == 2**32
     assert max_elements(render(replace(flow(), domain=(1024, 512, 512)), config())) is None
@@ -103,6 +109,9 @@ def test_indices_are_counted_over_the_whole_buffer() -> None:
         ({"pack": 4}, "pack 4 with lattice d3q19: 3 of 19 populations are no vector"),
         ({"block": (64, 4, 1)}, "block 64x4x1 with steps 2: its blocks are 32 x n x 1"),
         ({"barrier": "warp"}, "barrier 'warp': block and neighbours exist"),
+        ({"beyond": 1}, "beyond 1 with prefetch 0: 0, and 1 where a plane is read ahead"),
+        ({"pending": "cache"}, "pending 'cache': registers and shared exist"),
+        ({"steps": 1, "pending": "shared"}, "pending shared with representation populations and one step per launch"),
         ({"wrap": "ghost"}, "wrap ghost with steps 2"),
         ({"macroscopics": "every-step"}, "macroscopics every-step with steps 2"),
         ({"addressing": "indirect"}, "indirect addressing"),
@@ -123,6 +132,7 @@ SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
     "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),
     "cumulants": ("d3q27", "cumulant", {"pack": 2}),
     "neighbours": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "barrier": "neighbours"}),
+    "shelved": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "pending": "shared", "beyond": 1}),
     "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "prefetch": 1}),
 }
 

@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         Real m[CELLS][MOMENTS];
         if (PREFETCH == 2) take_cells(waiting, slots_of(behind, 0));
         widen_cells(m, waiting);
-        if (PREFETCH && line + 1 < lines) fetch_line();
+        if (PREFETCH && (BEYOND || line + 1 < lines)) fetch_line();
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
@@ -101,5 +101,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             ++y;
         }
     }
+    if (BEYOND && PREFETCH == 2) copies_end();
 }
 //@end entry

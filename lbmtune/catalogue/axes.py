@@ -108,6 +108,13 @@ _CUDA = (
         ("block",),
         ("block", "neighbours"),
     ),
+    Axis(
+        "pending",
+        "where what goes up waits for the next plane in such a kernel: in registers, or in shared memory",
+        ("registers",),
+        ("registers", "shared"),
+    ),
+    Axis("beyond", "whether such a kernel reads ahead after its last plane, too, for want of a branch", (0,), (0, 1)),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
         "launch",
@@ -194,6 +201,11 @@ DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "rows": (_OF_TILES,),
     "pack": (_OF_TILES,),
     "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+    "pending": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+    "beyond": (
+        Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
+        Dependence("prefetch", (0,), 0, unless=True),
+    ),
     "march": (_IN_A_BOX,),
     "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
     "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),

@@ -172,6 +172,8 @@ class CudaConfig(KernelConfig):
     several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
     prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
     barrier: what a warp of such a block waits for when it has sent, the whole block or the two warps beside it.
+    pending: where what goes up waits for the next plane, in registers or in shared memory.
+    beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
     neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
     which the others are chased.
     """
@@ -200,6 +202,8 @@ class CudaConfig(KernelConfig):
     rows: int = 1
     pack: int = 1
     barrier: str = "block"
+    pending: str = "registers"
+    beyond: int = 0
 
     @property
     def of_moments(self) -> bool:

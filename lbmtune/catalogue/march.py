@@ -87,6 +87,14 @@ def _handed_on(lattice: Lattice) -> int:
     return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
 
 
+def rising(case: Case, config: CudaConfig) -> int:
+    """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
+    up = [c for c in case.stencil.velocities if c[2] == 1]
+    if not config.of_moments:
+        return len(up)
+    return sum(any(c[0] ** x * c[1] ** y for c in up) for x in range(3) for y in range(3 - x))
+
+
 def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
@@ -103,7 +111,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     back = returned_sums(case) if config.of_moments else returning(case)
     returned = (cells * (len(back) + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
-    return exchanges * sums + returned + words + ahead + flags
+    shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
+    return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
 
 
 def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:

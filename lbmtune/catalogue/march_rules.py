@@ -37,7 +37,7 @@ def why_no_fusion(config: CudaConfig) -> str | None:
     """What a kernel of populations with one step per launch leaves to those that march."""
     if config.steps != 1:
         return f"steps {config.steps}: a launch does one at least"
-    for name, usual in (("rows", 1), ("pack", 1), ("barrier", "block")):
+    for name, usual in (("rows", 1), ("pack", 1), ("barrier", "block"), ("pending", "registers"), ("beyond", 0)):
         if getattr(config, name) != usual:
             return f"{name} {getattr(config, name)} with representation populations and one step per launch: {_OTHERS}"
     return None
@@ -117,10 +117,16 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
         return f"steps {config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
     if config.prefetch not in (0, 1, 2):
         return f"prefetch {config.prefetch} with {_what(config)}: 0, 1 and 2 exist"
+    if config.beyond not in (0, 1) or (config.beyond and not config.prefetch):
+        return f"beyond {config.beyond} with prefetch {config.prefetch}: 0, and 1 where a plane is read ahead"
     if config.barrier not in ("block", "neighbours"):
         return f"barrier {config.barrier!r}: block and neighbours exist"
     if config.barrier != "block" and case.stencil.dimensions == 2:
         return f"barrier {config.barrier} with lattice {case.lattice}: warps march on their own, and wait for none"
+    if config.pending not in ("registers", "shared"):
+        return f"pending {config.pending!r}: registers and shared exist"
+    if config.pending != "registers" and case.stencil.dimensions == 2:
+        return f"pending {config.pending} with lattice {case.lattice}: its warps keep that in registers"
     needed = shared_bytes(case, config)
     if needed > shared_limit_bytes:
         return f"{needed:,} bytes of shared memory; a block of this device has {shared_limit_bytes:,}"

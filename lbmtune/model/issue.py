@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks
+from lbmtune.catalogue.march import WARP, blocks, rising
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -115,21 +115,29 @@ def slots(case: Case, config: CudaConfig, architecture: str) -> float:
     each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
     words = config.computed.bytes // _WORD_BYTES
     shuffles = 2 * words * stage.movers / config.cells_per_thread
-    # sums go up and down and are received, four floats at a time, by cells at the rim of a thread's rows
-    exchanges = 4 * (sum(divmod(stage.sums, 4)) if words == 1 else stage.sums) / config.rows
+    # sums go up and down and are received by cells at the rim of a thread's rows
+    exchanges = 4 * _accesses(stage.sums, words) / config.rows
+    shelved = 2 * _accesses(rising(case, config), words) if config.pending == "shared" else 0
     in_launch = _moved(case, config) + _spilled(case, config)
-    return each * stage.arithmetic + shuffles + exchanges + in_launch / config.steps
+    return each * stage.arithmetic + shuffles + exchanges + shelved + in_launch / config.steps
+
+
+def _accesses(values: int, words: int) -> int:
+    """To shared memory: four at a time where they are floats, and one by one what is left over."""
+    return sum(divmod(values, 4)) if words == 1 else values
 
 
 def registers(case: Case, config: CudaConfig) -> int:
     """What a thread would like to have, to within 20 % of what was compiled for compute capability 9.0.
 
-    For each cell what waits in every stage, its values, and with prefetch 1 those of the next plane.
+    For each cell what waits in every stage and not in shared memory, its values, and with prefetch 1 those of the next
+    plane.
     """
     words, cells = config.computed.bytes // _WORD_BYTES, config.cells_per_thread * config.rows
     count = config.kept.values(case.stencil)
     ahead = count * config.stored.bytes / _WORD_BYTES if config.prefetch == 1 else 0
-    waiting = config.steps * _stage_of(case, config).waiting
+    shelved = rising(case, config) if config.pending == "shared" else 0
+    waiting = config.steps * (_stage_of(case, config).waiting - shelved)
     return round(_OTHER_REGISTERS + cells * (words * (waiting + count) + ahead))
 
 

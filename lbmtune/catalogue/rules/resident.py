@@ -23,6 +23,8 @@ _FIXED = {
     "rows": _OWN,
     "pack": _OWN,
     "barrier": "its blocks meet by what `meeting` says",
+    "pending": _OWN,
+    "beyond": "nothing is read ahead that is on chip",
     "group": "a tile has its populations in the order of the directions",
     "cells_per_thread": "a thread has one column of its tile",
     "max_registers": "launch bounds see to it that all blocks run at once",

@@ -115,6 +115,8 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int PREFETCH = {config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
             f"constexpr int TOGETHER = {_together(case, config)};",
+            f"constexpr bool BEYOND = {'true' if config.beyond else 'false'};",
+            f"constexpr bool SHELVED = {'true' if config.pending == 'shared' else 'false'};",
             f"constexpr bool WALLED_X = {'false' if case.faces[0] == 'periodic' else 'true'};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
             _lengths(case, config),
@@ -128,7 +130,8 @@ def _together(case: Case, config: CudaConfig) -> int:
     Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
     """
     waits = config.of_moments and config.storage == "fp32" and config.prefetch == 1
-    return 1 if config.steps == 1 or cuts(case) or waits else 2
+    shelved = config.pending == "shared"  # then it is rows that registers are for
+    return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
 
 
 def _lengths(case: Case, config: CudaConfig) -> str:

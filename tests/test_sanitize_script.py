@@ -1,0 +1,73 @@
+"""The script that runs kernels under compute-sanitizer, as far as it needs no GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from covering import LIMITS
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.render import render
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "scripts" / "sanitize.py"
+NO_STEP = {"streams.cu"}
+"""What measures bandwidths."""
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("sanitize_script", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "sanitize_script", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
+    found: set[str] = set()
+    for name in script.CASES:
+        sample = script.sample(name)
+        assert broken(*sample, LIMITS) is None, name
+        found |= set(re.findall(r'"kernels/cuda/(\w+\.cu)"', render(*sample).source))
+    assert found == {path.name for path in (ROOT / "kernels" / "cuda").glob("*.cu")} - NO_STEP
+
+
+def test_tools_of_shared_memory_skip_kernels_without(script: ModuleType) -> None:
+    assert list(script.jobs(["one step", "march"], ["memcheck", "racecheck"])) == [
+        ("memcheck", "one step"),
+        ("memcheck", "march"),
+        ("racecheck", "march"),
+    ]
+
+
+@pytest.mark.parametrize(("code", "words"), [(0, "nothing found"), (9, "errors found"), (1, "wrong result")])
+def test_what_a_tool_says_is_told(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, words: str
+) -> None:
+    def run(command: list[str], **_: object) -> object:
+        if "--version" in command:
+            return subprocess.CompletedProcess(command, 0, "Version 2025.3.1.0 (build 1)", "")
+        assert command[command.index("--tool") + 1] == "memcheck"
+        assert command[command.index("--run") + 1] == "one step"
+        return subprocess.CompletedProcess(command, code, f"========= ERROR SUMMARY: {code} errors\n", "")
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    monkeypatch.setattr(script, "provenance", lambda _: "a tool on a device")
+    report = tmp_path / "sanitize.txt"
+    arguments = [str(SCRIPT), str(report), "--cases", "one step", "--tools", "memcheck", "--workers", "1"]
+    monkeypatch.setattr(script, "chosen", lambda _: ["one step"])
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert script.main() == (1 if code else 0)
+    lines = report.read_text().splitlines()
+    assert lines[0] == "a tool on a device"
+    assert lines[2].split() == ["one", "step", "memcheck", *f"{words}; {code} errors".split()]
+    assert len(lines) == 3 + bool(code)
