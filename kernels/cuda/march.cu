@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Real* const returned = reinterpret_cast<Real*>(reinterpret_cast<unsigned*>(exchange + EXCHANGES) + 2 * ROWS * THREADS) + seat;
+    Real* const returned = reinterpret_cast<Real*>(row.first - thread + ROWS * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
     char* const last = marks + WORDS;

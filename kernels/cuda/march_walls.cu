@@ -16,6 +16,18 @@ struct Kept {
     __device__ __forceinline__ unsigned& operator[](const int r) const { return first[r * THREADS]; }
 };
 
+// A bit for each row of a thread: one register.
+struct Bits {
+    struct Bit {
+        unsigned& bits;
+        int r;
+        __device__ __forceinline__ void operator=(const bool on) { bits |= static_cast<unsigned>(on) << r; }
+        __device__ __forceinline__ operator bool() const { return bits >> r & 1u; }
+    };
+    unsigned bits;
+    __device__ __forceinline__ Bit operator[](const int r) { return {bits, r}; }
+};
+
 // What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
 template <class T>
 __device__ __forceinline__ T alike(const T value) {

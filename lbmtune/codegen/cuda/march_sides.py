@@ -26,8 +26,15 @@ def over(case: Case, side: int) -> str:
     """Of a row, before anything moves: what returns."""
     v = _CELL[side]
     sent = (one.replace("[v]", f"[{v}]") for one in march_links.SENT)
-    given = ", ".join((_HERE[side], _BACK.format(v=v), f"pending[t][r][{v}]", *sent, *march_links.scalars(case)))
-    return f"const Real straight = over_x_{march_rows.SIDES[side]}({given});"
+    pending, shelf = f"pending[t][r][{v}]", f"shelves[(t * ROWS + r) * CELLS + {v}].value"
+    given = ", ".join((_HERE[side], _BACK.format(v=v), pending, *sent, *march_links.scalars(case)))
+    return "\n".join(
+        (
+            f"if (SHELVED) take<THREADS>({pending}, {shelf}, thread);",
+            f"const Real straight = over_x_{march_rows.SIDES[side]}({given});",
+            f"if (SHELVED) put<THREADS>({shelf}, {pending}, thread);",
+        )
+    )
 
 
 def enter(side: int) -> str:

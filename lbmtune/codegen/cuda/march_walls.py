@@ -35,7 +35,7 @@ NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind 
 
 
 _KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + warp * 32 + lane};
-    const Kept stored = {row.first + ROWS * THREADS};"""
+    Bits stored = {0};"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
