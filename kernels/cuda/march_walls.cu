@@ -34,6 +34,16 @@ __device__ __forceinline__ T alike(const T value) {
     return static_cast<T>(__shfl_sync(0xffffffffu, static_cast<int>(value), 0, 32));
 }
 
+// Blocks start in the order of their numbers: those at the rim first, since they take longer.
+__device__ __forceinline__ unsigned from_rim(const unsigned i, const unsigned n) {
+    return i == 0 ? 0 : i == 1 ? n - 1 : i - 1;
+}
+__device__ __forceinline__ uint3 tile_from_rim() {
+    const unsigned number = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    const unsigned column = number / gridDim.y;
+    return {from_rim(column / gridDim.z, gridDim.x), from_rim(number % gridDim.y, gridDim.y), column % gridDim.z};
+}
+
 enum Way { OPEN, X_LOW, X_HIGH, MIXED };  // what cuts links of a warp: nothing, one face across x alone, or anything
 
 //@begin faces

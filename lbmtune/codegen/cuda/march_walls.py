@@ -28,7 +28,7 @@ _PARTS = ("links", "fetch", "next")
 _FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
 _STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
 """What there is in the region "stages" of march.cu besides what every march does."""
-NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "offsets": "    Index row[ROWS];\n    bool stored[ROWS];", "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
+NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "tile": "    const uint3 tile = blockIdx;", "offsets": "    Index row[ROWS];\n    bool stored[ROWS];", "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
 """What stands in the regions of the entry of march.cu where no link is cut."""
 NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
@@ -76,6 +76,8 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
     found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
         found["offsets"] = _KEPT
+        rim = any(_walled(case, axis) for axis in (0, 1))
+        found["tile"] = "    const uint3 tile = tile_from_rim();" if rim else NONE["tile"]
         found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
         found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
     return found | ({} if config.flags == "memory" else {"fetch": ""})
