@@ -285,17 +285,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane, thread = warp * 32 + lane;
 
-    //@begin tile
-    const uint3 tile = blockIdx;
-    //@end tile
     // beyond a wall there is nothing to be computed, so that the first and the last tile have no halo there
     const int width = WALLED_X ? WIDTH : (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
-    const int left_x = tile.x * width - BEFORE, first_x = left_x + lane * CELLS;
-    const int first_y = tile.y * height + warp * ROWS - STEPS;
+    const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
+    const int first_y = blockIdx.y * height + warp * ROWS - STEPS;
     int x = wrapped(first_x, nx);
-    const bool after_halo = (WALLED_X && tile.x == 0) || first_x >= left_x + HALO;
-    const bool before_halo = (WALLED_X && tile.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
+    const bool after_halo = (WALLED_X && blockIdx.x == 0) || first_x >= left_x + HALO;
+    const bool before_halo = (WALLED_X && blockIdx.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
     const bool inside = after_halo && before_halo && first_x >= 0 && first_x < nx;
     //@begin offsets
     Index row[ROWS];
@@ -307,13 +304,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         row[r] = along_y(wrapped(first_y + r, ny), n) + x * PACK;
         stored[r] = inside && line >= 0 && line < height && first_y + r < ny;
     }
-    const int begin = tile.z * depth, end = least(begin + depth, nz), planes = end - begin + 2 * STEPS;
+    const int begin = blockIdx.z * depth, end = least(begin + depth, nz), planes = end - begin + 2 * STEPS;
     const Index next = along_z(1, n);
     Index pitch = component(PACK, n);
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Real* const returned = reinterpret_cast<Real*>(row.first - thread + ROWS * THREADS) + seat;
+    Real* const returned = reinterpret_cast<Real*>(row.first - thread + 2 * ROWS * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
     char* const last = marks + WORDS;

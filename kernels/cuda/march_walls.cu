@@ -16,32 +16,10 @@ struct Kept {
     __device__ __forceinline__ unsigned& operator[](const int r) const { return first[r * THREADS]; }
 };
 
-// A bit for each row of a thread: one register.
-struct Bits {
-    struct Bit {
-        unsigned& bits;
-        int r;
-        __device__ __forceinline__ void operator=(const bool on) { bits |= static_cast<unsigned>(on) << r; }
-        __device__ __forceinline__ operator bool() const { return bits >> r & 1u; }
-    };
-    unsigned bits;
-    __device__ __forceinline__ Bit operator[](const int r) { return {bits, r}; }
-};
-
 // What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
 template <class T>
 __device__ __forceinline__ T alike(const T value) {
     return static_cast<T>(__shfl_sync(0xffffffffu, static_cast<int>(value), 0, 32));
-}
-
-// Blocks start in the order of their numbers: those at the rim first, since they take longer.
-__device__ __forceinline__ unsigned from_rim(const unsigned i, const unsigned n) {
-    return i == 0 ? 0 : i == 1 ? n - 1 : i - 1;
-}
-__device__ __forceinline__ uint3 tile_from_rim() {
-    const unsigned number = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    const unsigned column = number / gridDim.y;
-    return {from_rim(column / gridDim.z, gridDim.x), from_rim(number % gridDim.y, gridDim.y), column % gridDim.z};
 }
 
 enum Way { OPEN, X_LOW, X_HIGH, MIXED };  // what cuts links of a warp: nothing, one face across x alone, or anything

@@ -109,7 +109,7 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = returned_sums(case) if config.of_moments else returning(case)
-    returned = (cells * (len(back) + config.steps) * config.computed.bytes + row_bytes) if cuts(case) else 0
+    returned = (cells * (len(back) + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
     shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags

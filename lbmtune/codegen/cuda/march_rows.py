@@ -26,7 +26,7 @@ def leave(case: Case, mixed: str) -> str:
     return "\n".join((*lines, f"if (kind == SEVERAL) {{\n{mixed}\n}}"))
 
 
-def take(case: Case, mixed: str) -> str:
+def take(mixed: str) -> str:
     """Of a cell: what waits joins what the moments have so far."""
     lines = ["const Row kind = kind_of_row(links, r, here_z, ny, nz);", "Real more = 0;"]
     lines += [f"if (kind == {side.upper()}) more = take_y_{side}(current[t][r][v], back);" for side in SIDES]

@@ -71,7 +71,7 @@ def _functions(case: Case, sums: Sums, side: int) -> str:
 
 
 def _over(case: Case, sums: Sums, side: int) -> Iterator[str]:
-    """Sums over the links. What c_z gets is taken from what goes straight on, and comes from the plane below instead."""
+    """Sums over the links. What c_z gets comes from the plane below instead of straight on."""
     waiting = {part: f"pending[{k}]" for k, part in enumerate(sums.parts[1])}
     yield from march_rows.over_face(case, sums, 0, side)
     yield from (f"back[{k} * APART] = here ? {value} : Real(0);" for k, value in enumerate(_waits(case).values()))

@@ -28,28 +28,34 @@ _PARTS = ("links", "fetch", "next")
 _FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
 _STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
 """What there is in the region "stages" of march.cu besides what every march does."""
-NONE = {**dict.fromkeys((*_PARTS, "way"), ""), "tile": "    const uint3 tile = blockIdx;", "offsets": "    Index row[ROWS];\n    bool stored[ROWS];", "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;", "links": "    void* const behind = exchange + EXCHANGES;"}
+NONE = {
+    **dict.fromkeys((*_PARTS, "way"), ""),
+    "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;",
+    "offsets": "    Index row[ROWS];\n    bool stored[ROWS];",
+    "links": "    void* const behind = exchange + EXCHANGES;",
+}
 """What stands in the regions of the entry of march.cu where no link is cut."""
 NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
 
 
 _KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + warp * 32 + lane};
-    Bits stored = {0};"""
+    const Kept stored = {row.first + ROWS * THREADS};"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
 
 def functions(case: Case, config: CudaConfig) -> str:
     """What is known of cut links, and what returns over them."""
+    sides, rows = _sides(case, config), by_rows(case, config)
     return fill(
         "cuda/march_walls.cu",
         {
             "faces": _links(case, config),
             "reflect": _reflect(case) if config.of_moments else populations.reflection(case),
             "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
-            "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if _sides(case, config) else "",
-            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if by_rows(case, config) else "",
+            "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
+            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
         },
     )
 
@@ -72,12 +78,10 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
     """What stands in the regions of an entry where links are cut; regions: what else stands there."""
     found = {"return": _return(case), "take": _TAKE, **regions}
     if by_rows(case, config):
-        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(case, _TAKE)}
+        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(_TAKE)}
     found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
         found["offsets"] = _KEPT
-        rim = any(_walled(case, axis) for axis in (0, 1))
-        found["tile"] = "    const uint3 tile = tile_from_rim();" if rim else NONE["tile"]
         found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
         found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
     return found | ({} if config.flags == "memory" else {"fetch": ""})
