@@ -179,6 +179,11 @@ __device__ __forceinline__ void forget(unsigned int& value) {
     asm volatile("" : "+r"(value));
 #endif
 }
+__device__ __forceinline__ void forget(int& value) {
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(value));
+#endif
+}
 __device__ __forceinline__ void forget(unsigned long long& value) {
 #ifdef __CUDACC__
     asm volatile("" : "+l"(value));
@@ -274,7 +279,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 {
     Shelf* const shelves = reinterpret_cast<Shelf*>(shared);
     Exchange* const exchange = reinterpret_cast<Exchange*>(shelves + SHELVES);
+    //@begin warp
     const int lane = threadIdx.x, warp = threadIdx.y;
+    //@end warp
     const Extents n = storage_extents(nx, ny, nz);
     const int seat = warp * NEXT + lane, thread = warp * 32 + lane;
 
@@ -283,12 +290,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
     const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
     const int first_y = blockIdx.y * height + warp * ROWS - STEPS;
-    const int x = wrapped(first_x, nx);
+    int x = wrapped(first_x, nx);
     const bool after_halo = (WALLED_X && blockIdx.x == 0) || first_x >= left_x + HALO;
     const bool before_halo = (WALLED_X && blockIdx.x + 1 == gridDim.x) || first_x < left_x + HALO + width;
     const bool inside = after_halo && before_halo && first_x >= 0 && first_x < nx;
+    //@begin offsets
     Index row[ROWS];
     bool stored[ROWS];
+    //@end offsets
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int line = warp * ROWS + r - STEPS;
@@ -301,10 +310,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Real* const returned = reinterpret_cast<Real*>(exchange + EXCHANGES) + seat;
+    Real* const returned = reinterpret_cast<Real*>(row.first - thread + 2 * ROWS * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
-    void* const behind = marks + WORDS;
+    char* const last = marks + WORDS;
+    void* behind = last;
+    unsigned shift = 0;
     Links links;
     find_links(links, marks, first_x, first_y, nx, ny);
     //@end links
@@ -338,7 +349,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_plane();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        next_links(links, begin - STEPS + plane, nz);
+        forget(shift);  // offsets are worked out anew, of which a compiler keeps too many
+        forget(x);
+        behind = last + shift;
+        next_links(links, marks + shift, begin - STEPS + plane, nz);
         //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll
@@ -349,16 +363,25 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         //@begin early
         if (PREFETCH && (BEYOND || plane + 1 < planes)) fetch_plane();
         //@end early
+        //@begin way
+        const Way way = alike(way_of(links, begin - STEPS + plane, nz));
+        //@end way
+        //@begin stages
 #pragma unroll
         for (int t = 0; t < STEPS; ++t) {
             Exchange& sent = exchange[STEPS == 1 ? plane % 2 : t];
             Real up[ROWS][CELLS][ACROSS], down[ROWS][CELLS][ACROSS], level[ROWS][CELLS][LEVEL];
             //@begin cut
             const int here_z = begin - STEPS + plane - t;
-            const bool cuts = any_cut(links, t, here_z, nz);
             //@end cut
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
+                //@begin skip
+                if (beyond(first_y + r, ny, WALLED_Y) || beyond(here_z, nz, WALLED_Z)) {
+                    send_nothing(up[r], down[r], level[r]);
+                    continue;
+                }
+                //@end skip
                 Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) {
@@ -367,24 +390,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                     //@end relax
                 }
                 //@begin silence
-                if (cuts) silence(m[r], links, t, r, here_z, ny, nz);
+                silence(m[r], links, t, r, here_z, ny, nz);
                 //@end silence
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) spread(m[r][v], still[v], right[v], left[v]);
                 //@begin returning
-                if (cuts) {
 #pragma unroll
-                    for (int v = 0; v < CELLS; ++v) {
-                        Real* const back = returned + r * RETURNED * LANES + v * 32;
-                        //@begin return
-                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
-                        reflect(back, own, still[v], right[v], left[v]);
-                        //@end return
-                    }
-                    stop_at_sides(right, left, links, lane, first_x, nx);
+                for (int v = 0; v < CELLS; ++v) {
+                    Real* const back = returned + r * RETURNED * LANES + v * 32;
+                    //@begin return
+                    const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                    reflect(back, own, still[v], right[v], left[v]);
+                    //@end return
                 }
+                stop_at_sides(right, left, links, lane, first_x, nx);
                 //@end returning
                 hand_across(right, left, lane);
+                //@begin enter
+                //@end enter
 #pragma unroll
                 for (int v = 0; v < CELLS; ++v) sum_up(still[v], right[v], left[v], up[r][v], down[r][v], level[r][v]);
             }
@@ -416,24 +439,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 }
             }
             //@begin returned
-            if (cuts) {
-                const bool owes = any_cut_before(links, t, here_z, nz);
+            const bool owes = cut_before(links, t, here_z, nz);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) {
+            for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-                    for (int v = 0; v < CELLS; ++v) {
-                        Real& later = owed[(t * ROWS + r) * LANES + v * 32];
-                        const Real* const back = returned + r * RETURNED * LANES + v * 32;
-                        if (owes) m[r][v][TWICE_UP] += later;
-                        //@begin take
-                        const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
-                        later = take_back(current[t][r][v], own, back);
-                        //@end take
-                    }
+                for (int v = 0; v < CELLS; ++v) {
+                    Real& later = owed[(t * ROWS + r) * LANES + v * 32];
+                    const Real* const back = returned + r * RETURNED * LANES + v * 32;
+                    if (owes) m[r][v][TWICE_UP] += later;
+                    //@begin take
+                    const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));
+                    later = take_back(current[t][r][v], own, back);
+                    //@end take
                 }
             }
             //@end returned
         }
+        //@end stages
         if (plane >= 2 * STEPS) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) {

@@ -3,7 +3,8 @@ constexpr int WORDS = 0;  // bytes of shared memory
 struct Links {
     Word across[CELLS];
     int first_y;
-    bool low, high, near;  // whether the warp has cells at the faces across x; at any face across x or y
+    bool low, high, near;  // whether the warp has cells at the faces across x; at one across y
+    Way side;
 };
 
 __device__ __forceinline__ void find_links(
@@ -17,18 +18,20 @@ __device__ __forceinline__ void find_links(
     links.first_y = first_y;
     links.low = anywhere(some & CUT_X_LOW);
     links.high = anywhere(some & CUT_X_HIGH);
-    links.near = links.low || links.high || (WALLED_Y && (first_y <= 0 || first_y + ROWS >= ny));
+    links.near = WALLED_Y && (first_y <= 0 || first_y + ROWS >= ny);
+    links.side = side_of(links.low, links.high);
 }
 
-__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {}
+__device__ __forceinline__ void next_links(Links& links, void* memory, const int z, const int nz) {}
 
-// Whether any link of the warp's cells in a plane is cut, or was in the plane before.
-__device__ __forceinline__ bool any_cut(const Links& links, const int t, const int z, const int nz) {
+// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+__device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
     return links.near || (WALLED_Z && (z <= 1 || z >= nz - 1));
 }
 
-__device__ __forceinline__ bool any_cut_before(const Links& links, const int t, const int z, const int nz) {
-    return links.near || (WALLED_Z && (z <= 1 || z >= nz));
+// Whether any link was cut in the plane before.
+__device__ __forceinline__ bool cut_before(const Links& links, const int t, const int z, const int nz) {
+    return links.near || links.side != OPEN || (WALLED_Z && (z <= 1 || z >= nz));
 }
 
 // What the faces across y and z cut of a row.

@@ -4,28 +4,41 @@ struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
     Word of[CELLS];
 };
 constexpr int PLACES = STEPS + 1;                                 // planes whose words wait, and one that is on its way
-constexpr int WORDS = PLACES * ROWS * THREADS * sizeof(Marks);  // bytes of them
+constexpr int WORDS = ROWS * THREADS * (PLACES * sizeof(Marks) + sizeof(unsigned));  // bytes of them, and of their rows
+constexpr unsigned OUTSIDE = ~0u;
 struct Links {
-    int row[ROWS];  // the first cell of the thread within a plane; -1 outside of the box
+    Kept row;  // the first cell of the thread within a plane; OUTSIDE of the box
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
     int place;       // of the plane that the first stage works on
-    unsigned busy;   // bit t: whether any link of the warp's cells is cut in the plane that stage t works on
+    unsigned busy;   // bit t: whether the warp's cells have other words in the plane of stage t than the faces across x give
     bool low, high;  // whether the warp has cells at the faces across x
+    int first_x, nx;
+    Way side;
 };
+
+// Where the thread has its words, and its rows behind them.
+__device__ __forceinline__ void find_words(Links& links, void* memory) {
+    const int thread = threadIdx.y * 32 + threadIdx.x;
+    links.words = static_cast<Marks*>(memory) + thread;
+    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + PLACES * ROWS * THREADS) + thread};
+}
 
 __device__ __forceinline__ void find_links(
     Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
-    const bool beyond = at_faces(first_x, nx, WALLED_X, 0, 0);
-    links.words = static_cast<Marks*>(memory) + threadIdx.y * 32 + threadIdx.x;
+    const bool outside = beyond(first_x, nx, WALLED_X);
+    find_words(links, memory);
+    links.first_x = first_x;
+    links.nx = nx;
     links.place = STEPS;
     links.busy = 0;
-    links.low = anywhere(first_x == 0);
-    links.high = anywhere(first_x + CELLS == nx);
+    links.low = WALLED_X && anywhere(first_x == 0);
+    links.high = WALLED_X && anywhere(first_x + CELLS == nx);
+    links.side = side_of(links.low, links.high);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
-        links.row[r] = beyond || at_faces(y, ny, WALLED_Y, 0, 0) ? -1 : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        links.row[r] = outside || beyond(y, ny, WALLED_Y) ? OUTSIDE : wrapped(y, ny) * nx + wrapped(first_x, nx);
     }
 }
 
@@ -40,7 +53,7 @@ __device__ __forceinline__ void fetch_links(
     Links& links, const Word* words, const int wrapped_z, const int nx, const int ny) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const int within = links.row[r] < 0 ? 0 : links.row[r];
+        const unsigned within = links.row[r] == OUTSIDE ? 0 : links.row[r];
         const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
         copy(PREFETCH == 2 ? &words_of(links, -1, r) : &links.next[PREFETCH == 2 ? 0 : r],
              reinterpret_cast<const Marks*>(place), PREFETCH == 2);
@@ -48,8 +61,9 @@ __device__ __forceinline__ void fetch_links(
 }
 
 // What was read becomes the first of the planes that are worked on.
-__device__ __forceinline__ void next_links(Links& links, const int z, const int nz) {
-    const bool beyond = at_faces(z, nz, WALLED_Z, 0, 0);
+__device__ __forceinline__ void next_links(Links& links, void* memory, const int z, const int nz) {
+    find_words(links, memory);
+    const bool outside = beyond(z, nz, WALLED_Z);
     links.place = links.place == STEPS ? 0 : links.place + 1;
     Word some = 0;
 #pragma unroll
@@ -58,21 +72,22 @@ __device__ __forceinline__ void next_links(Links& links, const int z, const int 
         Marks marks = PREFETCH == 2 ? place : links.next[PREFETCH == 2 ? 0 : r];
 #pragma unroll
         for (int v = 0; v < CELLS; ++v) {
-            if (beyond || links.row[r] < 0) marks.of[v] = 1u;
-            some |= marks.of[v];
+            if (outside || links.row[r] == OUTSIDE) marks.of[v] = 1u;
+            some |= marks.of[v] ^ at_faces(links.first_x + v, links.nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
         }
         place = marks;
     }
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }
 
-// Whether any link of the warp's cells in a plane is cut, or was in the plane before.
-__device__ __forceinline__ bool any_cut(const Links& links, const int t, const int z, const int nz) {
+// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+__device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
     return links.busy >> t & 3u;
 }
 
-__device__ __forceinline__ bool any_cut_before(const Links& links, const int t, const int z, const int nz) {
-    return links.busy >> (t + 1) & 1u;
+// Whether any link was cut in the plane before.
+__device__ __forceinline__ bool cut_before(const Links& links, const int t, const int z, const int nz) {
+    return links.side != OPEN || links.busy >> (t + 1) & 1u;
 }
 
 __device__ __forceinline__ Word links_of(

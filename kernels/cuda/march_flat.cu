@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_line();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        next_links(links, begin - STEPS + line, ny);
+        next_links(links, shared, begin - STEPS + line, ny);
         //@end next
         Real m[CELLS][MOMENTS];
         if (PREFETCH == 2) take_cells(waiting, slots_of(behind, 0));
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             Real still[CELLS][LINES], right[CELLS][MOVERS], left[CELLS][MOVERS];
             //@begin cut
             const int here_y = begin - STEPS + line - t;
-            const bool cuts = any_cut(links, t, here_y, ny);
+            const bool cuts = links.side != OPEN || others_cut(links, t, here_y, ny);
             //@end cut
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {

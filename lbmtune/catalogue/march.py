@@ -11,7 +11,7 @@ from lbmtune.catalogue.returning import cuts, returned_sums, returning
 from lbmtune.lattice import Lattice
 
 WARP = 32
-_FLAG_BYTES = 8
+_FLAG_BYTES, _OFFSET_BYTES = 8, 4
 SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 
@@ -100,7 +100,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     lanes = WARP * config.block[1]
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
     cells = lanes * config.cells_per_thread * config.rows
-    words = (config.steps + 1) * cells * WORD_BYTES if config.flags == "memory" else 0
+    row_bytes = lanes * config.rows * _OFFSET_BYTES
+    words = (config.steps + 1) * cells * WORD_BYTES + row_bytes if config.flags == "memory" else 0
     if case.stencil.dimensions == 2:
         return words + ahead
     exchanges = max(2, config.steps)
@@ -108,7 +109,7 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = returned_sums(case) if config.of_moments else returning(case)
-    returned = cells * (len(back) + config.steps * cuts(case)) * config.computed.bytes
+    returned = (cells * (len(back) + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
     shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags

@@ -189,7 +189,10 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
         along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
-        nx = along_x + unit + (ends(case, config) if config.marches else 0)
+        nx = along_x + unit
+        if config.marches and (rest := ends(case, config)):
+            # one tile at each of the faces across x, and one that reaches neither
+            nx += along_x + rest
         ny, nz = (2 * (extent // 2) + 3 for extent in (along_y, along_z))
         if config.block_order != "row":
             # six blocks by four (two by six in two dimensions), which a curve takes in more than one square

@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.trace import Traced
 
-_FILE, _FLAT = "cuda/march.cu", "cuda/march_flat.cu"
+_FILE, _FLAT = "cuda/march.cu", march_walls.FLAT
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
 
@@ -59,9 +59,11 @@ def _entry(case: Case, config: CudaConfig) -> str:
     file, none = (_FLAT, march_walls.NONE_FLAT) if flat else (_FILE, march_walls.NONE)
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    regions |= {} if flat else {**_meeting(config), **_ahead(case, config)}
+    if not flat:
+        regions["stages"] = march_walls.stages(file, regions)
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
-    timing = {} if flat else {**_meeting(config), **_ahead(case, config)}
-    return fill(file, {**timing, **walls, **regions}, inside="entry")
+    return fill(file, {**regions, **walls}, inside="entry")
 
 
 def _ahead(case: Case, config: CudaConfig) -> dict[str, str]:

@@ -13,52 +13,99 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
-from lbmtune.codegen.cuda import march_links, march_rows, populations
+from lbmtune.codegen.cuda import march_links, march_rows, march_sides, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.moments import function
 from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Lattice
 
+_FILE, FLAT = "cuda/march.cu", "cuda/march_flat.cu"
+"""Entries in three dimensions, and in two, where warps have one text however links are cut."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
 _EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
-_PARTS = ("links", "fetch", "next", "cut", "silence", "returning", "returned")
-NONE = {**dict.fromkeys(_PARTS, ""), "links": "    void* const behind = exchange + EXCHANGES;"}
+_PARTS = ("links", "fetch", "next")
+_FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
+_STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
+"""What there is in the region "stages" of march.cu besides what every march does."""
+NONE = {
+    **dict.fromkeys((*_PARTS, "way"), ""),
+    "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;",
+    "offsets": "    Index row[ROWS];\n    bool stored[ROWS];",
+    "links": "    void* const behind = exchange + EXCHANGES;",
+}
 """What stands in the regions of the entry of march.cu where no link is cut."""
-NONE_FLAT = {**NONE, "links": "    void* const behind = shared;"}
+NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
 """The same of march_flat.cu."""
 
 
+_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + warp * 32 + lane};
+    const Kept stored = {row.first + ROWS * THREADS};"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
 
 def functions(case: Case, config: CudaConfig) -> str:
     """What is known of cut links, and what returns over them."""
+    sides, rows = _sides(case, config), by_rows(case, config)
     return fill(
         "cuda/march_walls.cu",
         {
-            "faces": _links(case),
+            "faces": _links(case, config),
             "reflect": _reflect(case) if config.of_moments else populations.reflection(case),
             "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
-            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if by_rows(case, config) else "",
+            "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
+            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
         },
     )
 
 
 def by_rows(case: Case, config: CudaConfig) -> bool:
-    """Whether rows of which one face alone cuts links are told from others."""
-    return config.of_moments and case.stencil.dimensions == 3 and config.flags != "memory"
+    """Whether rows of which one face across y alone cuts links are told from others."""
+    return config.of_moments and case.stencil.dimensions == 3 and config.flags != "memory" and _walled(case, 1)
+
+
+def _sides(case: Case, config: CudaConfig) -> bool:
+    """Whether warps of which a face across x alone cuts links are told from others."""
+    return config.of_moments and case.stencil.dimensions == 3 and _walled(case, 0)
+
+
+def _walled(case: Case, axis: int) -> bool:
+    return case.faces[2 * axis] != "periodic"
 
 
 def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
     """What stands in the regions of an entry where links are cut; regions: what else stands there."""
     found = {"return": _return(case), "take": _TAKE, **regions}
     if by_rows(case, config):
-        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(case, _TAKE)}
-    found |= {name: fill(file, found, inside=name) for name in _PARTS}
+        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(_TAKE)}
+    found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
+    if file != FLAT:
+        found["offsets"] = _KEPT
+        found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
+        found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
     return found | ({} if config.flags == "memory" else {"fetch": ""})
+
+
+def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
+    """Region "stages" of march.cu; parts: what it has where links are cut."""
+    return fill(file, {**dict.fromkeys(_STAGE_PARTS, ""), **regions, **(parts or {})}, inside="stages")
+
+
+def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What stages have besides, by what cuts links of a warp."""
+    yield "OPEN", {}
+    for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
+        texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
+        yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
+    mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
+
+
+def _choice(ways: Sequence[tuple[str, str]]) -> str:
+    """Branches."""
+    return " else ".join(f"if (way == {way}) {{\n{text}\n}}" for way, text in ways)
 
 
 def _faces(case: Case) -> Iterator[tuple[int, str]]:
@@ -67,9 +114,10 @@ def _faces(case: Case) -> Iterator[tuple[int, str]]:
         yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
 
 
-def _links(case: Case) -> str:
+def _links(case: Case, config: CudaConfig) -> str:
     """Links that each face cuts, and those of them that move, as words."""
-    lines = [
+    lines = [f"constexpr bool BY_SIDE = {'true' if _sides(case, config) else 'false'};"]
+    lines += [
         f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
         for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
     ]
