@@ -17,7 +17,7 @@ from lbmtune.codegen.render import render
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "sanitize.py"
-NO_STEP = {"streams.cu"}
+NO_STEP = {"probes.cu", "streams.cu"}
 """What measures bandwidths."""
 
 

@@ -101,7 +101,7 @@ def test_indices_are_counted_over_the_whole_buffer() -> None:
     ("axes", "reason"),
     [
         ({"scheme": "pull"}, "scheme pull with steps 2: a launch leaves what arrived in its cell, as push does"),
-        ({"steps": 0}, "steps 0: a launch does one at least"),
+        ({"steps": 0}, "steps 0: at least 1"),
         ({"steps": 1, "rows": 2}, "rows 2 with representation populations and one step per launch"),
         ({"steps": 1, "pack": 2}, "pack 2 with representation populations and one step per launch"),
         ({"steps": 4}, "steps 4: the halo leaves"),

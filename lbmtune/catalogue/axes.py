@@ -118,7 +118,7 @@ _CUDA = (
         ("registers",),
         ("registers", "shared"),
     ),
-    Axis("beyond", "whether such a kernel reads ahead after its last plane, too, for want of a branch", (0, 1)),
+    Axis("beyond", "whether such a kernel reads ahead after its last plane, too, for want of a branch", (0,)),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
         "launch",

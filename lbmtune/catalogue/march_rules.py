@@ -35,8 +35,6 @@ def why_no_march(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str
 
 def why_no_fusion(config: CudaConfig) -> str | None:
     """What a kernel of populations with one step per launch leaves to those that march."""
-    if config.steps != 1:
-        return f"steps {config.steps}: a launch does one at least"
     for name, usual in (("rows", 1), ("pack", 1), ("barrier", "block"), ("pending", "registers"), ("beyond", 0)):
         if getattr(config, name) != usual:
             return f"{name} {getattr(config, name)} with representation populations and one step per launch: {_OTHERS}"

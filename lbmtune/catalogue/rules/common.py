@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import prod
 
 from lbmtune.catalogue.case import Case
@@ -26,13 +27,18 @@ def _known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None
 
 
 def _counts(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Numbers that the other rules may divide by and multiply with: an axis whose default is 1 has at least one."""
-    for name, usual in defaults(config.backend).items():
+    """Numbers that the other rules may divide by and multiply with."""
+    for name, least in _least(config.backend):
         value = getattr(config, name)
-        if not isinstance(usual, int) or value >= (usual == 1):
-            continue
-        return f"{name} {value} is negative" if value < 0 else f"{name} {value}: at least 1"
+        if value < least:
+            return f"{name} {value} is negative" if value < 0 else f"{name} {value}: at least {least}"
     return None
+
+
+@cache
+def _least(backend: str) -> tuple[tuple[str, int], ...]:
+    """The least value of each axis that is a number: an axis whose default is 1 has at least one of what it counts."""
+    return tuple((n, int(usual == 1)) for n, usual in defaults(backend).items() if isinstance(usual, int))
 
 
 def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.moments import orders
 from lbmtune.codegen.cuda import march_links, march_rows
-from lbmtune.codegen.cuda.moments import Sums, function
+from lbmtune.codegen.cuda.moments import function
+from lbmtune.codegen.moments import Sums
 
 WAYS = ("X_LOW", "X_HIGH")
 _COMES_IN = ("right", "left")
