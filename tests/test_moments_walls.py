@@ -59,7 +59,8 @@ def test_links_that_something_returns_by() -> None:
 def test_bytes_of_words_and_of_what_returns() -> None:
     """A word is read once per launch; 5 sums of links with c_x, twice, and 6 of others wait in shared memory.
 
-    So do one that is owed, in each stage, words of three planes, where the row lies, there and in memory, and whether it is stored.
+    So do one that is owed, in each stage, words of three planes, where the row lies, there and in memory, and whether
+    it is stored.
     """
     one = config(steps=2, flags="memory")
     assert traffic(lid(), one).flags == 2
