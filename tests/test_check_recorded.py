@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,18 +25,14 @@ from lbmtune.measure.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
 from lbmtune.records.claims import Claim, Claims
 from lbmtune.records.store import HEADER, TRIALS, append_trial, write_header
+from script_module import load
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "check_recorded.py"
 
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_recorded", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -10,18 +9,14 @@ from types import ModuleType
 
 import pytest
 
+from script_module import load
+
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "gpu.py"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_script", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "gpu_script", module)
-    spec.loader.exec_module(module)
-    return module
+def script() -> ModuleType:
+    return load(SCRIPT)
 
 
 def call(script: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> tuple[int, list[dict]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from script_module import load
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "physics.py"
@@ -17,13 +16,7 @@ SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "physics.py"
 
 @pytest.fixture(scope="module")
 def physics() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("physics_script", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(SCRIPT)
 
 
 def test_the_box_starts_with_the_energy_and_the_enstrophy_of_the_vortex(physics: ModuleType) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from covering import LIMITS
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
+from script_module import load
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "sanitize.py"
@@ -22,14 +22,8 @@ NO_STEP = {"probes.cu", "streams.cu"}
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sanitize_script", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "sanitize_script", module)
-    spec.loader.exec_module(module)
-    return module
+def script() -> ModuleType:
+    return load(SCRIPT)
 
 
 def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
