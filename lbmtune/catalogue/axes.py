@@ -34,7 +34,7 @@ class Dependence:
     """An axis acts only where another has one of some values; elsewhere it takes its neutral value.
 
     unless: it acts where the other has any value but those; neutral: None for the default of the axis; or_else: an
-    axis and a value with which it acts, too; backend: of whose axes alone this is said, or ''.
+    axis and a value with which it acts, too.
     """
 
     on: str
@@ -42,12 +42,9 @@ class Dependence:
     neutral: Scalar | None = None
     unless: bool = False
     or_else: tuple[str, Scalar] | None = None
-    backend: str = ""
 
     def holds(self, others: Mapping[str, Scalar]) -> bool:
         """Whether it lets the axis act."""
-        if self.backend and others.get("backend", "cuda") != self.backend:
-            return True
         if self.on not in others or (others[self.on] in self.values) != self.unless:
             return True
         return self.or_else is not None and others.get(self.or_else[0]) == self.or_else[1]
@@ -178,62 +175,70 @@ _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
 _PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, "tile_z": 64}
 
-_IN_A_BOX = Dependence("addressing", ("direct",))
+_IN_A_BOX, _IN_A_LIST = Dependence("addressing", ("direct",)), Dependence("addressing", ("indirect",))
+_BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
 _MOMENTS = ("representation", "moments")
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
-DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
+_COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
     "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),
     "padding": (Dependence("layout", ("soa",), 0),),
-    "order": (Dependence("addressing", ("indirect",)),),
-    "prefetch_index": (Dependence("addressing", ("indirect",)), Dependence("vector_bits", (0,), unless=True)),
-    "gather": (Dependence("addressing", ("indirect",)), Dependence("vector_bits", (0,), unless=True)),
+    "order": (_IN_A_LIST,),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
-    "loop": (
-        _IN_A_BOX,
-        Dependence("scheme", _ORDERED, unless=True),
-        Dependence("scheme", _BLOCKWISE, "tile", unless=True),
-        Dependence("representation", ("moments",), "tile", unless=True),
-    ),
-    "tile_x": (Dependence("representation", ("moments",), 0, backend="cpu"),),
-    "tile_y": (Dependence("loop", ("tile",), 0),),
-    "tile_z": (Dependence("loop", ("tile",), 0),),
-    "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
-    "row_padding": (_IN_A_BOX,),
-    "neighbours": (Dependence("addressing", ("indirect",)), Dependence("scheme", ("esoteric-twist",))),
-    "steps": (
-        _IN_A_BOX,
-        Dependence("representation", ("moments",), 1, or_else=("scheme", "push"), backend="cuda"),
-        Dependence("loop", ("tile",), 1),
-    ),
-    "rows": (_OF_TILES,),
-    "pack": (_OF_TILES,),
-    "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
-    "pending": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
-    "beyond": (
-        Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
-        Dependence("prefetch", (0,), 0, unless=True),
-    ),
-    "march": (_IN_A_BOX,),
-    "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
-    "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
-    "block_order": (_IN_A_BOX,),
-    "macroscopics": (_IN_A_BOX,),
-    "meeting": (Dependence("launch", ("resident",)),),
-    "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
-    "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
-    "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
-    "prefetch_rows": (Dependence("steps", (1,), 0, unless=True), Dependence("vector_bits", (0,), 0, unless=True)),
-    "reads": (_IN_A_BOX, Dependence("vector_bits", (0,), unless=True), Dependence("flags", ("compiled",))),
-    "first_touch": (Dependence("threads", (1,), unless=True),),
 }
+DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
+    "cuda": {
+        **_COMMON_DEPENDENCES,
+        "prefetch_index": (_IN_A_LIST,),
+        "neighbours": (_IN_A_LIST, Dependence("scheme", ("esoteric-twist",))),
+        "steps": (_IN_A_BOX, Dependence("representation", ("moments",), 1, or_else=("scheme", "push"))),
+        "rows": (_OF_TILES,),
+        "pack": (_OF_TILES,),
+        "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+        "pending": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+        "beyond": (
+            Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
+            Dependence("prefetch", (0,), 0, unless=True),
+        ),
+        "march": (_IN_A_BOX,),
+        "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
+        "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
+        "block_order": (_IN_A_BOX,),
+        "macroscopics": (_IN_A_BOX,),
+        "meeting": (Dependence("launch", ("resident",)),),
+    },
+    "cpu": {
+        **_COMMON_DEPENDENCES,
+        "prefetch_index": (_IN_A_LIST, _BY_VECTORS),
+        "gather": (_IN_A_LIST, _BY_VECTORS),
+        "loop": (
+            _IN_A_BOX,
+            Dependence("scheme", _ORDERED, unless=True),
+            Dependence("scheme", _BLOCKWISE, "tile", unless=True),
+            Dependence("representation", ("moments",), "tile", unless=True),
+        ),
+        "tile_x": (Dependence("representation", ("moments",), 0),),
+        "tile_y": (Dependence("loop", ("tile",), 0),),
+        "tile_z": (Dependence("loop", ("tile",), 0),),
+        "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
+        "row_padding": (_IN_A_BOX,),
+        "steps": (_IN_A_BOX, Dependence("loop", ("tile",), 1)),
+        "streaming_stores": (_IN_A_BOX, Dependence("scheme", ("pull",), 0)),
+        "prefetch_propagated": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+        "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
+        "prefetch_rows": (Dependence("steps", (1,), 0, unless=True), Dependence("vector_bits", (0,), 0, unless=True)),
+        "reads": (_IN_A_BOX, _BY_VECTORS, Dependence("flags", ("compiled",))),
+        "first_touch": (Dependence("threads", (1,), unless=True),),
+    },
+}
+"""When the axes of each backend act."""
 
 
 def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
     """The value that an axis must take because the others keep it from acting, or None where it acts."""
-    for dependence in DEPENDENCES.get(name, ()):
+    for dependence in DEPENDENCES[str(others.get("backend", "cuda"))].get(name, ()):
         if not dependence.holds(others):
             return default(name, others) if dependence.neutral is None else dependence.neutral
     return None

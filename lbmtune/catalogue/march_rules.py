@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
+from lbmtune.catalogue.moment_rules import why_no_moments
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
 _FIXED = {
@@ -47,8 +48,8 @@ def _what(config: CudaConfig) -> str:
 
 
 def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
-    if config.of_moments and case.collision != "regularised":
-        return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
+    if config.of_moments and (reason := why_no_moments(case, config)):
+        return reason
     if case.local_faces:
         face, kind = case.local_faces[0]
         where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
@@ -59,11 +60,6 @@ def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
 
 
 def _scheme(_case: Case, config: CudaConfig, _: int) -> str | None:
-    if config.of_moments and config.scheme != "pull":
-        return (
-            f"scheme {config.scheme} with representation moments: "
-            "its neighbours' moments are read from one copy and written to the other"
-        )
     if not config.of_moments and config.scheme != "push":
         return (
             f"scheme {config.scheme} with steps {config.steps}: a launch leaves what arrived in its cell, as push does"
@@ -80,8 +76,6 @@ def _other_axes(_case: Case, config: CudaConfig, _: int) -> str | None:
 
 
 def _format(case: Case, config: CudaConfig, _: int) -> str | None:
-    if config.of_moments and config.storage == "fp16c":
-        return "storage fp16c with representation moments: it holds numbers below 2, and moments are larger"
     if config.layout not in ("soa", "rows"):
         return f"layout {config.layout} with {_what(config)}: soa and rows exist"
     if config.pack not in PACKS or (config.layout == "soa" and config.pack > 1):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.pipeline import why_no_pipeline
+from lbmtune.catalogue.pipeline_rules import why_no_pipeline
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import keeps_links

@@ -1,0 +1,20 @@
+"""What keeps a kernel of moments from any device, whatever form it has there."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+
+
+def why_no_moments(case: Case, config: KernelConfig) -> str | None:
+    """The first reason, or None."""
+    if case.collision != "regularised":
+        return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
+    if config.scheme != "pull":
+        return (
+            f"scheme {config.scheme} with representation moments: "
+            "its neighbours' moments are read from one copy and written to the other"
+        )
+    if config.storage == "fp16c":
+        return "storage fp16c with representation moments: it holds numbers below 2, and moments are larger"
+    return None
