@@ -19,7 +19,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import build, figures, info, tables, write_report
+from lbmtune.report import build, drawing, figures, info, tables, write_report
 
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
     "gpu": made.gpu_study,
@@ -161,7 +161,7 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
 
 def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
     found = info.history_info(gpu)
-    attempts = tuple(replace(found.attempts[1], number=n) for n in range(figures.MANY + 1))
+    attempts = tuple(replace(found.attempts[1], number=n) for n in range(drawing.MANY + 1))
     many = figures.history_figure(info.HistoryInfo(attempts, (1.0,) * len(attempts)), 1.0)
     assert {trace.type for trace in many.data if trace.name == "ok"} == {"scattergl"}
     assert "scattergl" not in {trace.type for trace in figures.history_figure(found, 1.0).data}
@@ -272,7 +272,7 @@ def cielab(colour: str, vision: str) -> np.ndarray:
 @pytest.mark.parametrize("kinds", [CUDA_KINDS, CPU_KINDS], ids=["cuda", "cpu"])
 def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[info.Kind], vision: str) -> None:
     for one, other in combinations(kinds, 2):
-        a, b = figures.look(one), figures.look(other)
+        a, b = drawing.look(one), drawing.look(other)
         if a.symbol == b.symbol:
             assert np.linalg.norm(cielab(a.colour, vision) - cielab(b.colour, vision)) > 12, (one, other)
 
@@ -285,7 +285,7 @@ def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> Non
     spread = figures.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
     for figure in (figures.roofline_figure(replace(found, points=mixed)), parity, spread):
         drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in figure.data if t.marker.symbol}
-        assert drawn == {k.name: (figures.look(k).colour, figures.look(k).symbol) for k in kinds}
+        assert drawn == {k.name: (drawing.look(k).colour, drawing.look(k).symbol) for k in kinds}
 
 
 @pytest.mark.parametrize(

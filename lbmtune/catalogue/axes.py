@@ -244,6 +244,12 @@ def neutral(name: str, others: Mapping[str, Scalar]) -> Scalar | None:
     return None
 
 
+def depends_on(backend: str, name: str) -> tuple[str, ...]:
+    """Names of the axes that decide whether an axis acts."""
+    found = DEPENDENCES[backend].get(name, ())
+    return tuple(dict.fromkeys(other for one in found for other in (one.on, *(one.or_else or ())[:1])))
+
+
 def default(name: str, others: Mapping[str, Scalar]) -> Scalar:
     """The default of an axis of the backend that the others name."""
     return defaults(str(others.get("backend", "cuda")))[name]

@@ -13,7 +13,7 @@ from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import Panel, filled, panel
-from lbmtune.report.figures import log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import log_axis, plain_figure, wrapped
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
 

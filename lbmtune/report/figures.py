@@ -1,18 +1,25 @@
-"""Info -> Plotly figures. Plotly is imported by what is called, not by importing this module.
-
-Figures have no colours of their own for text and grid: the page gives them those of its light or dark theme.
-"""
+"""Info -> Plotly figures of a study. How they look is in `report.drawing`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from math import ceil, floor, log10
-from textwrap import wrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.records import Outcome
+from lbmtune.report.drawing import (
+    BESIDE,
+    CEILING,
+    NEUTRAL,
+    OUTCOME_COLOURS,
+    SCHEME_COLOURS,
+    by_kind,
+    choose,
+    log_axis,
+    look,
+    plain_figure,
+    scatter,
+    wrapped,
+)
 from lbmtune.report.info import (
     STAGES,
     Attempt,
@@ -30,69 +37,6 @@ from lbmtune.report.info import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-SCHEME_COLOURS = {
-    "pull": "#0072b2",
-    "push": "#56b4e9",
-    "aa": "#d55e00",
-    "esoteric-twist": "#009e73",
-    "esoteric-pull": "#cc79a7",
-    "two-step": "#882255",
-    "swap": "#999933",
-    "swap-ordered": "#117733",
-    "ghost-cell": "#6a51a3",
-}
-"""The five of most studies as in the palette of Okabe and Ito, the others as in Tol's."""
-MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
-"""Of one, two, three, four and more steps per launch."""
-_SYMBOLS = {"two-step": "triangle-down", "swap": "x", "swap-ordered": "cross", "ghost-cell": "star"}
-_STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
-_STEP_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-OUTCOME_COLOURS = {
-    Outcome.OK: "#2a9d6f",
-    Outcome.ILLEGAL: "#9aa0a6",
-    Outcome.COMPILE_FAILED: "#7e57c2",
-    Outcome.TOO_MANY_RESOURCES: "#5c6bc0",
-    Outcome.OUT_OF_MEMORY: "#26a6c9",
-    Outcome.WRONG_RESULT: "#d1495b",
-    Outcome.UNSTABLE_TIMING: "#e9a03b",
-    Outcome.CRASHED: "#b5179e",
-    Outcome.TIMED_OUT: "#8d6e63",
-}
-_NEUTRAL, _CEILING = "#888888", "#c98500"
-BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
-"""A legend to the right, for wide figures."""
-MANY = 5000
-"""Above this number of points they are drawn by the graphics card."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a kind of kernel is drawn: colours tell patterns, symbols and dashes the steps of a launch."""
-
-    colour: str
-    symbol: str
-    dash: str
-
-    @property
-    def marker(self) -> dict[str, Any]:
-        """As Plotly takes it."""
-        return {"color": self.colour, "symbol": self.symbol, "size": 8, "opacity": 0.75}
-
-
-def look(kind: Kind) -> Look:
-    """Kinds that share a symbol differ in colour, for the colour-blind too."""
-    fallback = _by_steps(MOMENTS_COLOURS, kind.steps) if kind.pattern == "moments" else _NEUTRAL
-    symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
-    return Look(
-        colour=SCHEME_COLOURS.get(kind.pattern, fallback),
-        symbol=_SYMBOLS.get(kind.pattern, symbol) if kind.steps == 1 else symbol,
-        dash=_by_steps(_STEP_DASHES, kind.steps),
-    )
-
-
-def _by_steps(choices: Sequence[str], steps: int) -> str:
-    return choices[min(steps, len(choices)) - 1]
-
 
 def roofline_figure(info: RooflineInfo) -> Figure:
     """Log-log: MLUPS against flop per byte; roofs are bandwidth x intensity / flops per update."""
@@ -106,16 +50,16 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             y=[roof.bytes_per_s * x / info.flops / 1e6 for x in (low, high)],
             mode="lines",
             name=f"{roof.name}: {roof.bytes_per_s / 1e9:,.0f} GB/s",
-            line={"width": 2.5 if top else 1.2, "dash": "solid" if top else "dot", "color": _CEILING if top else None},
+            line={"width": 2.5 if top else 1.2, "dash": "solid" if top else "dot", "color": CEILING if top else None},
             hoverinfo="name",
             hoverlabel={"namelength": -1},
         )
-    kinds = _by_kind(info.points)
+    kinds = by_kind(info.points)
     for kind, mine in kinds:
         beside = [k for k, others in kinds if _intensities(others) & _intensities(mine)]
         aside = 1.015 ** (beside.index(kind) - (len(beside) - 1) / 2)  # equal intensities would hide each other
         figure.add_trace(
-            _scatter(
+            scatter(
                 x=[p.intensity * aside for p in mine],
                 y=[p.mlups for p in mine],
                 name=kind.name,
@@ -147,7 +91,7 @@ def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
         y=list(info.best),
         name="best so far",
         mode="lines",
-        line={"shape": "hv", "width": 2.5, "color": _CEILING},
+        line={"shape": "hv", "width": 2.5, "color": CEILING},
         hoverinfo="y",
     )
     for outcome in Outcome:
@@ -157,11 +101,11 @@ def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
     if ceiling_mlups:
         figure.add_hline(
             y=ceiling_mlups,
-            line={"dash": "dot", "width": 1.2, "color": _NEUTRAL},
+            line={"dash": "dot", "width": 1.2, "color": NEUTRAL},
             annotation={"text": "ceiling of the winner", "font": {"size": 11}},
         )
     by_number, by_time = ([clock[i] for clock in clocks] for i in (0, 1))
-    _choices(
+    choose(
         figure,
         [
             ("by trial", [{"x": by_number}, {"xaxis.title.text": "trial"}]),
@@ -174,7 +118,7 @@ def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
 
 def _attempts(attempts: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any:
     good = outcome is Outcome.OK
-    return _scatter(
+    return scatter(
         x=x,
         # what has no speed stands on the axis
         y=[a.mlups or 0.0 for a in attempts],
@@ -213,7 +157,7 @@ def axes_figure(axes: Sequence[AxisInfo]) -> Figure:
     choices = [
         (_axis_title(axis), [{"visible": [owner == number for owner in owners]}]) for number, axis in enumerate(axes)
     ]
-    _choices(figure, choices)
+    choose(figure, choices)
     figure.update_xaxes(type="category")
     return figure
 
@@ -238,11 +182,11 @@ def parity_figure(info: ParityInfo) -> Figure:
         hoverinfo="skip",
     )
     figure.add_scatter(
-        x=[0, top], y=[0, top], mode="lines", line={"color": _NEUTRAL, "width": 1}, name="equal", hoverinfo="skip"
+        x=[0, top], y=[0, top], mode="lines", line={"color": NEUTRAL, "width": 1}, name="equal", hoverinfo="skip"
     )
-    for kind, mine in _by_kind(info.points):
+    for kind, mine in by_kind(info.points):
         figure.add_trace(
-            _scatter(
+            scatter(
                 x=[p.predicted_mlups for p in mine],
                 y=[p.mlups for p in mine],
                 name=kind.name,
@@ -317,11 +261,11 @@ def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
         x=[f.measurement.mlups for f in finals],
         y=[f"trial {f.number}" for f in finals],
         mode="markers",
-        marker={"size": 10, "color": [_CEILING] + ["#4c8bb5"] * (len(finals) - 1)},
+        marker={"size": 10, "color": [CEILING] + ["#4c8bb5"] * (len(finals) - 1)},
         error_x={
             "type": "data",
             "symmetric": False,
-            "color": _NEUTRAL,
+            "color": NEUTRAL,
             "array": [f.measurement.ci_high_mlups - f.measurement.mlups for f in finals],
             "arrayminus": [f.measurement.mlups - f.measurement.ci_low_mlups for f in finals],
         },
@@ -333,53 +277,6 @@ def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
     return figure
 
 
-def plain_figure(x: str, y: str) -> Figure:
-    """An empty figure in the style of the page, with titles of its axes."""
-    from plotly.graph_objects import Figure
-
-    figure = Figure()
-    figure.update_layout(
-        template="none",
-        margin={"l": 64, "r": 16, "t": 28, "b": 56},
-        # at the foot of the panel, so that the axis with its title ends above it however many rows it has
-        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
-        hovermode="closest",
-        autosize=True,
-    )
-    figure.update_xaxes(title=x, automargin=True, zeroline=False)
-    figure.update_yaxes(title=y, automargin=True, zeroline=False)
-    return figure
-
-
-def _scatter(**settings: Any) -> Any:
-    from plotly.graph_objects import Scatter, Scattergl
-
-    kind = Scattergl if len(settings["x"]) > MANY else Scatter
-    return kind(mode="markers", **settings)
-
-
-def _choices(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
-    """A list above the figure that updates it."""
-    figure.update_layout(
-        updatemenus=[
-            {
-                "buttons": [{"label": text, "method": "update", "args": args} for text, args in choices],
-                "x": 0,
-                "xanchor": "left",
-                "y": 1.02,
-                "yanchor": "bottom",
-                "pad": {"t": 0, "b": 2},
-                "font": {"size": 12},
-            }
-        ],
-        margin={"t": 48},
-    )
-
-
-def _by_kind(found: Sequence[Point]) -> list[tuple[Kind, list[Point]]]:
-    return [(k, [p for p in found if p.kind == k]) for k in sorted({p.kind for p in found})]
-
-
 def _intensities(found: Sequence[Point]) -> set[float]:
     return {p.intensity for p in found}
 
@@ -389,15 +286,3 @@ def _described(p: Point, flops: int) -> str:
         f"trial {p.number}<br>{wrapped(p.label)}<br><b>{p.mlups:,.0f} MLUPS</b>, {p.share:.1%} of the ceiling<br>"
         f"{p.mlups * flops / 1e3:,.0f} GFLOP/s at {p.intensity:.3g} flop/B"
     )
-
-
-def wrapped(text: str, width: int = 64) -> str:
-    """Text for a hover label."""
-    return "<br>".join(escape(line) for line in wrap(text[:400], width))
-
-
-def log_axis(update: Callable[..., object], low: float, high: float) -> None:
-    """A logarithmic axis from low to high with a few ticks in each decade."""
-    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    ticks = [m * 10.0**d for d in decades for m in (1, 1.5, 2, 3, 5, 7) if low <= m * 10.0**d <= high]
-    update(type="log", range=[log10(low), log10(high)], tickvals=ticks, ticktext=[f"{t:,g}" for t in ticks])

@@ -112,7 +112,7 @@ def _text(table: pandas.DataFrame) -> str:
 
 def figure(judged: Sequence[Judged]) -> Figure:
     """Measured over predicted MLUPS of every configuration, by set."""
-    from lbmtune.report.figures import plain_figure
+    from lbmtune.report.drawing import plain_figure
 
     found = plain_figure("predicted MLUPS", "measured / predicted")
     for number, (name, mine) in enumerate(frame(judged).groupby("set")):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
-from lbmtune.report.figures import BESIDE, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import BESIDE, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
 from lbmtune.report.info import label, varied_axes
 from lbmtune.report.steps import StepsInfo, power_bound
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from lbmtune.catalogue.axes import AXES, completed, neutral
+from lbmtune.catalogue.axes import AXES, completed, depends_on, neutral
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.rules import RULES, Limits, Rule
@@ -92,8 +92,11 @@ def _several(space: Sequence[Point]) -> frozenset[str]:
     """Names of the axes that do not stand at one value in all points."""
     if not space:
         return frozenset()
-    same = set(space[0].items()).intersection(*(point.items() for point in space))
-    return frozenset().union(*space) - {name for name, _ in same}
+    same = dict(space[0])
+    for point in space:
+        if not same.items() <= point.items():
+            same = dict(same.items() & point.items())
+    return frozenset().union(*space) - same.keys()
 
 
 def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
@@ -102,14 +105,29 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls) if len({getattr(config, f.name) for config in configs}) > 1)
 
 
-def _product(names: Sequence[str], axes: Table, chosen: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
-    chosen = dict(chosen)
-    for place, name in enumerate(names):
-        fixed = neutral(name, chosen)
-        values = axes[name] if fixed is None else (fixed,)
-        if len(values) != 1:
-            for value in values:
-                yield from _product(names[place + 1 :], axes, {**chosen, name: value})
-            return
-        chosen[name] = values[0]
-    yield chosen
+def _product(names: Sequence[str], axes: Table, chosen: Point) -> Iterator[dict[str, Scalar]]:
+    """Whether an axis acts is asked once for all points that agree on what decides it."""
+    deciding = {name: depends_on(str(chosen["backend"]), name) for name in names}
+    fixed = {name: axes[name][0] for name in names if len(axes[name]) == 1 and not deciding[name]}
+    others = [name for name in names if name not in fixed]
+    known: dict[tuple[Scalar | None, ...], Sequence[Scalar]] = {}
+
+    def values(name: str, point: Point) -> Sequence[Scalar]:
+        neutrally = neutral(name, point)
+        return axes[name] if neutrally is None else (neutrally,)
+
+    def below(place: int, point: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
+        for at in range(place, len(others)):
+            name = others[at]
+            decided = (name, *[point.get(other) for other in deciding[name]])
+            if decided not in known:
+                known[decided] = values(name, point)
+            found = known[decided]
+            if len(found) > 1:
+                for value in found:
+                    yield from below(at + 1, {**point, name: value})
+                return
+            point[name] = found[0]
+        yield point
+
+    return below(0, {**chosen, **fixed})
