@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import NamedTuple
 
 from lbmtune.catalogue.axes import AXES, completed, depends_on, neutral
@@ -106,28 +107,31 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
 
 
 def _product(names: Sequence[str], axes: Table, chosen: Point) -> Iterator[dict[str, Scalar]]:
-    """Whether an axis acts is asked once for all points that agree on what decides it."""
-    deciding = {name: depends_on(str(chosen["backend"]), name) for name in names}
-    fixed = {name: axes[name][0] for name in names if len(axes[name]) == 1 and not deciding[name]}
-    others = [name for name in names if name not in fixed]
-    known: dict[tuple[Scalar | None, ...], Sequence[Scalar]] = {}
+    """Axis by axis; those that settle are so once for all points that agree on what decides them."""
+    deciding = [depends_on(str(chosen["backend"]), name) for name in names]
+    decisive = [tuple(dict.fromkeys(chain(*deciding[place:]))) for place in range(len(names) + 1)]
+    known: dict[tuple[Scalar | None, ...], tuple[Point, Sequence[Scalar]]] = {}
 
-    def values(name: str, point: Point) -> Sequence[Scalar]:
-        neutrally = neutral(name, point)
-        return axes[name] if neutrally is None else (neutrally,)
+    def settled(place: int, point: Point) -> tuple[Point, Sequence[Scalar]]:
+        """The axes from a place on that can take one value alone, and the values of the next one."""
+        found: dict[str, Scalar] = {}
+        for name in names[place:]:
+            fixed = neutral(name, {**point, **found})
+            values = axes[name] if fixed is None else (fixed,)
+            if len(values) != 1:
+                return found, values
+            found[name] = values[0]
+        return found, ()
 
-    def below(place: int, point: dict[str, Scalar]) -> Iterator[dict[str, Scalar]]:
-        for at in range(place, len(others)):
-            name = others[at]
-            decided = (name, *[point.get(other) for other in deciding[name]])
-            if decided not in known:
-                known[decided] = values(name, point)
-            found = known[decided]
-            if len(found) > 1:
-                for value in found:
-                    yield from below(at + 1, {**point, name: value})
-                return
-            point[name] = found[0]
-        yield point
+    def below(place: int, point: Point) -> Iterator[dict[str, Scalar]]:
+        decided = (place, *map(point.get, decisive[place]))
+        if decided not in known:
+            known[decided] = settled(place, point)
+        found, values = known[decided]
+        full, at = {**point, **found}, place + len(found)
+        if at == len(names):
+            yield full
+        for value in values:
+            yield from below(at + 1, {**full, names[at]: value})
 
-    return below(0, {**chosen, **fixed})
+    return below(0, chosen)
