@@ -150,15 +150,15 @@ plain = simd.memory("{compute}", {lanes})
 load_plain, store_plain = plain.load, plain.store
 
 
-@simd.kernel("void(uint16[::1], {compute}[::1])", parallel=False)
-def decode(source, target):
-    for i in range(0, len(source), {lanes}):
+@simd.kernel("void(uint16[::1], {compute}[::1], int64)", parallel=False)
+def decode(source, target, count):
+    for i in range(0, count, {lanes}):
         store_plain(target, i, load(source, i))
 
 
-@simd.kernel("void({compute}[::1], uint16[::1])", parallel=False)
-def encode(source, target):
-    for i in range(0, len(source), {lanes}):
+@simd.kernel("void({compute}[::1], uint16[::1], int64)", parallel=False)
+def encode(source, target, count):
+    for i in range(0, count, {lanes}):
         store(target, i, load_plain(source, i))
 """
 
@@ -175,7 +175,7 @@ def test_cpu_code_converts_as_the_model(name: str, compute: str, lanes: int, tmp
         padded = np.zeros(-(-given_.size // 16) * 16, source)
         padded[: given_.size] = given_
         found = np.empty(padded.size, target)
-        function(padded, found)
+        function(padded, found, padded.size)
         return found[: given_.size]
 
     real = np.dtype(compute).type

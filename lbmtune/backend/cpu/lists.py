@@ -13,7 +13,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lbmtune.backend.cpu.simd import _BYTES, _DECODERS, _VECTORS, _Bits, _llvm, _narrowed, _pointer, _splat
+from lbmtune.backend.cpu.simd import _DECODERS, _Bits, _narrowed, _pointer
+from lbmtune.backend.cpu.vectors import BYTES, VECTORS, data_of, llvm_type, splat
 
 _NODE_MASK = (1 << 30) - 1
 _WORD, _WIDE, _BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
@@ -67,7 +68,7 @@ class _Access(NamedTuple):
     @property
     def value(self) -> Any:
         """The Numba type of what is moved."""
-        return _VECTORS[self.real, self.lanes] if self.lanes > 1 else self.real
+        return VECTORS[self.real, self.lanes] if self.lanes > 1 else self.real
 
 
 class _Site(NamedTuple):
@@ -85,7 +86,7 @@ class _Site(NamedTuple):
         return self.builder.load(place, align=4)
 
     def _place(self, array: int, index: Any, kind: Any) -> Any:
-        data = self.context.make_array(self.kinds[array])(self.context, self.builder, self.values[array]).data
+        data = data_of(self.context, self.builder, self.kinds[array], self.values[array])
         return self.builder.bitcast(self.builder.gep(data, [index]), kind.as_pointer())
 
     def flags(self, links: int, start: int, bit: int) -> Any:
@@ -96,7 +97,7 @@ class _Site(NamedTuple):
 
     def _wide(self, value: Any) -> Any:
         lanes = self.access.lanes
-        return _splat(self.builder, value, lanes) if lanes > 1 else value
+        return splat(self.builder, value, lanes) if lanes > 1 else value
 
     def elements(self, links: int, start: int) -> Any:
         """Where the nodes lie after the start of their slot, 64 bits."""
@@ -123,10 +124,10 @@ class _Site(NamedTuple):
     def addresses(self, elements: Any) -> Any:
         """The same as a vector of pointers."""
         builder, lanes, element = self.builder, self.access.lanes, self.kinds[0].dtype
-        data = self.context.make_array(self.kinds[0])(self.context, builder, self.values[0]).data
+        data = data_of(self.context, builder, self.kinds[0], self.values[0])
         start = self._wide(builder.ptrtoint(data, _WIDE))
-        offsets = builder.mul(elements, _constant(_WIDE, _BYTES[element], lanes))
-        kind = ir.VectorType(_llvm(element, 1).as_pointer(), lanes)
+        offsets = builder.mul(elements, _constant(_WIDE, BYTES[element], lanes))
+        kind = ir.VectorType(llvm_type(element, 1).as_pointer(), lanes)
         return builder.inttoptr(builder.add(start, offsets), kind)
 
 
@@ -148,8 +149,8 @@ def _read(site: _Site, elements: Any) -> Any:
     if access.vector:
         found = _call(site, "gather", element, [site.addresses(elements)])
     else:
-        each = [builder.load(place, align=_BYTES[element]) for place in site.places(elements)]
-        found = each[0] if access.lanes == 1 else ir.Constant(_llvm(element, access.lanes), ir.Undefined)
+        each = [builder.load(place, align=BYTES[element]) for place in site.places(elements)]
+        found = each[0] if access.lanes == 1 else ir.Constant(llvm_type(element, access.lanes), ir.Undefined)
         for lane, one in enumerate(each if access.lanes > 1 else ()):
             found = builder.insert_element(found, one, _at(lane))
     return _widened(site, found)
@@ -158,7 +159,7 @@ def _read(site: _Site, elements: Any) -> Any:
 def _widened(site: _Site, found: Any) -> Any:
     if site.access.codes and site.kinds[0].dtype is types.uint16:
         found = _DECODERS[site.access.codes](_Bits(site.builder, site.access.lanes), found)
-    wide = _llvm(site.access.real, site.access.lanes)
+    wide = llvm_type(site.access.real, site.access.lanes)
     return found if found.type == wide else site.builder.fpext(found, wide)
 
 
@@ -170,16 +171,16 @@ def _write(site: _Site, elements: Any, value: Any) -> None:
         return
     for lane, place in enumerate(site.places(elements)):
         one = builder.extract_element(narrow, _at(lane)) if access.lanes > 1 else narrow
-        builder.store(one, place, align=_BYTES[element])
+        builder.store(one, place, align=BYTES[element])
 
 
 def _call(site: _Site, verb: str, element: Any, arguments: list[Any], mask: Any = None, rest: Any = None) -> Any:
     """llvm.masked.gather, scatter, load or store. mask: None for all lanes; rest: what masked lanes of a load hold."""
     lanes = site.access.lanes
-    vector = _llvm(element, lanes)
+    vector = llvm_type(element, lanes)
     loads = verb in ("gather", "load")
     mask = _constant(_BIT, 1, lanes) if mask is None else mask
-    given = [*arguments, ir.Constant(_WORD, _BYTES[element]), mask]
+    given = [*arguments, ir.Constant(_WORD, BYTES[element]), mask]
     if loads:
         given.append(ir.Constant(vector, ir.Undefined) if rest is None else rest)
     pointers = f"v{lanes}p0" if verb in ("gather", "scatter") else "p0"
@@ -243,7 +244,7 @@ def _load_cut(access: _Access) -> Any:
             if access.lanes == 1:
                 return _widened(site, builder.load(builder.select(cut, closed, opened)))
             element = sig.args[0].dtype
-            found = builder.load(opened, align=_BYTES[element])
+            found = builder.load(opened, align=BYTES[element])
             return _widened(site, _call(site, "load", element, [closed], cut, found))
 
         integer = types.int64
@@ -286,9 +287,9 @@ def _chosen(access: _Access) -> Any:
     def chosen(typing: Any, links: Any, flags: Any, bit: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             site, lanes = _Site(context, builder, sig.args, args, access), access.lanes
-            wide = _llvm(access.real, lanes)
+            wide = llvm_type(access.real, lanes)
             zero = ir.Constant(wide, [0.0] * lanes if lanes > 1 else 0.0)
-            return builder.select(site.flags(0, 1, 2), _splat(builder, args[3], lanes) if lanes > 1 else args[3], zero)
+            return builder.select(site.flags(0, 1, 2), splat(builder, args[3], lanes) if lanes > 1 else args[3], zero)
 
         return access.value(links, types.int64, types.int64, access.real), generate
 

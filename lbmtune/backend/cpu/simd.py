@@ -1,14 +1,12 @@
-"""What generated CPU kernels import: an explicit SIMD type for Numba, its memory access, the decorators.
+"""What generated CPU kernels import: explicit SIMD vectors, their memory access, the decorators.
 
-Vectors are LLVM vectors of 1 to 16 lanes of float32 or float64 with + - * /; a scalar operand is copied to all
-lanes, and a product that is added or subtracted is rounded together with the sum. `memory(compute, lanes)` gives
-loads and stores between arrays of a storage type and such vectors (plain scalars for one lane). Arrays of uint16 hold
-IEEE halves, or the codes of another 16-bit format. Indices are not checked and do not wrap around.
+`memory(compute, lanes)` gives loads and stores between arrays of a storage type and vectors of `vectors` (plain
+scalars for one lane). Arrays of uint16 hold IEEE halves, or the codes of another 16-bit format. Indices are not
+checked and do not wrap around.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,109 +14,15 @@ import numba
 from llvmlite import ir
 from numba import prange, types
 from numba.core import cgutils
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, models, register_model
+from numba.extending import intrinsic
+
+from lbmtune.backend.cpu.translate import Translated, called
+from lbmtune.backend.cpu.vectors import BYTES, LANE, VECTORS, data_of, llvm_type
 
 __all__ = ["fence", "kernel", "memory", "prange", "prefetch", "row"]
 
-# contract allows fused multiply-add. nnan and ninf are left out: a NaN that was read must reach the result
-FLAGS = ("contract", "nsz", "arcp")
-_LANE = ir.IntType(32)
-_OPERATORS = ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv"))
-_ELEMENTS = {
-    types.float64: ir.DoubleType(),
-    types.float32: ir.FloatType(),
-    types.uint16: ir.HalfType(),
-}
 _SMALLEST_REGISTER = 128
 """Bits of a vector register that the compiler gives to a value of that kind."""
-_BYTES = {types.float64: 8, types.float32: 4, types.uint16: 2}
-
-
-class Vector(types.Type):  # type: ignore[misc]
-    """The Numba type of a SIMD vector."""
-
-    def __init__(self, element: Any, lanes: int) -> None:
-        self.element, self.lanes = element, lanes
-        super().__init__(name=f"Vector({element}x{lanes})")
-
-
-@register_model(Vector)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Vector) -> None:
-        super().__init__(manager, kind, _llvm(kind.element, kind.lanes))
-
-
-def _llvm(element: Any, lanes: int) -> Any:
-    return ir.VectorType(_ELEMENTS[element], lanes) if lanes > 1 else _ELEMENTS[element]
-
-
-_VECTORS = {(e, n): Vector(e, n) for e, counts in ((types.float32, (8, 16)), (types.float64, (4, 8))) for n in counts}
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    blank = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
-    first = builder.insert_element(blank, value, ir.Constant(_LANE, 0))
-    return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(_LANE, lanes), [0] * lanes))
-
-
-def _register(function: Any, instruction: str) -> None:
-    """Teaches Numba a binary operator on vectors, and on a vector and a scalar."""
-    cases = [
-        s
-        for v in _VECTORS.values()
-        for s in (signature(v, v, v), signature(v, v, v.element), signature(v, v.element, v))
-    ]
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lanes = sig.return_type.lanes
-        both = [a if isinstance(t, Vector) else _splat(builder, a, lanes) for t, a in zip(sig.args, args, strict=True)]
-        return _fused(builder, instruction, *both) or getattr(builder, instruction)(*both, flags=FLAGS)
-
-    infer_global(function)(type("_Template", (ConcreteTemplate,), {"cases": cases}))
-    for case in cases:
-        lower_builtin(function, *case.args)(lower)
-
-
-def _fused(builder: Any, instruction: str, left: Any, right: Any) -> Any:
-    """A sum or difference of which one side is a product, as one operation; None where none is.
-
-    LLVM does so for products of one use only: the two directions of a pair share theirs.
-    """
-    if instruction not in ("fadd", "fsub"):
-        return None
-    if _is_product(right):
-        a, b = right.operands
-        return _multiply_add(builder, builder.fneg(a) if instruction == "fsub" else a, b, left)
-    if _is_product(left):
-        a, b = left.operands
-        return _multiply_add(builder, a, b, builder.fneg(right) if instruction == "fsub" else right)
-    return None
-
-
-def _is_product(value: Any) -> bool:
-    return getattr(value, "opname", "") == "fmul"
-
-
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    kind = c.type
-    name = f"llvm.fma.v{kind.count}{kind.element.intrinsic_name}"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-    return builder.call(function, [a, b, c], fastmath=FLAGS)
-
-
-def _negate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.fneg(args[0], flags=FLAGS)
-
-
-for _function, _instruction in _OPERATORS:
-    _register(_function, _instruction)
-infer_global(operator.neg)(
-    type("_Template", (ConcreteTemplate,), {"cases": [signature(v, v) for v in _VECTORS.values()]})
-)
-for _vector in _VECTORS.values():
-    lower_builtin(operator.neg, _vector)(_negate)
 
 
 class Memory(NamedTuple):
@@ -144,7 +48,7 @@ def memory(compute: str, lanes: int, codes: str = "") -> Memory:
     codes: what arrays of uint16 hold: '' for IEEE halves, 'fp16c' or 'bf16' (see `lbmtune.catalogue.precision`).
     """
     real = getattr(types, compute)
-    value = Value(_VECTORS[real, lanes] if lanes > 1 else real, codes)
+    value = Value(VECTORS[real, lanes] if lanes > 1 else real, codes)
     return Memory(
         load=_load(value, lanes),
         store=_store(value, lanes, streaming=False),
@@ -183,12 +87,12 @@ def _store(value: Value, lanes: int, *, streaming: bool) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def store(typing: Any, array: Any, index: Any, stored: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            size = _BYTES[sig.args[0].dtype]
+            size = BYTES[sig.args[0].dtype]
             target = _pointer(context, builder, sig.args[0], args[0], args[1], lanes)
             narrow = _narrowed(builder, args[2], sig.args[0].dtype, value.codes, lanes)
             instruction = builder.store(narrow, target, align=size * lanes if streaming else size)
             if streaming:
-                hint = builder.module.add_metadata([ir.Constant(_LANE, 1)])
+                hint = builder.module.add_metadata([ir.Constant(LANE, 1)])
                 instruction.set_metadata("nontemporal", hint)
             return context.get_dummy_value()
 
@@ -204,7 +108,7 @@ def _load_shifted(value: Value, lanes: int, shift: int) -> Any:
             here = _read(context, builder, sig.args[0], args[0], args[1], value, lanes)
             single = _read(context, builder, sig.args[0], args[0], args[2], value.one, 1)
             moved = _rotated(builder, here, lanes, shift)
-            return builder.insert_element(moved, single, ir.Constant(_LANE, 0 if shift < 0 else lanes - 1))
+            return builder.insert_element(moved, single, ir.Constant(LANE, 0 if shift < 0 else lanes - 1))
 
         return value.type(array, types.int64, types.int64), generate
 
@@ -218,12 +122,12 @@ def _store_shifted(value: Value, lanes: int, shift: int) -> Any:
             array_type, (data, here, outer, wide) = sig.args[0], args
             element, last = array_type.dtype, lanes - 1
             narrow = _narrowed(builder, wide, element, value.codes, lanes)
-            single = builder.extract_element(narrow, ir.Constant(_LANE, 0 if shift < 0 else last))
-            builder.store(single, _pointer(context, builder, array_type, data, outer, 1), align=_BYTES[element])
+            single = builder.extract_element(narrow, ir.Constant(LANE, 0 if shift < 0 else last))
+            builder.store(single, _pointer(context, builder, array_type, data, outer, 1), align=BYTES[element])
             target = _pointer(context, builder, array_type, data, here, lanes)
             # the lane beyond the shifted vector belongs to another one, so it must not be written
             kept = [int(lane != (last if shift < 0 else 0)) for lane in range(lanes)]
-            _masked_store(builder, _rotated(builder, narrow, lanes, -shift), target, kept, _BYTES[element])
+            _masked_store(builder, _rotated(builder, narrow, lanes, -shift), target, kept, BYTES[element])
             return context.get_dummy_value()
 
         return types.void(array, types.int64, types.int64, value.type), generate
@@ -232,26 +136,26 @@ def _store_shifted(value: Value, lanes: int, shift: int) -> Any:
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, lanes: int) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), _llvm(array_type.dtype, lanes).as_pointer())
+    data = data_of(context, builder, array_type, array)
+    return builder.bitcast(builder.gep(data, [index]), llvm_type(array_type.dtype, lanes).as_pointer())
 
 
 def _read(context: Any, builder: Any, array_type: Any, array: Any, index: Any, value: Value, lanes: int) -> Any:
     source = _pointer(context, builder, array_type, array, index, lanes)
-    loaded = builder.load(source, align=_BYTES[array_type.dtype])
-    wide = _llvm(value.one.type, lanes)
+    loaded = builder.load(source, align=BYTES[array_type.dtype])
+    wide = llvm_type(value.one.type, lanes)
     if value.codes and array_type.dtype is types.uint16:
         loaded = _DECODERS[value.codes](_Bits(builder, lanes), loaded)
     return loaded if loaded.type == wide else builder.fpext(loaded, wide)
 
 
 def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) -> Any:
-    narrow = _llvm(element, lanes)
+    narrow = llvm_type(element, lanes)
     if value.type == narrow:
         return value
-    if element is types.uint16 and value.type == _llvm(types.float64, lanes):
+    if element is types.uint16 and value.type == llvm_type(types.float64, lanes):
         # by way of single precision: hardware has no conversion from double to half
-        value = builder.fptrunc(value, _llvm(types.float32, lanes))
+        value = builder.fptrunc(value, llvm_type(types.float32, lanes))
     if codes and element is types.uint16:
         return _ENCODERS[codes](_Bits(builder, lanes), value)
     return _in_register(builder, builder.fptrunc(value, narrow), lanes)
@@ -282,7 +186,7 @@ class _Bits:
 
     def floats(self, bits: Any) -> Any:
         """Floats of those bits."""
-        return self.builder.bitcast(bits, _llvm(types.float32, self.lanes))
+        return self.builder.bitcast(bits, llvm_type(types.float32, self.lanes))
 
     def codes(self, value: Any) -> Any:
         """Codes, widened to 32 bits."""
@@ -290,7 +194,7 @@ class _Bits:
 
     def as_codes(self, bits: Any) -> Any:
         """The lower 16 bits as codes."""
-        return self.builder.bitcast(self.builder.trunc(bits, self._integers(16)), _llvm(types.uint16, self.lanes))
+        return self.builder.bitcast(self.builder.trunc(bits, self._integers(16)), llvm_type(types.uint16, self.lanes))
 
     def all(self, number: int) -> Any:
         """An integer in every lane."""
@@ -311,7 +215,7 @@ class _Bits:
 
     def added(self, bits: Any, number: float) -> Any:
         """The bits of the sum of floats and a number, as IEEE says and not as a compiler may like it."""
-        other = ir.Constant(_llvm(types.float32, self.lanes), [number] * self.lanes if self.lanes > 1 else number)
+        other = ir.Constant(llvm_type(types.float32, self.lanes), [number] * self.lanes if self.lanes > 1 else number)
         return self.of(self.builder.fadd(self.floats(bits), other))
 
     def _integers(self, width: int) -> Any:
@@ -355,15 +259,15 @@ _ENCODERS = {"bf16": _encode_bf16, "fp16c": _encode_fp16c}
 def _rotated(builder: Any, vector: Any, lanes: int, by: int) -> Any:
     """Lane k of the result is lane k + by, cyclically."""
     order = [(lane + by) % lanes for lane in range(lanes)]
-    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(_LANE, lanes), order))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(LANE, lanes), order))
 
 
 def _masked_store(builder: Any, vector: Any, target: Any, kept: list[int], align: int) -> None:
     mask = ir.VectorType(ir.IntType(1), len(kept))
     name = f"llvm.masked.store.v{len(kept)}{vector.type.element.intrinsic_name}.p0"
-    kind = ir.FunctionType(ir.VoidType(), [vector.type, target.type, _LANE, mask])
+    kind = ir.FunctionType(ir.VoidType(), [vector.type, target.type, LANE, mask])
     function = cgutils.get_or_insert_function(builder.module, kind, name)
-    builder.call(function, [vector, target, ir.Constant(_LANE, align), ir.Constant(mask, kept)])
+    builder.call(function, [vector, target, ir.Constant(LANE, align), ir.Constant(mask, kept)])
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -388,27 +292,27 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         place = _pointer(context, builder, sig.args[0], args[0], args[1], 1)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, _LANE, _LANE, _LANE])
+        kind = ir.FunctionType(ir.VoidType(), [place.type, LANE, LANE, LANE])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, *(ir.Constant(_LANE, n) for n in (_FOR_READING, _INTO_ALL_LEVELS, _DATA))])
+        builder.call(function, [place, *(ir.Constant(LANE, n) for n in (_FOR_READING, _INTO_ALL_LEVELS, _DATA))])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
 
 
-_OPTIONS: dict[str, Any] = {"fastmath": set(FLAGS), "error_model": "numpy", "boundscheck": False, "nogil": True}
-
-
 def row(function: Callable[..., None]) -> Any:
     """Compiles what updates one row, when a kernel that calls it is compiled."""
-    return numba.njit(function, **_OPTIONS)
+    return Translated(function)
 
 
 def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], Any]:
     """Compiles an entry of that signature at once, or loads it from Numba's cache beside the generated file."""
 
     def compiled(function: Callable[..., None]) -> Any:
-        entry = numba.njit(declared, parallel=parallel, cache=True, **_OPTIONS)(function)
+        if parallel:
+            # Numba makes its threads, and what compiled code calls to reach them
+            numba.get_num_threads()
+        entry = numba.njit(declared, cache=True, nogil=True)(called(Translated(function, parallel=parallel)))
         entry.declared = declared
         return entry
 

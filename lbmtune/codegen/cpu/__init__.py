@@ -31,9 +31,8 @@ from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 
-_SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu" / "simd.py"
-_LISTS = _SUPPORT.with_name("lists.py")
-_LANES = _SUPPORT.with_name("lanes.py")
+_SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu"
+_ALWAYS = ("simd", "translate", "vectors")
 
 
 def render_cpu(case: Case, config: CpuConfig) -> Program:
@@ -92,9 +91,8 @@ def support_of(case: Case, config: CpuConfig) -> str:
 @cache
 def support_digest(*, indirect: bool = False, lanes: bool = False) -> str:
     """Names the text of the support modules, so that what was compiled with other ones is not reused."""
-    texts = _SUPPORT.read_bytes() + (_LISTS.read_bytes() if indirect else b"")
-    texts += _LANES.read_bytes() if lanes else b""
-    return hashlib.sha256(texts).hexdigest()[:16]
+    names = [*_ALWAYS, *(["lists"] if indirect else []), *(["lanes"] if lanes else [])]
+    return hashlib.sha256(b"".join((_SUPPORT / f"{name}.py").read_bytes() for name in names)).hexdigest()[:16]
 
 
 def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
