@@ -291,7 +291,7 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
     """Asks for the cache line of an element. The index may lie outside the array: a prefetch never faults."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        place = _pointer(context, builder, sig.args[0], args[0], args[1], 1)
+        place = builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]])
         kind = ir.FunctionType(ir.VoidType(), [place.type, LANE, LANE, LANE])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         builder.call(function, [place, *(ir.Constant(LANE, n) for n in (_FOR_READING, _INTO_ALL_LEVELS, _DATA))])

@@ -253,8 +253,11 @@ class _Body:
         self.builder.branch(head)
         self.builder.position_at_end(head)
         at = self.builder.phi(_INT)
-        carried = {name: Value(before[name].type, self.builder.phi(before[name].llvm.type)) for name in
-                   _assigned(node.body) if name in before}
+        carried = {
+            name: Value(before[name].type, self.builder.phi(before[name].llvm.type))
+            for name in _assigned(node.body)
+            if name in before
+        }
         self.builder.cbranch(self.builder.icmp_signed("<", at, stop), body, end)
         self.builder.position_at_end(body)
         assert isinstance(node.target, ast.Name)
@@ -263,8 +266,10 @@ class _Body:
             self.block(node.body)
         after, last = self.builder.add(at, step, flags=("nsw",)), self.builder.block
         self.builder.branch(head)
-        for phi, first, next_ in ((at, start, after), *((value.llvm, before[name].llvm, self.names[name].llvm)
-                                  for name, value in carried.items())):
+        for phi, first, next_ in (
+            (at, start, after),
+            *((value.llvm, before[name].llvm, self.names[name].llvm) for name, value in carried.items()),
+        ):
             phi.add_incoming(first, entry)
             phi.add_incoming(next_, last)
         self.builder.position_at_end(end)

@@ -30,6 +30,7 @@ from lbmtune.codegen.cpu.sweeps import sweep, sweep_launches
 from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.lattice import Lattice
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu"
 _ALWAYS = ("simd", "translate", "vectors")
@@ -228,8 +229,13 @@ def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[lis
 
 
 def _relaxation(case: Case) -> Hoisted:
-    operator = assignments(collision(case.collision), case.stencil, case.forced)
-    return hoist(divide_late(operator, case.stencil), _parameters())
+    return _relaxed(case.collision, case.stencil, case.forced)
+
+
+@cache
+def _relaxed(name: str, lattice: Lattice, forced: bool) -> Hoisted:
+    """What the passes of a kernel share, and kernels of one study."""
+    return hoist(divide_late(assignments(collision(name), lattice, forced), lattice), _parameters())
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:

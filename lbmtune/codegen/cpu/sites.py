@@ -34,19 +34,18 @@ class Sites:
         """Where each slot starts."""
         places = (place for s in self.streams.all for place in (s.open, s.cut))
         starts = {p.slot: self.streams.config.memory.component(p.slot, self.extents) for p in places}
-        ahead = ["ahead = links.view(np.float32)"] if self.streams.config.prefetch_index else []
-        return [*ahead, *(f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items()))]
+        return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
 
     def cell(self) -> list[str]:
         """Where the site itself lies in its slot."""
         return [f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"]
 
     def prefetches(self) -> list[str]:
-        """Requests for the words of the list that the same rows hold further on; they go by a type that has them."""
+        """Requests for the words of the list that the same rows hold further on."""
         streams, ahead = self.streams, self.streams.config.prefetch_index
         needed = used(streams.case, streams.config.propagation, streams.phase)
         rows = [*needed.pointers, *[self.rows.mask_row] * needed.masks] if ahead else []
-        return [f"prefetch(ahead, {self._row(row)} + {ahead})" for row in rows]
+        return [f"prefetch(links, {self._row(row)} + {ahead})" for row in rows]
 
     def loads(self) -> list[str]:
         """Lines that set f0, f1, ..."""
