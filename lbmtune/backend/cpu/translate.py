@@ -6,7 +6,7 @@ of the compute type, vectors of them and arrays, and each has its type when it i
 few forms is refused. Numba's intrinsics do the rest (`simd`, `lists`, `lanes`), its threads run parallel loops.
 
 Names become SSA values: where branches meet, and at the head of a loop, each that was assigned gets a phi. Integers
-wrap, // and % round down, indices are not checked, and both sides of `and` and `or` are worked out.
+wrap, // and % round down, ranges go up, indices are not checked, both sides of `and` and `or` are worked out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache, reduce
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numba
 import numpy as np
@@ -178,12 +178,13 @@ class _Body:
     def _form(self, forms: Any, node: ast.AST) -> Any:
         return forms.get(type(node)) or self._refuse(node)
 
-    def _refuse(self, node: ast.AST, reason: str = "is not translated") -> Any:
+    def _refuse(self, node: ast.AST, reason: str = "is not translated") -> NoReturn:
         raise UnsupportedError(f"{self.owner.function.__name__}: {ast.unparse(node)!r} {reason}")
 
     def _assign(self, node: ast.Assign) -> None:
-        (target,), value = node.targets, self.value(node.value)
-        self._name(target, value, node)
+        if len(node.targets) > 1:
+            self._refuse(node)
+        self._name(node.targets[0], self.value(node.value), node)
 
     def _name(self, target: ast.expr, value: Any, node: ast.AST) -> None:
         if isinstance(target, ast.Tuple):
@@ -195,8 +196,9 @@ class _Body:
             self._refuse(node)
 
     def _augment(self, node: ast.AugAssign) -> None:
-        assert isinstance(node.target, ast.Name)
-        self.names[node.target.id] = self._operation(node, node.op, self.names[node.target.id], self.value(node.value))
+        if not isinstance(node.target, ast.Name):
+            self._refuse(node)
+        self._name(node.target, self._operation(node, node.op, self.value(node.target), self.value(node.value)), node)
 
     def _expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
@@ -234,15 +236,15 @@ class _Body:
         return Value(one.type, phi)
 
     def _for(self, node: ast.For) -> None:
-        assert isinstance(node.target, ast.Name)
-        assert isinstance(node.iter, ast.Call)
+        if not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
+            self._refuse(node.iter)
         called, bounds = self._global(node.iter.func), [self._integer(one) for one in node.iter.args]
         if called is numba.prange and self.owner.parallel:
             self._spread(node, bounds[0])
         elif called in (range, numba.prange):
             start, stop, step = (_whole(0), *bounds, _whole(1)) if len(bounds) == 1 else (*bounds, _whole(1))[:3]
-            if not isinstance(step, ir.Constant) or step.constant < 1:
-                self._refuse(node.iter, "needs a step that is known and positive")
+            if isinstance(step, ir.Constant) and step.constant < 1:
+                self._refuse(node.iter, "goes backwards")
             self._loop(node, start, stop, step)
         else:
             self._refuse(node.iter)
@@ -321,8 +323,8 @@ class _Body:
         inside = _Body(site, self.owner, names)
         first = builder.ptrtoint(builder.load(share), _INT)
         last = builder.add(first, builder.load(shares))
-        bounds = (builder.sdiv(builder.mul(one, passed[0]), passed[1]) for one in (first, last))
-        inside._loop(node, *bounds, _whole(1))
+        start, stop = (builder.sdiv(builder.mul(one, passed[0]), passed[1]) for one in (first, last))
+        inside._loop(node, start, stop, _whole(1))
         builder.ret_void()
         return made
 
@@ -371,14 +373,14 @@ class _Body:
         if isinstance(value, np.floating):
             real = getattr(types, value.dtype.name)
             return Value(real, ir.Constant(llvm_type(real, 1), float(value)))
-        return self._refuse(node, "is no number of a known type")
+        self._refuse(node, "is no number of a known type")
 
     def _global(self, node: ast.expr) -> Any:
         """What a name that is not local stands for."""
         if isinstance(node, ast.Attribute):
             return getattr(self._global(node.value), node.attr)
         if not isinstance(node, ast.Name):
-            return self._refuse(node)
+            self._refuse(node)
         names = self.owner.function.__globals__
         found = names.get(node.id, vars(builtins).get(node.id))
         return self._refuse(node, "stands for nothing") if found is None else found
@@ -427,7 +429,9 @@ class _Body:
         return Value(found.type, self.builder.fneg(found.llvm, flags=FLAGS))
 
     def _compare(self, node: ast.Compare) -> Value:
-        (operator,), (right,) = node.ops, node.comparators
+        if len(node.ops) > 1:
+            self._refuse(node)
+        operator, right = node.ops[0], node.comparators[0]
         return Value(
             types.boolean,
             self.builder.icmp_signed(
