@@ -370,10 +370,10 @@ class _Body:
         """A number of Python or NumPy as it is known now."""
         if type(value) is int:
             return Value(types.int64, _whole(value))
-        if isinstance(value, np.floating):
-            real = getattr(types, value.dtype.name)
-            return Value(real, ir.Constant(llvm_type(real, 1), float(value)))
-        self._refuse(node, "is no number of a known type")
+        if not isinstance(value, np.floating):
+            self._refuse(node, "is no number of a known type")
+        real = getattr(types, value.dtype.name)
+        return Value(real, ir.Constant(llvm_type(real, 1), float(value)))
 
     def _global(self, node: ast.expr) -> Any:
         """What a name that is not local stands for."""
