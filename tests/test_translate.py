@@ -61,7 +61,7 @@ _NAMES = """
 low, high = (0, a) if a <= b else (-b, b + 2)
 total = c1
 odd = 0
-for x in range(low, high, min(a, 2)):
+for x in range(low, high, max(1, min(a, 2))):
     inner = x
     for y in range(x):
         if y % 3 == 1 or not y % 5:
