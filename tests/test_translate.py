@@ -63,7 +63,13 @@ total = c1
 odd = 0
 for x in range(low, high, max(1, min(a, 2))):
     inner = x
+    if x == 5 or x == 4:
+        continue
     for y in range(x):
+        if y % 7 == 2:
+            inner = inner - 1
+        if y % 4 == 3:
+            continue
         if y % 3 == 1 or not y % 5:
             total = total + c1
             inner = inner + y
@@ -135,6 +141,10 @@ def test_each_turn_once_with_memory_of_its_own(parallel: bool, tmp_path: Path) -
         ("print(a)", "is not translated"),
         ("if 0 < a < b: store(found, a, c1)", "is not translated"),
         ("x = y = a", "is not translated"),
+        (
+            "for x in range(a):\n        if x:\n            if b: continue\n        store(found, x, c1)",
+            "is not translated",
+        ),
         ("if c1: store(found, a, c1)", "is neither true nor false"),
     ],
 )

@@ -16,7 +16,7 @@ import builtins
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn
@@ -175,6 +175,14 @@ class _Body:
         for statement in statements:
             self._form(forms, statement)(statement)
 
+    def _turn(self, statements: Sequence[ast.stmt]) -> None:
+        """The body of a loop, where `if ...: continue` leaves out what follows."""
+        for n, one in enumerate(statements):
+            if isinstance(one, ast.If) and not one.orelse and [type(each) for each in one.body] == [ast.Continue]:
+                self._branches(self._truth(one.test), lambda: None, partial(self._turn, statements[n + 1 :]))
+                return
+            self.block([one])
+
     def _form(self, forms: Any, node: ast.AST) -> Any:
         return forms.get(type(node)) or self._refuse(node)
 
@@ -265,7 +273,7 @@ class _Body:
         assert isinstance(node.target, ast.Name)
         self.names = {**before, **carried, node.target.id: Value(types.int64, at)}
         with self._freeing():
-            self.block(node.body)
+            self._turn(node.body)
         after, last = self.builder.add(at, step, flags=("nsw",)), self.builder.block
         self.builder.branch(head)
         for phi, first, next_ in (
