@@ -17,7 +17,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors
-from lbmtune.model.terms import Subject, bandwidth, in_flight, local_s, partial_s, waves
+from lbmtune.model.terms import Subject, bandwidth, in_flight, local_memory, partial, waves
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 
@@ -103,11 +103,11 @@ def test_bandwidth_follows_width_and_runs() -> None:
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
     config = CudaConfig(block=(64, 1, 1))
     times = [
-        local_s(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local)))
+        local_memory(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local))).seconds
         for local in (100, 400, 2000)
     ]
     assert 0 < times[0] <= times[1] < times[2]
-    assert local_s(subject(config)) == 0
+    assert local_memory(subject(config)).seconds == 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -128,7 +128,7 @@ def test_terms_keep_their_signs_and_ceilings(scheme, cells, block, layout, regis
     one = subject(config, resources)
     assert 0 < in_flight(one) <= 1
     assert 0 < waves(one) <= 1
-    assert partial_s(one) >= 0
+    assert partial(one).seconds >= 0
     found = predict(CASE, config, CARD, resources)
     assert found.mlups <= bandwidth(one) / found.bytes_per_update / 1e6 * (1 + 1e-12)
     for term in set(TERMS) - {"runs"}:

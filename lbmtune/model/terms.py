@@ -18,8 +18,11 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, shared_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
-from lbmtune.model.sectors import partial_sectors
-from lbmtune.records import Resources
+from lbmtune.model.sectors import Partial, partial_sectors
+from lbmtune.records import Resources, Term
+
+RUNS, SECTORS, LOCAL = "runs", "partial sectors", "local memory"
+THREADS, WAVES = "threads in flight", "waves"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
@@ -69,23 +72,27 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     return rates[known[min(known, key=lambda size: abs(log(size / run)))]]
 
 
-def streams_s(subject: Subject) -> float:
-    """Bytes of an update over the bandwidth of streams that lie apart. Source: Wellein et al. 2006."""
-    return traffic(subject.case, subject.config).total / bandwidth(subject, by_runs=False)
+def runs(subject: Subject) -> Term:
+    """What streams in runs take more, or less, than such that lie apart."""
+    moved = traffic(subject.case, subject.config).total
+    apart, here = (moved / bandwidth(subject, by_runs=by_runs) for by_runs in (False, True))
+    sentence = f"{subject.run_bytes or 'all'} bytes of a stream lie together"
+    return Term(name=RUNS, seconds=here - apart, sentence=sentence, source="micro-benchmark `runs`")
 
 
-def runs_s(subject: Subject) -> float:
-    """What streams in runs take more, or less."""
-    return traffic(subject.case, subject.config).total / bandwidth(subject) - streams_s(subject)
-
-
-def partial_s(subject: Subject) -> float:
+def partial(subject: Subject) -> Term:
     """What sectors take that a block touches but does not fill (`model.sectors`)."""
-    config = subject.config
-    if 0 < subject.run_bytes < SECTOR_BYTES:
-        return 0.0  # the copy of single elements has them already
-    partial = partial_sectors(subject.case, config)
-    found = subject.calibration
+    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
+    found = Partial(0.0, 0.0) if alone else partial_sectors(subject.case, subject.config)
+    return Term(
+        name=SECTORS,
+        seconds=_partial_s(found, subject.calibration),
+        sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
+        source="counted on the layout; micro-benchmarks `shifted_loads`, `shifted_stores`",
+    )
+
+
+def _partial_s(partial: Partial, found: Calibration) -> float:
     loads, stores = (
         _per_sector_s(found, rates) for rates in (found.shifted_loads_bytes_per_s, found.shifted_stores_bytes_per_s)
     )
@@ -99,14 +106,21 @@ def _per_sector_s(found: Calibration, rates: Mapping[str, float]) -> float:
     return max(0.0, moved / rates[block] - moved / found.blocks_bytes_per_s[block]) / 2
 
 
-def local_s(subject: Subject) -> float:
+def local_memory(subject: Subject) -> Term:
     """What registers that were spilled take: to and from L1, or L2, or memory, where the threads in flight need more.
 
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
     moved = spilled_bytes(subject)
-    if not moved:
-        return 0.0
+    return Term(
+        name=LOCAL,
+        seconds=_local_s(subject, moved) if moved else 0.0,
+        sentence=f"{moved:.3g} bytes of spilled registers per update",
+        source="compiled code; micro-benchmark `local`",
+    )
+
+
+def _local_s(subject: Subject, moved: float) -> float:
     found, machine = subject.calibration, subject.machine
     at_once = subject.threads * subject.resources.local_bytes
     blocks = subject.threads // prod(subject.config.block)
@@ -181,13 +195,10 @@ def _between(curve: list[tuple[int, float]], at: float) -> float:
     return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
 
 
-SECONDS: Mapping[str, Callable[[Subject], float]] = {
-    "streams": streams_s,
-    "runs": runs_s,
-    "partial sectors": partial_s,
-    "local memory": local_s,
-}
-"""Terms that add up. `streams` is never left out."""
+SECONDS: Mapping[str, Callable[[Subject], Term]] = {RUNS: runs, SECTORS: partial, LOCAL: local_memory}
+"""Terms that are added to the bytes."""
+SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WAVES: waves}
+"""Of the bandwidth that is in use."""
 
 
 def estimated(case: Case, config: CudaConfig) -> Resources:
