@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Compiler, Device, Executable
-from lbmtune.codegen.probes import RUNS, SPILL, WORD_BYTES, probe
-from lbmtune.codegen.program import Launch
+from lbmtune.backend.protocol import Array, Binary, Compiler, Device, Executable
+from lbmtune.codegen.probes import (
+    CHASE,
+    LISTED,
+    MEET,
+    RUNS,
+    SPILL,
+    STAGES,
+    WALK,
+    WORD_BYTES,
+    issue_probe,
+    probe,
+)
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.microbench import Say, rate
 from lbmtune.measure.noise import fill_with_noise
@@ -38,6 +49,28 @@ _LOCAL = {"L1": (512, 192), "L2": (1024, 320), "memory": (2048, 1024)}
 """Threads of a multiprocessor, and bytes of local memory of each: less than L1 has, less than L2, and more."""
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
 _CACHED_TURNS, _LAUNCHES = 64, 200
+_DISPLACED = ("2", "2 of 64", "4 of 128", "8", "8 of 256")
+_DISPLACED_BLOCKS = (64, 256)
+_SIDES = {"none": (0, 0, False), "loads": (1, 0, False), "stores": (0, 1, False), "in place": (1, 1, True)}
+"""Accesses by which loads and stores are displaced, and whether both are of one array."""
+_WALK, _WALK_BYTES = 8, 256 << 10
+"""Accesses that a thread takes one after another, and bytes of a stream from one to the next."""
+_WALKING = {2: (512, 1024), 4: (256, 512, 1024), 8: (256, 512, 1024), 16: (128, 256, 512)}
+_SPILLS = ((256, 256), (256, 1280), (256, 8192), (1024, 64), (1024, 320), (1024, 2048))
+_LISTED_SIDES = {"loads": 1, "stores": 2, "in place": 3}
+_CHASED = {"L1": 64 << 10, "L2": 16 << 20, "memory": _STREAM_BYTES * 8}
+"""Bytes that pointers lead through, a line after the other."""
+_CHASE_STEPS, _LINE_BYTES = 1 << 14, 128
+_WARPS = (4, 8, 12, 16, 24, 32)
+_CHAINS = (2, 4, 8)
+_LENGTH, _STAGES = 128, 2000
+"""Instructions between two meetings, and turns."""
+_MEETINGS, _MEETING_THREADS = 500, 256
+_SMALL_EDGES = (32, 48, 64, 96, 128)
+"""Of cubes of words whose copies are small."""
+_SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
+_STRIDE = 99991
+"""From one place that is checked to the next."""
 
 
 class _Copy(NamedTuple):
@@ -78,6 +111,22 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     }
     loads = each("copies with displaced loads", by_block(1, 0))
     stores = each("copies with displaced stores", by_block(0, 1))
+    displaced = each(
+        "displaced copies of other widths and runs",
+        (
+            (f"{name} {side} by {block}", _run(name)._replace(block=block, load=load, store=store, in_place=in_place))
+            for name in _DISPLACED
+            for side, (load, store, in_place) in _SIDES.items()
+            for block in _DISPLACED_BLOCKS
+        ),
+    )
+    say("copies by walking threads, and by lists")
+    walk = {f"{a} by {count}": bench.walk(a, count) for a, counts in _WALKING.items() for count in counts}
+    listed = bench.by_lists()
+    say("issue of instructions, latencies, meetings of blocks")
+    instructions = dict(bench.instructions())
+    latency = {level: bench.latency_s(size) for level, size in _CHASED.items()}
+    meeting = bench.meeting_s()
     say("copies within the cache, local memory, launches")
     plain, graph = bench.launches()
     return Calibration(
@@ -92,6 +141,14 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         l1_bytes=_L1_BYTES,
         launch_s=plain,
         launch_in_graph_s=graph,
+        displaced_bytes_per_s=displaced,
+        walk_bytes_per_s=walk,
+        listed_bytes_per_s=listed,
+        spill_bytes_per_s={f"{threads} by {size}": bench.local(threads, size) for threads, size in _SPILLS},
+        latency_s=latency,
+        instructions_per_s=instructions,
+        meeting_s=meeting,
+        small_s=dict(bench.small()),
     )
 
 
@@ -105,6 +162,7 @@ class _Bench:
         self._device, self._compiler = device, compiler
         self._source, self._target = (device.empty(STREAMS * _STREAM_BYTES // WORD_BYTES, "float32") for _ in range(2))
         fill_with_noise(self._source, 1.0, device.xp)
+        self._binaries: dict[str, Binary] = {}
 
     def copy(self, one: _Copy) -> float:
         """Bytes per second, read and written. What was moved is checked."""
@@ -144,6 +202,115 @@ class _Bench:
         plain, graph = (self._shortest_s(one) / _LAUNCHES for one in (many, executable.recorded(many)))
         return plain, graph
 
+    def walk(self, access_bytes: int, together: int) -> float:
+        """Bytes per second where each thread takes accesses one after another. What was moved is checked."""
+        accesses, apart = _STREAM_BYTES // access_bytes, min(_WALK_BYTES, _STREAM_BYTES // _WALK) // access_bytes
+        executable, launch = self._loaded(
+            WALK, access_bytes=access_bytes, threads=_BLOCK, shared_bytes=self._shared_bytes(together, _BLOCK)
+        )
+        numbers = (np.int32(n) for n in (accesses, apart, _WALK))
+        threads = ceil(accesses / (apart * _WALK)) * apart
+        run = partial(executable.launch, launch, (ceil(threads / _BLOCK), 1, 1), (self._source, self._target, *numbers))
+        self._target.fill(0)
+        found = rate(self._device, run, 2.0 * STREAMS * _STREAM_BYTES)
+        self._check(_Copy(access_bytes))
+        return found.bytes_per_s
+
+    def by_lists(self) -> dict[str, float]:
+        """Bytes per second, the list counted, of copies that find their place in one."""
+        xp, found = self._device.xp, {}
+        for access in (2, 4, 8):
+            accesses = _STREAM_BYTES // access // 2
+            for displaced in (0, 1):
+                row = (xp.arange(accesses, dtype=xp.uint32) + displaced) % accesses
+                entries = xp.tile(row.astype(xp.uint32), STREAMS)
+                for side, bits in _LISTED_SIDES.items():
+                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=128, listed=bits)
+                    arrays = self._source, self._source if side == "in place" else self._target, entries
+                    grid = (ceil(accesses / 128), 1, 1)
+                    run = partial(executable.launch, launch, grid, (*arrays, np.int32(accesses)))
+                    moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
+                    name = f"{access} {side}" + (" displaced" if displaced else "")
+                    found[name] = rate(self._device, run, moved).bytes_per_s
+                    if side != "in place":
+                        self._check_listed(access, accesses, displaced if side == "loads" else -displaced)
+        return found
+
+    def _check_listed(self, access_bytes: int, accesses: int, displaced: int) -> None:
+        """Whether each stream went where the list says: a rotation."""
+        source, target = (
+            array.view(f"uint{8 * access_bytes}")[: STREAMS * accesses].reshape(STREAMS, accesses)
+            for array in (self._source, self._target)
+        )
+        wanted = self._device.xp.roll(source, -displaced, 1)
+        _insist(bool((target[:, ::_STRIDE] == wanted[:, ::_STRIDE]).all()))
+
+    def instructions(self) -> Iterator[tuple[str, float]]:
+        """Instructions of warps per second, of the whole device, by name."""
+        for kind, number, chains in (
+            ("multiply-add", "double", 8),
+            ("conversion", "float", 8),
+            ("shuffle", "float", 8),
+            ("shared memory", "float", 8),
+        ):
+            name = "double" if number == "double" else kind
+            yield name, self._issued(32, kind=kind, number=number, chains=chains, length=_LENGTH // chains)
+        for chains in _CHAINS:
+            for warps in _WARPS:
+                options = {"chains": chains, "length": _LENGTH // chains}
+                yield f"multiply-add, {warps} warps of {chains}", self._issued(warps, **options)
+                yield f"multiply-add, {warps} warps of {chains}, meeting", self._issued(warps, meets=True, **options)
+
+    def _issued(self, warps: int, **options: Any) -> float:
+        blocks = self._device.limits.multiprocessors
+        program = issue_probe(threads=32 * warps, **options)
+        executable, launch = self._ready(program, STAGES)
+        factor = (np.float64 if options.get("number") == "double" else np.float32)(0.5)
+        run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, factor, np.int32(_STAGES)))
+        per_s = rate(self._device, run, float(blocks * warps * _LENGTH * _STAGES)).bytes_per_s
+        return per_s * (2 if options.get("kind") in ("conversion", "shared memory") else 1)  # there and back
+
+    def latency_s(self, size_bytes: int) -> float:
+        """Of a load that waits for the one before, from as many bytes."""
+        xp = self._device.xp
+        line = _LINE_BYTES // WORD_BYTES
+        places = xp.arange(size_bytes // WORD_BYTES, dtype=xp.uint32)
+        following = ((places + line) % places.size).astype(xp.uint32)
+        executable, launch = self._loaded(CHASE, threads=1)
+        place = self._device.empty(1, "uint32")
+        place.fill(0)
+        run = partial(executable.launch, launch, (1, 1, 1), (following, place, np.int32(_CHASE_STEPS)))
+        return 1 / rate(self._device, run, _CHASE_STEPS).bytes_per_s
+
+    def meeting_s(self) -> float:
+        """From what a block sends to what it then reads of another one, one block on each multiprocessor."""
+        blocks = self._device.limits.multiprocessors
+        words = self._device.empty(3 * blocks * _MEETING_THREADS, "uint32")
+        arrivals = self._device.empty(2, "uint32")
+        arrivals.fill(0)
+        executable, launch = self._ready(issue_probe(threads=_MEETING_THREADS), MEET)
+        run = partial(executable.launch, launch, (blocks, 1, 1), (words, arrivals, np.int32(_MEETINGS)))
+        return 1 / rate(self._device, run, _MEETINGS).bytes_per_s
+
+    def small(self) -> Iterator[tuple[str, float]]:
+        """Seconds of a launch that copies little, launch after launch, there and back."""
+        for edge in _SMALL_EDGES:
+            for name in ("call", "graph", "dependent"):
+                executable, launch = self._loaded(RUNS, threads=_SMALL_BLOCK, early=name == "dependent")
+                there, back = (
+                    self._small(executable, launch, edge**3, sides)
+                    for sides in ((self._source, self._target), (self._target, self._source))
+                )
+                many = partial(_alternate, there, back, _SMALL_LAUNCHES // 2)
+                run = many if name == "call" else executable.recorded(many)
+                yield f"{name} {2 * STREAMS * WORD_BYTES * edge**3}", self._shortest_s(run) / _SMALL_LAUNCHES
+
+    def _small(
+        self, executable: Executable, launch: Launch, accesses: int, sides: tuple[Array, Array]
+    ) -> Callable[[], None]:
+        numbers = tuple(np.int32(n) for n in (accesses, 0, 0, 1))
+        return partial(executable.launch, launch, (ceil(accesses / _SMALL_BLOCK), 1, 1), (*sides, *numbers))
+
     def _shortest_s(self, run: Callable[[], None]) -> float:
         return min(self._device.time_s(run) for _ in range(5))
 
@@ -159,10 +326,15 @@ class _Bench:
         arrays = self._source, self._source if one.in_place else self._target
         return partial(executable.launch, launch, (ceil(accesses / one.block), 1, 1), (*arrays, *numbers))
 
-    def _loaded(self, entry: str, **options: int) -> tuple[Executable, Launch]:
-        program = probe(streams=STREAMS, **options)
-        executable = self._device.load(program, self._compiler(program))
-        return executable, next(launch for launch in program.period[0] if launch.entry == entry)
+    def _loaded(self, entry: str, **options: Any) -> tuple[Executable, Launch]:
+        return self._ready(probe(streams=STREAMS, **options), entry)
+
+    def _ready(self, program: Program, entry: str) -> tuple[Executable, Launch]:
+        """Each text is compiled once."""
+        if program.digest not in self._binaries:
+            self._binaries[program.digest] = self._compiler(program)
+        executable = self._device.load(program, self._binaries[program.digest])
+        return executable, next(one for one in program.period[0] if one.entry == entry)
 
     def _shared_bytes(self, threads: int, block: int) -> int:
         """What a block asks for so that so many threads share a multiprocessor, and no more."""
@@ -181,6 +353,16 @@ class _Bench:
             found, wanted = target[:, 1:-1], source[:, 1 - shift : source.shape[1] - 1 - shift]
         else:
             found, wanted = self._target, self._source
-        stride: Array = (slice(None, None, 99991),)
-        if not bool((found[(..., *stride)] == wanted[(..., *stride)]).all()):
-            raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+        stride: Array = (slice(None, None, _STRIDE),)
+        _insist(bool((found[(..., *stride)] == wanted[(..., *stride)]).all()))
+
+
+def _alternate(there: Callable[[], None], back: Callable[[], None], times: int) -> None:
+    for _ in range(times):
+        there()
+        back()
+
+
+def _insist(right: bool) -> None:
+    if not right:
+        raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")

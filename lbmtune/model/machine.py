@@ -23,6 +23,17 @@ class Calibration:
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
     ('memory'); l1_bytes: of a multiprocessor, shared memory included; launch_s: from one launch to the next of many,
     launch_in_graph_s: of a CUDA graph.
+
+    displaced: copies of which one side, or both in place, are displaced by one access, by access width, bytes that lie
+    together and threads per block ('2 of 64 stores by 64', '8 loads by 256'), and '8 none by 256' for comparison;
+    walk: copies by threads that take eight accesses one after another, far apart, by access width and threads of a
+    multiprocessor ('4 by 512'); listed: copies whose loads, or stores, or both in place find their place in a list ('4
+    loads', '8 in place', 'displaced' where it is that of the next access), the list counted;
+    spill: local memory by threads of a multiprocessor and bytes of each ('256 by 1280'); latency_s: of a load from each
+    level; instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not
+    wait for each other ('multiply-add, 8 warps of 4'; 'meeting' where warps meet after each 128 of them);
+    meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
+    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -36,6 +47,14 @@ class Calibration:
     l1_bytes: int
     launch_s: float
     launch_in_graph_s: float
+    displaced_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    walk_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    listed_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    spill_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    latency_s: dict[str, float] = field(default_factory=dict)
+    instructions_per_s: dict[str, float] = field(default_factory=dict)
+    meeting_s: float = 0.0
+    small_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
