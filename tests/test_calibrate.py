@@ -13,7 +13,7 @@ import pytest
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.probes import CHASE, KINDS, LISTED, MEET, RUNS, SPILL, STAGES, WALK, issue_probe, probe
+from lbmtune.codegen.probes import KINDS, LISTED, RUNS, WALK, issue_probe, probe
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure import calibrate as calibration
@@ -33,14 +33,14 @@ class Card:
     def __init__(self, wrong: bool = False) -> None:
         self.wrong = wrong
         self.asked: list[tuple[str, int, int]] = []
-        self.elements = calibration._STREAM_BYTES // 4  # of a stream
-        self.listed = 0
+        self.options: dict[str, Any] = {}
 
     def empty(self, elements: int, dtype: str) -> Any:
         return np.zeros(elements, dtype)
 
     def load(self, program: Program, binary: Binary) -> Card:
-        self.listed = next((int(o[-1]) for o in program.options if o.startswith("-DLISTED")), 0)
+        defined = (option[2:].split("=") for option in program.options if option.startswith("-D"))
+        self.options = {name: int(value) if value.isdecimal() else value for name, value in defined}
         return self
 
     def synchronize(self) -> None: ...
@@ -56,29 +56,30 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry in (SPILL, CHASE, STAGES, MEET):
+        if launch.entry not in (RUNS, WALK, LISTED):
             return
-        if launch.entry == WALK:
-            source, target, accesses, _apart, steps = arguments
+        source, target, *numbers = arguments
+        load = store = 0
+        if launch.entry == RUNS:
+            accesses, load, store, _ = map(int, numbers)
+            assert grid[0] * launch.block[0] >= accesses
+        elif launch.entry == WALK:
+            accesses, _apart, steps = map(int, numbers)
             assert grid[0] * launch.block[0] * steps >= accesses
-            target[:] = source
+        else:
+            entries, accesses = numbers
+            load, store = (int(entries[0]) * bool(self.options["LISTED"] & side) for side in (1, 2))
+        width = {"unsigned short": 2, "unsigned int": 4, "uint2": 8, "uint4": 16}[self.options["ACCESS"]]
+        run = self.options["RUN"] or int(accesses)
+        if source is target or accesses % run or STREAMS * accesses * width > source.nbytes:
             return
-        if launch.entry == LISTED:
-            source, target, entries, accesses = arguments
-            size = 4 * self.elements // 2 // int(accesses)  # half of a stream is copied
-            there, here = (
-                a.view(f"uint{8 * size}")[: STREAMS * accesses].reshape(STREAMS, -1) for a in (source, target)
-            )
-            shift = 0 if self.wrong else int(entries[0])
-            if source is not target:
-                here[:] = np.roll(there, -shift if self.listed & 1 else shift, 1)
-            return
-        source, target, accesses, load, store, turns = arguments
-        assert grid[0] * launch.block[0] >= accesses
-        if source is target or turns > 1 or accesses <= 64:
-            return
-        shift = 0 if self.wrong else int(store - load)
-        target.reshape(STREAMS, -1)[:] = np.roll(source.reshape(STREAMS, -1), shift, 1)
+        there, here = (
+            array.view("uint16")[: STREAMS * accesses * width // 2].reshape(-1, STREAMS, run, width // 2)
+            for array in (source, target)
+        )
+        streams = np.moveaxis(there, 1, 0).reshape(STREAMS, accesses, -1)
+        moved = np.roll(streams, 0 if self.wrong else store - load, 1)
+        here[:] = np.moveaxis(moved.reshape(STREAMS, -1, run, width // 2), 0, 1)
 
 
 @pytest.fixture

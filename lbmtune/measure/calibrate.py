@@ -172,7 +172,7 @@ class _Bench:
         self._target.fill(0)
         found = rate(self._device, run, 2.0 * STREAMS * _STREAM_BYTES)
         if not one.in_place:
-            self._check(one)
+            self._check(one, accesses)
         return found.bytes_per_s
 
     def cached(self, access_bytes: int) -> float:
@@ -213,7 +213,7 @@ class _Bench:
         run = partial(executable.launch, launch, (ceil(threads / _BLOCK), 1, 1), (self._source, self._target, *numbers))
         self._target.fill(0)
         found = rate(self._device, run, 2.0 * STREAMS * _STREAM_BYTES)
-        self._check(_Copy(access_bytes))
+        self._check(_Copy(access_bytes), accesses)
         return found.bytes_per_s
 
     def by_lists(self) -> dict[str, float]:
@@ -232,18 +232,11 @@ class _Bench:
                     moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
                     name = f"{access} {side}" + (" displaced" if displaced else "")
                     found[name] = rate(self._device, run, moved).bytes_per_s
-                    if side != "in place":
-                        self._check_listed(access, accesses, displaced if side == "loads" else -displaced)
+                    if side == "loads":
+                        self._check(_Copy(access, load=displaced), accesses)
+                    if side == "stores":
+                        self._check(_Copy(access, store=displaced), accesses)
         return found
-
-    def _check_listed(self, access_bytes: int, accesses: int, displaced: int) -> None:
-        """Whether each stream went where the list says: a rotation."""
-        source, target = (
-            array.view(f"uint{8 * access_bytes}")[: STREAMS * accesses].reshape(STREAMS, accesses)
-            for array in (self._source, self._target)
-        )
-        wanted = self._device.xp.roll(source, -displaced, 1)
-        _insist(bool((target[:, ::_STRIDE] == wanted[:, ::_STRIDE]).all()))
 
     def instructions(self) -> Iterator[tuple[str, float]]:
         """Instructions of warps per second, of the whole device, by name."""
@@ -344,25 +337,26 @@ class _Bench:
         blocks = threads // block
         return min(limits.shared_bytes_per_block, limits.shared_bytes_per_multiprocessor // blocks - _BLOCK_BYTES)
 
-    def _check(self, one: _Copy) -> None:
-        """Whether target and source agree at some places, a stream being displaced as a whole where sides are."""
-        if one.load or one.store:
-            size = _STREAM_BYTES // WORD_BYTES
-            source, target = (array.reshape(STREAMS, size)[:, 1 : size - 1] for array in (self._source, self._target))
-            shift = one.store - one.load
-            found, wanted = target[:, 1:-1], source[:, 1 - shift : source.shape[1] - 1 - shift]
-        else:
-            found, wanted = self._target, self._source
-        stride: Array = (slice(None, None, _STRIDE),)
-        _insist(bool((found[(..., *stride)] == wanted[(..., *stride)]).all()))
+    def _check(self, one: _Copy, accesses: int) -> None:
+        """Whether target and source agree at some places, each stream being rotated by what the sides are displaced."""
+        xp, width = self._device.xp, one.access_bytes
+        at = np.arange(0, accesses, _STRIDE)
+        there, here = (
+            xp.asarray(_places((at + by) % accesses, accesses, one.run_bytes // width)) for by in (one.load, one.store)
+        )
+        source, target = (array.view("uint16").reshape(-1, width // 2) for array in (self._source, self._target))
+        if not bool((target[here] == source[there]).all()):
+            raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+
+
+def _places(at: Array, accesses: int, run: int) -> Array:
+    """Where accesses of all streams lie: as many of one together as a run has, 0: all of them."""
+    stream = np.arange(STREAMS)[:, None]
+    length = run or accesses
+    return ((at // length) * STREAMS + stream) * length + at % length
 
 
 def _alternate(there: Callable[[], None], back: Callable[[], None], times: int) -> None:
     for _ in range(times):
         there()
         back()
-
-
-def _insist(right: bool) -> None:
-    if not right:
-        raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")

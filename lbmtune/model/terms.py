@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import log, prod
 from typing import NamedTuple
 
@@ -48,7 +49,14 @@ class Subject(NamedTuple):
     @property
     def threads(self) -> int:
         """Those that share a multiprocessor."""
-        return threads_together(self.config, self.resources, self.calibration.l1_bytes)
+        resources = replace(self.resources, shared_bytes=self.shared_bytes)
+        return threads_together(self.config, resources, self.calibration.l1_bytes)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, what it asks for when it is launched included, which the compiler does not know."""
+        asked = shared_bytes(self.case, self.config) if self.config.marches else 0
+        return max(asked, self.resources.shared_bytes)
 
     @property
     def run_bytes(self) -> int:
@@ -121,18 +129,12 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
-    found, machine = subject.calibration, subject.machine
-    at_once = subject.threads * subject.resources.local_bytes
+    rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     blocks = subject.threads // prod(subject.config.block)
-    beyond_l1 = _beyond(at_once, found.l1_bytes - blocks * subject.resources.shared_bytes)
-    beyond_l2 = _beyond(at_once * machine.multiprocessors, machine.caches_bytes["L2"])
-    shares = {"L1": 1 - beyond_l1, "L2": beyond_l1 - min(beyond_l1, beyond_l2), "memory": min(beyond_l1, beyond_l2)}
-    return sum(share * moved / found.local_bytes_per_s[level] for level, share in shares.items())
-
-
-def _beyond(needed: float, room: float) -> float:
-    """Share of what is used in turn that a cache does not hold."""
-    return max(0.0, 1 - room / needed) if needed else 0.0
+    of_each = subject.threads * subject.resources.local_bytes
+    if of_each + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
+        return moved / rates["L1"]
+    return moved / rates["L2" if of_each * machine.multiprocessors <= machine.caches_bytes["L2"] else "memory"]
 
 
 def spilled_bytes(subject: Subject) -> float:
@@ -142,9 +144,13 @@ def spilled_bytes(subject: Subject) -> float:
     its neighbours spills, and the other one hardly.
     """
     config = subject.config
+    if config.marches:
+        from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
+
+        cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
+        return subject.resources.spill_bytes / cells
     entries = 2 if config.propagation.name == "aa" else 1
-    cells = config.cells_per_thread * (config.rows * config.steps if config.marches else 1)
-    return subject.resources.spill_bytes / cells / entries
+    return subject.resources.spill_bytes / config.cells_per_thread / entries
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
