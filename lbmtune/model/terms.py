@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import Partial, partial_sectors
@@ -27,6 +27,8 @@ THREADS, WAVES = "threads in flight", "waves"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+WORD_BYTES = 4
+"""What displaced copies move at once."""
 _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
 
@@ -70,14 +72,29 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     """Bytes per second of a copy of 19 streams that lie as those of the kernel do, with the same access width.
 
     Streams that lie apart are as many open pages of memory, and closer ones are fewer. Source: measured,
-    `Calibration.runs_bytes_per_s`.
+    `Calibration.runs_bytes_per_s`, `in_place_bytes_per_s`, `listed_bytes_per_s`.
     """
-    rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
-    run = subject.run_bytes if by_runs else 0
+    found, config, access = subject.calibration, subject.config, str(subject.access_bytes)
+    rates, run = found.runs_bytes_per_s, subject.run_bytes if by_runs else 0
+    apart = found.in_place_bytes_per_s[access] if config.propagation.in_place else rates[access]
+    if config.indirect:
+        apart *= _by_list(subject)
     if not run:
-        return rates[str(access)]
+        return apart
     known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
-    return rates[known[min(known, key=lambda size: abs(log(size / run)))]]
+    return apart / rates[access] * rates[known[min(known, key=lambda size: abs(log(size / run)))]]
+
+
+def _by_list(subject: Subject) -> float:
+    """How much faster, or slower, bytes go that are loaded more often than stored, and by a list."""
+    found, config = subject.calibration, subject.config
+    access = str(config.stored.bytes)
+    side = "in place" if config.propagation.in_place else "stores" if config.scheme == "push" else "loads"
+    listed = found.listed_bytes_per_s.get(f"{access} {side}")
+    if listed is None:
+        return 1.0
+    plain = found.in_place_bytes_per_s if config.propagation.in_place else found.runs_bytes_per_s
+    return listed / plain[access]
 
 
 def runs(subject: Subject) -> Term:
@@ -94,24 +111,36 @@ def partial(subject: Subject) -> Term:
     found = Partial(0.0, 0.0) if alone else partial_sectors(subject.case, subject.config)
     return Term(
         name=SECTORS,
-        seconds=_partial_s(found, subject.calibration),
+        seconds=_partial_s(found, subject),
         sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
-        source="counted on the layout; micro-benchmarks `shifted_loads`, `shifted_stores`",
+        source="counted on the layout; micro-benchmarks `shifted_loads`, `shifted_stores`, `in_place`",
     )
 
 
-def _partial_s(partial: Partial, found: Calibration) -> float:
+def _partial_s(partial: Partial, subject: Subject) -> float:
+    """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
+    found, block = subject.calibration, subject.config.block
+    beside = (prod(block) if subject.config.indirect else block[0]) // WARP
+    if subject.config.propagation.in_place:
+        aligned = found.in_place_bytes_per_s[str(WORD_BYTES)]
+        displaced = {
+            int(name.split()[-1]): rate for name, rate in found.in_place_bytes_per_s.items() if "displaced" in name
+        }
+        both = _per_sector_s(displaced, dict.fromkeys(displaced, aligned), beside)
+        return (partial.loads + partial.stores) / 2 * both
+    aligned_by_block = {int(name): rate for name, rate in found.blocks_bytes_per_s.items()}
     loads, stores = (
-        _per_sector_s(found, rates) for rates in (found.shifted_loads_bytes_per_s, found.shifted_stores_bytes_per_s)
+        _per_sector_s({int(name): rate for name, rate in rates.items()}, aligned_by_block, beside)
+        for rates in (found.shifted_loads_bytes_per_s, found.shifted_stores_bytes_per_s)
     )
     return partial.loads * loads + partial.stores * stores
 
 
-def _per_sector_s(found: Calibration, rates: Mapping[str, float]) -> float:
-    """Of a sector that two blocks share: a displaced side of a copy by blocks of one warp has two for each stream."""
-    block = min(rates, key=int)
-    moved = 2 * 4 * int(block)
-    return max(0.0, moved / rates[block] - moved / found.blocks_bytes_per_s[block]) / 2
+def _per_sector_s(displaced: Mapping[int, float], aligned: Mapping[int, float], beside: int) -> float:
+    """Of a sector that two warps share, so many of which lie side by side in a block: each has two for each stream."""
+    threads = min(displaced, key=lambda count: abs(log(count / (WARP * max(1, beside)))))
+    moved = 2 * WORD_BYTES * threads
+    return max(0.0, moved / displaced[threads] - moved / aligned[threads]) / (threads // WARP) / 2
 
 
 def local_memory(subject: Subject) -> Term:
