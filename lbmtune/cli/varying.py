@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lbmtune.records.study import StudySpec
 
 
+_BAR = 24
+"""Characters of the longest bar."""
+
+
 @dataclass(frozen=True)
 class Varied:
     """predictions: by value of the axis, in order; illegal: why the other values are."""
@@ -86,12 +90,17 @@ def print_varied(found: Varied) -> None:
     here = found.around.flat()[found.axis]
     rows = [
         (
-            f"{value}{' *' if value == here else ''}",
+            _marked(value, here),
             f"{one.mlups:,.0f}",
-            "#" * round(24 * one.mlups / best),
+            "#" * round(_BAR * one.mlups / best),
             one.limit.split(";")[0],
         )
         for value, one in found.predictions.items()
     ]
     rows += [(str(value), "-", "", f"illegal: {reason}") for value, reason in found.illegal.items()]
     output.stdout().print(output.table(found.title, (found.axis, "MLUPS>", "", "limit"), rows))
+
+
+def _marked(value: Scalar, here: Scalar) -> str:
+    """With a star where the configuration stands."""
+    return f"{value} *" if value == here else str(value)
