@@ -15,15 +15,15 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.model.terms import SECONDS, SHARES, Subject, bandwidth, estimated, local_memory
+from lbmtune.model.terms import LOCAL, SECONDS, SHARES, Subject, bandwidth, estimated, local_memory
 from lbmtune.records import Prediction, Resources, Term
 from lbmtune.units import format_rate
 
 if TYPE_CHECKING:
     from lbmtune.model.issue import Issue
 
-MEMORY, ISSUE, MEETING = "memory", "instructions", "meeting"
-TERMS = (*SECONDS, *SHARES, ISSUE)
+MEMORY, ISSUE, EXCHANGE, MEETING = "memory", "instructions", "exchanges", "meeting"
+TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE)
 """What can be left out to see what it is worth."""
 CALIBRATED = "calibrated by micro-benchmarks"
 
@@ -99,67 +99,98 @@ def _unused(name: str, share: float, seconds: float) -> Term:
 def _march_terms(subject: Subject, without: Collection[str]) -> list[Term]:
     """Kernels of moments, and of several steps per launch.
 
-    Their few warps meet in each stage, so that neither memory nor instructions hide behind the other: the root of the
-    sum of squares stands between the larger of both, which would be perfect, and their sum, which would be none.
+    Their few warps meet in each stage, so that memory, instructions and exchanges do not quite hide behind each other:
+    the root of the sum of squares stands between the largest of them, which would be perfect, and their sum. What one
+    block cannot hide, several on a multiprocessor share out: they are not in the same phase.
     """
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     config = subject.config
+    together = subject.threads // prod(config.block)
     rate = bandwidth(subject, by_runs="runs" not in without)
     for name, share in SHARES.items():
         if name not in without:
             rate *= share(subject)
     memory = _memory(subject.case, config, Ceiling(rate, CALIBRATED))
-    found = issue(subject.case, config, subject.machine, together=subject.threads // prod(config.block))
-    terms = _overlapped(memory, _issue(found)) if found and ISSUE not in without else [memory]
-    if "local memory" not in without:
+    found = issue(subject.case, config, subject.machine, together)
+    beside = [one for one in _issue(found) if one.name not in without] if found else []
+    terms = _overlapped([memory, *beside], together)
+    if LOCAL not in without:
         local = local_memory(subject)
         terms.append(replace(local, seconds=local.seconds / (found.useful if found else 1.0)))
     return terms
 
 
-def _overlapped(one: Term, other: Term) -> list[Term]:
-    """Two terms of which the larger hides most of the other: the root of the sum of squares."""
-    larger, smaller = sorted((one, other), key=lambda term: -term.seconds)
-    rest = hypot(larger.seconds, smaller.seconds) - larger.seconds
-    sentence = f"{smaller.sentence}, {smaller.seconds * 1e12:.3g} ps of which the larger part is hidden"
-    return [larger, replace(smaller, seconds=rest, sentence=sentence)]
+def _overlapped(terms: Sequence[Term], together: int = 1) -> list[Term]:
+    """Terms of which the largest hides most of the others: what is left of those is shared out by their squares.
+
+    together: blocks that share a multiprocessor.
+    """
+    largest, *others = sorted(terms, key=lambda term: -term.seconds)
+    rest = (hypot(*(one.seconds for one in terms)) - largest.seconds) / together
+    squares = sum(one.seconds**2 for one in others) or 1.0
+    hidden = "{}, {:.3g} ps of which the larger part is hidden"
+    return [
+        largest,
+        *(
+            replace(
+                one,
+                seconds=rest * one.seconds**2 / squares,
+                sentence=hidden.format(one.sentence, one.seconds * 1e12),
+            )
+            for one in others
+        ),
+    ]
 
 
-def _issue(found: Issue) -> Term:
-    sentence = f"{found.slots:.0f} issue slots per update, halos included"
-    return Term(name=ISSUE, seconds=1e-6 / found.mlups, sentence=sentence, source=found.source)
+def _issue(found: Issue) -> list[Term]:
+    halos = "per update, halos included"
+    return [
+        Term(name=ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
+        Term(
+            name=EXCHANGE,
+            seconds=found.exchange_s,
+            sentence=f"{found.exchanges:.0f} words between lanes and in shared memory {halos}",
+            source=found.source,
+        ),
+    ]
 
 
 def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceiling) -> list[Term]:
-    """On a machine that is not calibrated: bytes, or the issue of instructions, whichever takes longer."""
+    """On a machine that is not calibrated: bytes, and the issue of instructions at the rates of the architecture."""
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     memory = _memory(case, config, rate)
     found = issue(case, config, machine)
-    return [max((memory, _issue(found)), key=lambda one: one.seconds)] if found else [memory]
+    return _overlapped([memory, *(_issue(found) if found else [])])
 
 
 def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Term]:
     """Blocks meet in every step, and issue instructions in between; what they send stays in the caches."""
-    from lbmtune.model.meeting import MEETING_S, step  # here: it prints kernels, which needs SymPy
+    from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
     if found is None:
         return []
     meeting = Term(
         name=MEETING,
-        seconds=MEETING_S / case.fluid_sites,
-        sentence=f"of all blocks, {MEETING_S * 1e6:g} us per step",
-        source="fitted to such kernels of one device",
+        seconds=found.meeting_s / case.fluid_sites,
+        sentence=f"of all blocks, {found.meeting_s * 1e6:.3g} us per step",
+        source="micro-benchmark `meeting`",
     )
     instructions = Term(
         name=ISSUE,
-        seconds=(found.seconds - MEETING_S) / case.fluid_sites,
-        sentence=f"{found.slots:.0f} issue slots per update",
+        seconds=found.seconds / case.fluid_sites,
+        sentence=f"{found.slots:.0f} slots per update",
         source=found.source,
     )
-    return [meeting, instructions]
+    exchanges = Term(
+        name=EXCHANGE,
+        seconds=found.exchange_s / case.fluid_sites,
+        sentence=f"{found.exchanges:.0f} words in shared memory per update",
+        source=found.source,
+    )
+    return [meeting, *_overlapped([instructions, exchanges])]
 
 
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:

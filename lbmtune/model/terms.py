@@ -23,7 +23,7 @@ from lbmtune.model.sectors import Partial, partial_sectors
 from lbmtune.records import Resources, Term
 
 RUNS, SECTORS, LOCAL = "runs", "partial sectors", "local memory"
-THREADS, WAVES = "threads in flight", "waves"
+THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
@@ -72,29 +72,30 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     """Bytes per second of a copy of 19 streams that lie as those of the kernel do, with the same access width.
 
     Streams that lie apart are as many open pages of memory, and closer ones are fewer. Source: measured,
-    `Calibration.runs_bytes_per_s`, `in_place_bytes_per_s`, `listed_bytes_per_s`.
+    `Calibration.runs_bytes_per_s`, `listed_bytes_per_s`.
     """
-    found, config, access = subject.calibration, subject.config, str(subject.access_bytes)
-    rates, run = found.runs_bytes_per_s, subject.run_bytes if by_runs else 0
-    apart = found.in_place_bytes_per_s[access] if config.propagation.in_place else rates[access]
-    if config.indirect:
-        apart *= _by_list(subject)
+    rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
+    run = subject.run_bytes if by_runs else 0
+    by_list = _by_list(subject) if subject.config.indirect else 1.0
     if not run:
-        return apart
+        return by_list * rates[str(access)]
     known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
-    return apart / rates[access] * rates[known[min(known, key=lambda size: abs(log(size / run)))]]
+    return by_list * rates[known[min(known, key=lambda size: abs(log(size / run)))]]
 
 
 def _by_list(subject: Subject) -> float:
     """How much faster, or slower, bytes go that are loaded more often than stored, and by a list."""
-    found, config = subject.calibration, subject.config
-    access = str(config.stored.bytes)
-    side = "in place" if config.propagation.in_place else "stores" if config.scheme == "push" else "loads"
-    listed = found.listed_bytes_per_s.get(f"{access} {side}")
-    if listed is None:
+    found, name = subject.calibration, _listed_side(subject.config)
+    if name not in found.listed_bytes_per_s:
         return 1.0
-    plain = found.in_place_bytes_per_s if config.propagation.in_place else found.runs_bytes_per_s
-    return listed / plain[access]
+    return found.listed_bytes_per_s[name] / found.runs_bytes_per_s[str(subject.config.stored.bytes)]
+
+
+def _listed_side(config: CudaConfig) -> str:
+    """The copy by a list that is like a scheme: both places follow from it, or where is loaded, or stored."""
+    scheme = config.propagation
+    side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
+    return f"{config.stored.bytes} {side}"
 
 
 def runs(subject: Subject) -> Term:
@@ -119,28 +120,54 @@ def partial(subject: Subject) -> Term:
 
 def _partial_s(partial: Partial, subject: Subject) -> float:
     """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
-    found, block = subject.calibration, subject.config.block
-    beside = (prod(block) if subject.config.indirect else block[0]) // WARP
+    found = subject.calibration
+    beside = subject.config.block[0] // WARP
+    if subject.config.indirect and found.listed_bytes_per_s:
+        return max(partial.loads, partial.stores) * _per_listed_sector_s(subject)
     if subject.config.propagation.in_place:
-        aligned = found.in_place_bytes_per_s[str(WORD_BYTES)]
-        displaced = {
-            int(name.split()[-1]): rate for name, rate in found.in_place_bytes_per_s.items() if "displaced" in name
-        }
-        both = _per_sector_s(displaced, dict.fromkeys(displaced, aligned), beside)
-        return (partial.loads + partial.stores) / 2 * both
-    aligned_by_block = {int(name): rate for name, rate in found.blocks_bytes_per_s.items()}
-    loads, stores = (
-        _per_sector_s({int(name): rate for name, rate in rates.items()}, aligned_by_block, beside)
-        for rates in (found.shifted_loads_bytes_per_s, found.shifted_stores_bytes_per_s)
-    )
+        return max(partial.loads, partial.stores) * _per_sector_s(subject, "in place", beside)
+    loads, stores = (_per_sector_s(subject, side, beside) for side in ("loads", "stores"))
     return partial.loads * loads + partial.stores * stores
 
 
-def _per_sector_s(displaced: Mapping[int, float], aligned: Mapping[int, float], beside: int) -> float:
+def _per_listed_sector_s(subject: Subject) -> float:
+    """Of a sector that two warps share where places are found by a list; loaded and stored, where it is one place."""
+    rates, name = subject.calibration.listed_bytes_per_s, _listed_side(subject.config)
+    moved = (2 * subject.config.stored.bytes + WORD_BYTES) * WARP
+    return max(0.0, moved / rates[f"{name} displaced"] - moved / rates[name]) / 2
+
+
+def _per_sector_s(subject: Subject, side: str, beside: int) -> float:
     """Of a sector that two warps share, so many of which lie side by side in a block: each has two for each stream."""
-    threads = min(displaced, key=lambda count: abs(log(count / (WARP * max(1, beside)))))
-    moved = 2 * WORD_BYTES * threads
-    return max(0.0, moved / displaced[threads] - moved / aligned[threads]) / (threads // WARP) / 2
+    element = subject.config.stored.bytes
+    measured = _displaced(subject.calibration, element, side, in_runs=subject.run_bytes == WARP * element)
+    threads = min(measured, key=lambda count: abs(log(count / (WARP * max(1, beside)))))
+    return measured[threads] / (threads // WARP) / 2
+
+
+def _displaced(found: Calibration, element: int, side: str, *, in_runs: bool) -> dict[int, float]:
+    """By threads of a block, what a stream of it takes longer whose loads, or stores, or both are displaced.
+
+    in_runs: whether runs of a stream are as long as a warp. Four bytes at once were measured with more blocks.
+    """
+    more, name = found.displaced_bytes_per_s, f"{element} of {WARP * element}" if in_runs else str(element)
+    known = {int(one.split()[-1]): rate for one, rate in more.items() if one.startswith(f"{name} {side} by ")}
+    aligned = {threads: more[f"{name} none by {threads}"] for threads in known}
+    if not known:
+        element, known, aligned = WORD_BYTES, *_words_displaced(found, side)
+    return {
+        threads: max(0.0, 2 * element * threads * (1 / known[threads] - 1 / aligned[threads])) for threads in known
+    }
+
+
+def _words_displaced(found: Calibration, side: str) -> tuple[dict[int, float], dict[int, float]]:
+    """Bytes per second by threads of a block, displaced and aligned."""
+    aligned = {int(threads): rate for threads, rate in found.blocks_bytes_per_s.items()}
+    if side == "in place":
+        rates = {one.split()[-1]: rate for one, rate in found.in_place_bytes_per_s.items() if "displaced" in one}
+    else:
+        rates = found.shifted_loads_bytes_per_s if side == "loads" else found.shifted_stores_bytes_per_s
+    return {int(threads): rate for threads, rate in rates.items()}, aligned
 
 
 def local_memory(subject: Subject) -> Term:
@@ -158,12 +185,14 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
+    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it."""
     rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     blocks = subject.threads // prod(subject.config.block)
     of_each = subject.threads * subject.resources.local_bytes
     if of_each + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
         return moved / rates["L1"]
-    return moved / rates["L2" if of_each * machine.multiprocessors <= machine.caches_bytes["L2"] else "memory"]
+    kept = min(1.0, machine.caches_bytes["L2"] / (of_each * machine.multiprocessors))
+    return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
 
 
 def spilled_bytes(subject: Subject) -> float:
@@ -196,6 +225,20 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     )
     loads = subject.config.kept.values(subject.case.stencil) * subject.config.rows / subject.machine.streams
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+
+
+def walking(subject: Subject) -> float:
+    """Share of the bandwidth that is left to threads that take cells one after another.
+
+    Source: `Calibration.walk_bytes_per_s` against `threads_bytes_per_s`, of as many threads on a multiprocessor.
+    """
+    found, config = subject.calibration, subject.config
+    access = f"{subject.access_bytes} by "
+    known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
+    if config.march == 1 or config.marches or not known:
+        return 1.0
+    name = known[min(known, key=lambda count: abs(log(count / subject.threads)))]
+    return min(1.0, found.walk_bytes_per_s[name] / found.threads_bytes_per_s[name])
 
 
 def waves(subject: Subject) -> float:
@@ -232,7 +275,7 @@ def _between(curve: list[tuple[int, float]], at: float) -> float:
 
 SECONDS: Mapping[str, Callable[[Subject], Term]] = {RUNS: runs, SECTORS: partial, LOCAL: local_memory}
 """Terms that are added to the bytes."""
-SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WAVES: waves}
+SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WALK: walking, WAVES: waves}
 """Of the bandwidth that is in use."""
 
 
