@@ -122,8 +122,9 @@ def _partial_s(partial: Partial, subject: Subject) -> float:
     """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
     found = subject.calibration
     beside = subject.config.block[0] // WARP
-    if subject.config.indirect and found.listed_bytes_per_s:
-        return max(partial.loads, partial.stores) * _per_listed_sector_s(subject)
+    if subject.config.indirect and found.listed_bytes_per_s and subject.config.scheme == "aa":
+        # one step of two takes all populations from neighbours and leaves them there, as that copy does
+        return partial.loads * _per_listed_sector_s(subject)
     if subject.config.propagation.in_place:
         return max(partial.loads, partial.stores) * _per_sector_s(subject, "in place", beside)
     loads, stores = (_per_sector_s(subject, side, beside) for side in ("loads", "stores"))
