@@ -104,7 +104,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"4", "4 of 4", "16 of 512"} <= set(found.runs_bytes_per_s)
     assert set(found.local_bytes_per_s) == {"L1", "L2", "memory"}
     assert {"2 of 64 stores by 64", "8 none by 256"} <= set(found.displaced_bytes_per_s)
-    assert {"multiply-add, 8 warps of 4, meeting", "double", "conversion"} <= set(found.instructions_per_s)
+    assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out

@@ -24,14 +24,12 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.microbench import Say, rate
+from lbmtune.measure.microbench import Rate, Say, rate
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.model.machine import Calibration
 
 _STREAM_BYTES = 48 << 20
 """Of a stream: all of them together are far larger than any cache."""
-_CACHED_SHARE = 1 / 4
-"""Of the L2 cache, what copies within it touch: far parts of it hold what near ones hold, too."""
 _RUNS = ("2", "4", "8", "16", "2 of 2", "4 of 4", "8 of 8", "2 of 64", "2 of 128", "2 of 256")
 _WIDE_RUNS = tuple(f"{access} of {run}" for access in (4, 8, 16) for run in (128, 256, 512, 1024))
 _THREADS = {
@@ -48,7 +46,6 @@ _L1_BYTES = 256 << 10
 _LOCAL = {"L1": (512, 192), "L2": (1024, 320), "memory": (2048, 1024)}
 """Threads of a multiprocessor, and bytes of local memory of each: less than L1 has, less than L2, and more."""
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
-_CACHED_TURNS, _LAUNCHES = 64, 200
 _DISPLACED = ("2", "2 of 64", "4 of 128", "8", "8 of 256")
 _DISPLACED_BLOCKS = (64, 256)
 _SIDES = {"none": (0, 0, False), "loads": (1, 0, False), "stores": (0, 1, False), "in place": (1, 1, True)}
@@ -56,19 +53,20 @@ _SIDES = {"none": (0, 0, False), "loads": (1, 0, False), "stores": (0, 1, False)
 _WALK, _WALK_BYTES = 8, 256 << 10
 """Accesses that a thread takes one after another, and bytes of a stream from one to the next."""
 _WALKING = {2: (512, 1024), 4: (256, 512, 1024), 8: (256, 512, 1024), 16: (128, 256, 512)}
-_SPILLS = ((256, 256), (256, 1280), (256, 8192), (1024, 64), (1024, 320), (1024, 2048))
 _LISTED_SIDES = {"loads": 1, "stores": 2, "in place": 3}
-_CHASED = {"L1": 64 << 10, "L2": 16 << 20, "memory": _STREAM_BYTES * 8}
-"""Bytes that pointers lead through, a line after the other."""
+_CHASED_BYTES = _STREAM_BYTES * 8
+"""That pointers lead through, a line after the other."""
 _CHASE_STEPS, _LINE_BYTES = 1 << 14, 128
 _WARPS = (4, 8, 12, 16, 24, 32)
-_CHAINS = (2, 4, 8)
+_CHAINS = 8
 _LENGTH, _STAGES = 128, 2000
 """Instructions between two meetings, and turns."""
 _MEETINGS, _MEETING_THREADS = 500, 256
 _SMALL_EDGES = (32, 48, 64, 96, 128)
 """Of cubes of words whose copies are small."""
 _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
+_SAMPLES, _WARMUP_S = 5, 0.02
+"""Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
 """From one place that is checked to the next."""
 
@@ -86,15 +84,15 @@ class _Copy(NamedTuple):
 
 
 def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
-    """Runs all of them: about half a minute. Raises what the device raises."""
+    """Runs all of them: less than a minute. Raises what the device raises."""
     bench = _Bench(device, compiler)
 
     def each(what: str, copies: Iterable[tuple[str, _Copy]]) -> dict[str, float]:
         say(what)
         return {name: bench.copy(one) for name, one in copies}
 
-    def by_block(load: int, store: int) -> list[tuple[str, _Copy]]:
-        return [(str(block), _Copy(4, block=block, load=load, store=store)) for block in _BLOCKS]
+    def by_block(load: int, store: int, in_place: bool = False) -> list[tuple[str, _Copy]]:
+        return [(str(block), _Copy(4, 0, block, 0, load, store, in_place)) for block in _BLOCKS]
 
     by_threads = [
         (f"{access} by {count}", _Copy(access, block=_BLOCK, together=count))
@@ -104,13 +102,9 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     runs = each("copies of streams that lie in runs", ((name, _run(name)) for name in (*_RUNS, *_WIDE_RUNS)))
     threads = each("copies by fewer threads", by_threads)
     blocks = each("copies by blocks of several sizes", by_block(0, 0))
-    say("streams read and written in place")
-    in_place = {
-        **{str(access): bench.copy(_Copy(access, in_place=True)) for access in _THREADS},
-        **{f"4 displaced by {block}": bench.copy(_Copy(4, 0, block, 0, 1, 1, in_place=True)) for block in _BLOCKS},
-    }
     loads = each("copies with displaced loads", by_block(1, 0))
     stores = each("copies with displaced stores", by_block(0, 1))
+    both = each("copies with both sides displaced, in place", by_block(1, 1, in_place=True))
     displaced = each(
         "displaced copies of other widths and runs",
         (
@@ -125,26 +119,20 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     listed = bench.by_lists()
     say("issue of instructions, latencies, meetings of blocks")
     instructions = dict(bench.instructions())
-    latency = {level: bench.latency_s(size) for level, size in _CHASED.items()}
-    meeting = bench.meeting_s()
-    say("copies within the cache, local memory, launches")
-    plain, graph = bench.launches()
+    latency, meeting = bench.latency_s(), bench.meeting_s()
+    say("local memory, small copies")
     return Calibration(
         runs_bytes_per_s=runs,
         threads_bytes_per_s=threads,
         blocks_bytes_per_s=blocks,
         shifted_loads_bytes_per_s=loads,
         shifted_stores_bytes_per_s=stores,
-        in_place_bytes_per_s=in_place,
-        cache_bytes_per_s={str(access): bench.cached(access) for access in _THREADS},
+        shifted_both_bytes_per_s=both,
         local_bytes_per_s={name: bench.local(*shape) for name, shape in _LOCAL.items()},
         l1_bytes=_L1_BYTES,
-        launch_s=plain,
-        launch_in_graph_s=graph,
         displaced_bytes_per_s=displaced,
         walk_bytes_per_s=walk,
         listed_bytes_per_s=listed,
-        spill_bytes_per_s={f"{threads} by {size}": bench.local(threads, size) for threads, size in _SPILLS},
         latency_s=latency,
         instructions_per_s=instructions,
         meeting_s=meeting,
@@ -170,17 +158,10 @@ class _Bench:
         shared = self._shared_bytes(one.together, one.block)
         run = self._runs(one, accesses, shared, 1)
         self._target.fill(0)
-        found = rate(self._device, run, 2.0 * STREAMS * _STREAM_BYTES)
+        found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
         if not one.in_place:
             self._check(one, accesses)
         return found.bytes_per_s
-
-    def cached(self, access_bytes: int) -> float:
-        """Of copies that touch a part of the L2 cache, again and again in one launch."""
-        cache = getattr(self._device, "caches_bytes", {}).get("L2", _STREAM_BYTES)
-        accesses = int(cache * _CACHED_SHARE) // (2 * STREAMS * access_bytes)
-        run = self._runs(_Copy(access_bytes), accesses, 0, _CACHED_TURNS)
-        return rate(self._device, run, 2.0 * STREAMS * accesses * access_bytes * _CACHED_TURNS).bytes_per_s
 
     def local(self, threads: int, local_bytes: int) -> float:
         """Of local memory: so many bytes of each of so many threads of a multiprocessor."""
@@ -188,19 +169,7 @@ class _Bench:
         executable, launch = self._loaded(SPILL, threads=_LOCAL_BLOCK, local_bytes=local_bytes, shared_bytes=shared)
         blocks = self._device.limits.multiprocessors * threads // _LOCAL_BLOCK
         run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, np.int32(_LOCAL_TURNS)))
-        return rate(self._device, run, 2.0 * blocks * _LOCAL_BLOCK * local_bytes * _LOCAL_TURNS).bytes_per_s
-
-    def launches(self) -> tuple[float, float]:
-        """Seconds of a launch that does next to nothing, one after another, and in a graph."""
-        run = self._runs(_Copy(4), _BLOCK, 0, 1)
-
-        def many() -> None:
-            for _ in range(_LAUNCHES):
-                run()
-
-        executable, _ = self._loaded(RUNS)
-        plain, graph = (self._shortest_s(one) / _LAUNCHES for one in (many, executable.recorded(many)))
-        return plain, graph
+        return self._rate(run, 2.0 * blocks * _LOCAL_BLOCK * local_bytes * _LOCAL_TURNS).bytes_per_s
 
     def walk(self, access_bytes: int, together: int) -> float:
         """Bytes per second where each thread takes accesses one after another. What was moved is checked."""
@@ -212,7 +181,7 @@ class _Bench:
         threads = ceil(accesses / (apart * _WALK)) * apart
         run = partial(executable.launch, launch, (ceil(threads / _BLOCK), 1, 1), (self._source, self._target, *numbers))
         self._target.fill(0)
-        found = rate(self._device, run, 2.0 * STREAMS * _STREAM_BYTES)
+        found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
         self._check(_Copy(access_bytes), accesses)
         return found.bytes_per_s
 
@@ -231,7 +200,7 @@ class _Bench:
                     run = partial(executable.launch, launch, grid, (*arrays, np.int32(accesses)))
                     moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
                     name = f"{access} {side}" + (" displaced" if displaced else "")
-                    found[name] = rate(self._device, run, moved).bytes_per_s
+                    found[name] = self._rate(run, moved).bytes_per_s
                     if side == "loads":
                         self._check(_Copy(access, load=displaced), accesses)
                     if side == "stores":
@@ -240,40 +209,37 @@ class _Bench:
 
     def instructions(self) -> Iterator[tuple[str, float]]:
         """Instructions of warps per second, of the whole device, by name."""
-        for kind, number, chains in (
-            ("multiply-add", "double", 8),
-            ("conversion", "float", 8),
-            ("shuffle", "float", 8),
-            ("shared memory", "float", 8),
+        for kind, number in (
+            ("multiply-add", "double"),
+            ("conversion", "float"),
+            ("shuffle", "float"),
+            ("shared memory", "float"),
         ):
-            name = "double" if number == "double" else kind
-            yield name, self._issued(32, kind=kind, number=number, chains=chains, length=_LENGTH // chains)
-        for chains in _CHAINS:
-            for warps in _WARPS:
-                options = {"chains": chains, "length": _LENGTH // chains}
-                yield f"multiply-add, {warps} warps of {chains}", self._issued(warps, **options)
-                yield f"multiply-add, {warps} warps of {chains}, meeting", self._issued(warps, meets=True, **options)
+            yield number if number == "double" else kind, self._issued(_WARPS[-1], kind=kind, number=number)
+        for warps in _WARPS:
+            yield f"multiply-add, {warps} warps of {_CHAINS}", self._issued(warps)
+            yield f"multiply-add, {warps} warps of {_CHAINS}, meeting", self._issued(warps, meets=True)
 
     def _issued(self, warps: int, **options: Any) -> float:
         blocks = self._device.limits.multiprocessors
-        program = issue_probe(threads=32 * warps, **options)
+        program = issue_probe(threads=32 * warps, chains=_CHAINS, length=_LENGTH // _CHAINS, **options)
         executable, launch = self._ready(program, STAGES)
         factor = (np.float64 if options.get("number") == "double" else np.float32)(0.5)
         run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, factor, np.int32(_STAGES)))
-        per_s = rate(self._device, run, float(blocks * warps * _LENGTH * _STAGES)).bytes_per_s
+        per_s = self._rate(run, float(blocks * warps * _LENGTH * _STAGES)).bytes_per_s
         return per_s * (2 if options.get("kind") in ("conversion", "shared memory") else 1)  # there and back
 
-    def latency_s(self, size_bytes: int) -> float:
-        """Of a load that waits for the one before, from as many bytes."""
+    def latency_s(self) -> float:
+        """Of a load from memory that waits for the one before."""
         xp = self._device.xp
         line = _LINE_BYTES // WORD_BYTES
-        places = xp.arange(size_bytes // WORD_BYTES, dtype=xp.uint32)
+        places = xp.arange(_CHASED_BYTES // WORD_BYTES, dtype=xp.uint32)
         following = ((places + line) % places.size).astype(xp.uint32)
         executable, launch = self._loaded(CHASE, threads=1)
         place = self._device.empty(1, "uint32")
         place.fill(0)
         run = partial(executable.launch, launch, (1, 1, 1), (following, place, np.int32(_CHASE_STEPS)))
-        return 1 / rate(self._device, run, _CHASE_STEPS).bytes_per_s
+        return 1 / self._rate(run, _CHASE_STEPS).bytes_per_s
 
     def meeting_s(self) -> float:
         """From what a block sends to what it then reads of another one, one block on each multiprocessor."""
@@ -283,7 +249,7 @@ class _Bench:
         arrivals.fill(0)
         executable, launch = self._ready(issue_probe(threads=_MEETING_THREADS), MEET)
         run = partial(executable.launch, launch, (blocks, 1, 1), (words, arrivals, np.int32(_MEETINGS)))
-        return 1 / rate(self._device, run, _MEETINGS).bytes_per_s
+        return 1 / self._rate(run, _MEETINGS).bytes_per_s
 
     def small(self) -> Iterator[tuple[str, float]]:
         """Seconds of a launch that copies little, launch after launch, there and back."""
@@ -303,6 +269,9 @@ class _Bench:
     ) -> Callable[[], None]:
         numbers = tuple(np.int32(n) for n in (accesses, 0, 0, 1))
         return partial(executable.launch, launch, (ceil(accesses / _SMALL_BLOCK), 1, 1), (*sides, *numbers))
+
+    def _rate(self, run: Callable[[], None], moved: float) -> Rate:
+        return rate(self._device, run, moved, _SAMPLES, _WARMUP_S)
 
     def _shortest_s(self, run: Callable[[], None]) -> float:
         return min(self._device.time_s(run) for _ in range(5))

@@ -39,7 +39,7 @@ def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
     """Of a domain on a machine; None where nobody has measured how long blocks take to meet."""
     blocks = max(1, config.min_blocks)
     found = rates(machine, blocks * config.block[0] * config.block[1] // WARP, meeting=True)
-    if found is None or machine.calibration is None or not machine.calibration.meeting_s:
+    if found is None or machine.calibration is None:
         return None
     cells = config.block[0] * config.block[1] * config.march
     busiest = -(-case.sites // (cells * machine.multiprocessors)) * cells
@@ -65,9 +65,10 @@ def _slots(case: Case, config: CudaConfig, architecture: str) -> float:
     each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
     moved = _values(case, config)
     converted = moved if config.stored.bytes < config.computed.bytes else 0
-    return each * _collision(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
+    return each * collision_slots(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
 
 
 @lru_cache(maxsize=64)
-def _collision(operator: str, name: str, forced: bool) -> int:
+def collision_slots(operator: str, name: str, forced: bool) -> int:
+    """Instructions of a collision, as counted on the printed text."""
     return arithmetic(collide_function(operator, name, forced), ("unit", *collision_scalars(operator, name, forced)))

@@ -15,15 +15,31 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.model.terms import LOCAL, SECONDS, SHARES, Subject, bandwidth, estimated, local_memory
+from lbmtune.model.terms import (
+    ISSUE,
+    LATENCY,
+    LAUNCH,
+    LOCAL,
+    SECONDS,
+    SHARES,
+    Subject,
+    bandwidth,
+    estimated,
+    first_and_last,
+    launch,
+    local_memory,
+    planes_wait,
+)
 from lbmtune.records import Prediction, Resources, Term
 from lbmtune.units import format_rate
 
 if TYPE_CHECKING:
     from lbmtune.model.issue import Issue
 
-MEMORY, ISSUE, EXCHANGE, MEETING = "memory", "instructions", "exchanges", "meeting"
-TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE)
+MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
+ONCE = {LAUNCH: launch, ISSUE: first_and_last}
+"""Terms of a launch as a whole, for kernels of one step."""
+TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH)
 """What can be left out to see what it is worth."""
 CALIBRATED = "calibrated by micro-benchmarks"
 
@@ -88,6 +104,7 @@ def _one_step_terms(subject: Subject, without: Collection[str]) -> list[Term]:
     for name, share in SHARES.items():
         if name not in without:
             terms.append(_unused(name, share(subject), sum(one.seconds for one in terms)))
+    terms += [term(subject) for name, term in ONCE.items() if name not in without]
     return terms
 
 
@@ -113,12 +130,12 @@ def _march_terms(subject: Subject, without: Collection[str]) -> list[Term]:
             rate *= share(subject)
     memory = _memory(subject.case, config, Ceiling(rate, CALIBRATED))
     found = issue(subject.case, config, subject.machine, together)
-    beside = [one for one in _issue(found) if one.name not in without] if found else []
+    beside = [one for one in (*(_issue(found) if found else ()), planes_wait(subject)) if one.name not in without]
     terms = _overlapped([memory, *beside], together)
     if LOCAL not in without:
         local = local_memory(subject)
         terms.append(replace(local, seconds=local.seconds / (found.useful if found else 1.0)))
-    return terms
+    return terms if LAUNCH in without else [*terms, launch(subject)]
 
 
 def _overlapped(terms: Sequence[Term], together: int = 1) -> list[Term]:

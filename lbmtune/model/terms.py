@@ -24,6 +24,7 @@ from lbmtune.records import Resources, Term
 
 RUNS, SECTORS, LOCAL = "runs", "partial sectors", "local memory"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
+LAUNCH, LATENCY, ISSUE = "launch", "latency", "instructions"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
@@ -86,8 +87,6 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
 def _by_list(subject: Subject) -> float:
     """How much faster, or slower, bytes go that are loaded more often than stored, and by a list."""
     found, name = subject.calibration, _listed_side(subject.config)
-    if name not in found.listed_bytes_per_s:
-        return 1.0
     return found.listed_bytes_per_s[name] / found.runs_bytes_per_s[str(subject.config.stored.bytes)]
 
 
@@ -114,15 +113,14 @@ def partial(subject: Subject) -> Term:
         name=SECTORS,
         seconds=_partial_s(found, subject),
         sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
-        source="counted on the layout; micro-benchmarks `shifted_loads`, `shifted_stores`, `in_place`",
+        source="counted on the layout; micro-benchmarks `shifted`, `displaced`, `listed`",
     )
 
 
 def _partial_s(partial: Partial, subject: Subject) -> float:
     """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
-    found = subject.calibration
     beside = subject.config.block[0] // WARP
-    if subject.config.indirect and found.listed_bytes_per_s and subject.config.scheme == "aa":
+    if subject.config.indirect and subject.config.scheme == "aa":
         # one step of two takes all populations from neighbours and leaves them there, as that copy does
         return partial.loads * _per_listed_sector_s(subject)
     if subject.config.propagation.in_place:
@@ -156,19 +154,20 @@ def _displaced(found: Calibration, element: int, side: str, *, in_runs: bool) ->
     aligned = {threads: more[f"{name} none by {threads}"] for threads in known}
     if not known:
         element, known, aligned = WORD_BYTES, *_words_displaced(found, side)
-    return {
-        threads: max(0.0, 2 * element * threads * (1 / known[threads] - 1 / aligned[threads])) for threads in known
-    }
+    return {threads: max(0.0, 2 * element * threads * (1 / known[threads] - 1 / aligned[threads])) for threads in known}
 
 
 def _words_displaced(found: Calibration, side: str) -> tuple[dict[int, float], dict[int, float]]:
     """Bytes per second by threads of a block, displaced and aligned."""
-    aligned = {int(threads): rate for threads, rate in found.blocks_bytes_per_s.items()}
-    if side == "in place":
-        rates = {one.split()[-1]: rate for one, rate in found.in_place_bytes_per_s.items() if "displaced" in one}
-    else:
-        rates = found.shifted_loads_bytes_per_s if side == "loads" else found.shifted_stores_bytes_per_s
-    return {int(threads): rate for threads, rate in rates.items()}, aligned
+    rates = {
+        "loads": found.shifted_loads_bytes_per_s,
+        "stores": found.shifted_stores_bytes_per_s,
+        "in place": found.shifted_both_bytes_per_s,
+    }[side]
+    displaced, aligned = (
+        {int(threads): rate for threads, rate in each.items()} for each in (rates, found.blocks_bytes_per_s)
+    )
+    return displaced, aligned
 
 
 def local_memory(subject: Subject) -> Term:
@@ -236,7 +235,7 @@ def walking(subject: Subject) -> float:
     found, config = subject.calibration, subject.config
     access = f"{subject.access_bytes} by "
     known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
-    if config.march == 1 or config.marches or not known:
+    if config.march == 1 or config.marches:
         return 1.0
     name = known[min(known, key=lambda count: abs(log(count / subject.threads)))]
     return min(1.0, found.walk_bytes_per_s[name] / found.threads_bytes_per_s[name])
@@ -252,6 +251,83 @@ def waves(subject: Subject) -> float:
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
     return (full + rest) / (full + last)
+
+
+def launch(subject: Subject) -> Term:
+    """What a launch takes more than its bytes: starting, the tail, and less where they stay in the L2 cache.
+
+    Source: copies of so many bytes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
+    the largest of them it is the same for all.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    curve = sorted(
+        (int(name.split()[1]), seconds)
+        for name, seconds in found.small_s.items()
+        if name.startswith(f"{config.launch} ")
+    )
+    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    rate = found.runs_bytes_per_s[str(WORD_BYTES)]
+    more = _more_than_bytes(curve, moved, rate)
+    return Term(
+        name=LAUNCH,
+        seconds=more / (case.fluid_sites * config.fused_steps),
+        sentence=f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us",
+        source="micro-benchmark `small`",
+    )
+
+
+def _more_than_bytes(curve: list[tuple[int, float]], moved: float, rate: float) -> float:
+    """Seconds beyond those of the bytes at that rate."""
+    (least, shortest), (most, longest) = curve[0], curve[-1]
+    if moved >= most:
+        return longest - most / rate
+    if moved <= least:
+        return shortest - moved / rate
+    return _between(curve, moved) - moved / rate
+
+
+def first_and_last(subject: Subject) -> Term:
+    """Instructions of a kernel of one step: hidden behind memory but for the first loads and the last collisions.
+
+    Of so many waves of blocks one has nothing to hide behind. Counted are the collision on the printed text, a load, a
+    store and their addresses for each value, and conversions.
+    """
+    from lbmtune.model.issue import rates, slots_of_doubles  # here: they print kernels, which needs SymPy
+    from lbmtune.model.meeting import collision_slots
+
+    case, config, machine = subject.case, subject.config, subject.machine
+    found = rates(machine, subject.threads // WARP, meeting=False)
+    each = slots_of_doubles(machine.environment.architecture) if config.compute == "fp64" else 1
+    values = 2 * case.stencil.q
+    converted = values if config.stored.bytes < config.computed.bytes else 0
+    moved = converted + 2 * values / config.cells_per_thread
+    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    at_once = machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    turns = max(1.0, _blocks(subject) / at_once)
+    return Term(
+        name=ISSUE,
+        seconds=slots / WARP / found.issued / turns if found else 0.0,
+        sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
+        source="counted on the text; micro-benchmark `instructions`",
+    )
+
+
+def planes_wait(subject: Subject) -> Term:
+    """Of a march, the planes of which each waits for the one before: at least as long as a load takes.
+
+    Source: `Calibration.latency_s`, from memory.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    planes = config.march + 2 * config.steps
+    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    turns = -(-_blocks(subject) // at_once)
+    waited = turns * planes * found.latency_s
+    return Term(
+        name=LATENCY,
+        seconds=waited / (case.fluid_sites * config.steps),
+        sentence=f"{turns} x {planes} planes, one after the other",
+        source="micro-benchmark `latency`",
+    )
 
 
 def _blocks(subject: Subject) -> int:
