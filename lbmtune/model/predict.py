@@ -183,7 +183,8 @@ def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceil
 
 
 def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Term]:
-    """Blocks meet in every step, and issue instructions in between; what they send stays in the caches."""
+    """Blocks meet in every step; what they send stays in the caches. In between all warps of the one block of a
+    multiprocessor take populations, collide and leave them at the same time, so that nothing hides behind another."""
     from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
@@ -207,7 +208,7 @@ def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Te
         sentence=f"{found.exchanges:.0f} words in shared memory per update",
         source=found.source,
     )
-    return [meeting, *_overlapped([instructions, exchanges])]
+    return [meeting, instructions, exchanges]
 
 
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:

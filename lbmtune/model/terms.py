@@ -30,6 +30,8 @@ _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
 WORD_BYTES = 4
 """What displaced copies move at once."""
+_WITHIN = 1.2
+"""How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
 
@@ -367,7 +369,7 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
         shared = 0
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
-    spilled = 4 * max(0, wanted - allowed)
+    spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)
     return Resources(
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,
