@@ -43,7 +43,7 @@ _BLOCK, _BLOCK_BYTES = 64, 1 << 10
 """Threads of a block, and what the system keeps of the shared memory of each."""
 _L1_BYTES = 256 << 10
 """Of a multiprocessor since compute capability 8.0 of data centre cards, shared memory included."""
-_LOCAL = {"L1": (512, 192), "L2": (1024, 320), "memory": (2048, 1024)}
+_LOCAL = {"L1": (512, 192), "L2": (1024, 416), "memory": (2048, 1024)}
 """Threads of a multiprocessor, and bytes of local memory of each: less than L1 has, less than L2, and more."""
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
 _DISPLACED = ("2", "2 of 64", "4 of 128", "8", "8 of 256")
