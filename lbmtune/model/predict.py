@@ -183,8 +183,11 @@ def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceil
 
 
 def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Term]:
-    """Blocks meet in every step; what they send stays in the caches. In between all warps of the one block of a
-    multiprocessor take populations, collide and leave them at the same time, so that nothing hides behind another."""
+    """Blocks meet in every step; what they send stays in the caches.
+
+    In between all warps of the one block of a multiprocessor take populations, collide and leave them at the same
+    time, so that nothing hides behind another.
+    """
     from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
