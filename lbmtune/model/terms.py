@@ -108,7 +108,7 @@ def runs(subject: Subject) -> Term:
 
 
 def partial(subject: Subject) -> Term:
-    """What sectors take that a block touches but does not fill (`model.sectors`)."""
+    """What sectors take that a warp touches but does not fill (`model.sectors`)."""
     alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
     found = Partial(0.0, 0.0) if alone else partial_sectors(subject.case, subject.config)
     return Term(
@@ -235,10 +235,10 @@ def walking(subject: Subject) -> float:
     Source: `Calibration.walk_bytes_per_s` against `threads_bytes_per_s`, of as many threads on a multiprocessor.
     """
     found, config = subject.calibration, subject.config
-    access = f"{subject.access_bytes} by "
-    known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
     if config.march == 1 or config.marches:
         return 1.0
+    access = f"{subject.access_bytes} by "
+    known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
     name = known[min(known, key=lambda count: abs(log(count / subject.threads)))]
     return min(1.0, found.walk_bytes_per_s[name] / found.threads_bytes_per_s[name])
 
