@@ -16,7 +16,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
     """What the time of an update is made of, in picoseconds, for each value of the axis."""
-    from lbmtune.report.figures import plain_figure
+    from lbmtune.report.drawing import plain_figure
 
     found = plain_figure(axis, "ps per update")
     names = dict.fromkeys(term.name for one in predictions.values() for term in one.terms)
