@@ -4,8 +4,9 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, sanitize (one kernel of
-each skeleton under compute-sanitizer); fast-seeds (the fast box searched with three seeds, which have to find the same
+fast-fp64, fast-fp16s, moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, small-32 to small-128 (a
+sample of small domains), unseen-d3q27-trt-fp64 (a case that the model was not made by), sanitize (one kernel of each
+skeleton under compute-sanitizer); fast-seeds (the fast box searched with three seeds, which have to find the same
 speed), only where it is asked for. OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and
 claims.html, and one archive per study.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
@@ -39,16 +40,22 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
     "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
+    **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 96, 128)},
+    "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
 }
 """The study file of each part, and what is set in it."""
 PARTS = ("devices", *STUDIES, "claims", "conformance", "tests", "sanitize")
 FLAGSHIP = ("fp32", "fp64", "fp16s")
-KINDS = {**dict.fromkeys(FLAGSHIP, "flagship"), "moments-fp32": "wide"}
-"""Of studies that get more time and trials than the others."""
-SEARCH_S = {"flagship": 180, "wide": 200, "other": 60}
+KINDS = {
+    **dict.fromkeys(FLAGSHIP, "flagship"),
+    "moments-fp32": "wide",
+    **{part: "sample" for part in STUDIES if part.startswith("small-")},
+}
+"""Of studies that get more time and trials than the others, or less."""
+SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "wide": 900, "other": 340}
-SAMPLED = {"flagship": 0.5, "wide": 0.8, "other": 0.5}
+TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "other": 340}
+SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 1.0, "other": 0.5}
 """Share of the trials that belong to the sample that fills the space; the rest looks for the best."""
 SUSTAINED = 20
 """So many of the best of a study are run for seconds."""

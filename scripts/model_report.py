@@ -3,8 +3,8 @@
     python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--estimated]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
-of the model's first ten against the best of the set, and what the model is worth without each of its terms. The page
-shows the same, and every configuration.
+of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and
+what the model is worth without each of its terms. The page shows the same, and every configuration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.toml import read_machine
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.model import Judged, by_set, printed, with_ablation, write_page
+from lbmtune.report.model import Judged, by_set, judgement, printed, with_ablation, write_page
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ROOT / "studies" / "recorded"
@@ -46,6 +46,8 @@ def judged(
                 measured=trial.mlups,
                 predicted=expected.mlups,
                 limit=expected.limit,
+                backend=config.backend,
+                sites=case.sites,
             )
         )
     return found
@@ -69,6 +71,7 @@ def main(arguments: list[str]) -> int:
     ]
     table = [one for each in sets for one in judged(*each, compiled=not given.estimated)]
     print(printed(table))
+    print(judgement(table))
     left_out = {}
     if not given.no_ablation:
         for term in TERMS:

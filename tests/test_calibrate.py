@@ -13,7 +13,7 @@ import pytest
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.probes import RUNS, SPILL, probe
+from lbmtune.codegen.probes import KINDS, LISTED, RUNS, WALK, issue_probe, probe
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure import calibrate as calibration
@@ -33,11 +33,14 @@ class Card:
     def __init__(self, wrong: bool = False) -> None:
         self.wrong = wrong
         self.asked: list[tuple[str, int, int]] = []
+        self.options: dict[str, Any] = {}
 
     def empty(self, elements: int, dtype: str) -> Any:
         return np.zeros(elements, dtype)
 
     def load(self, program: Program, binary: Binary) -> Card:
+        defined = (option[2:].split("=") for option in program.options if option.startswith("-D"))
+        self.options = {name: int(value) if value.isdecimal() else value for name, value in defined}
         return self
 
     def synchronize(self) -> None: ...
@@ -53,14 +56,30 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry == SPILL:
+        if launch.entry not in (RUNS, WALK, LISTED):
             return
-        source, target, accesses, load, store, turns = arguments
-        assert grid[0] * launch.block[0] >= accesses
-        if source is target or turns > 1 or accesses <= 64:
+        source, target, *numbers = arguments
+        load = store = 0
+        if launch.entry == RUNS:
+            accesses, load, store, _ = map(int, numbers)
+            assert grid[0] * launch.block[0] >= accesses
+        elif launch.entry == WALK:
+            accesses, _apart, steps = map(int, numbers)
+            assert grid[0] * launch.block[0] * steps >= accesses
+        else:
+            entries, accesses = numbers
+            load, store = (int(entries[0]) * bool(self.options["LISTED"] & side) for side in (1, 2))
+        width = {"unsigned short": 2, "unsigned int": 4, "uint2": 8, "uint4": 16}[self.options["ACCESS"]]
+        run = self.options["RUN"] or int(accesses)
+        if source is target or accesses % run or STREAMS * accesses * width > source.nbytes:
             return
-        shift = 0 if self.wrong else int(store - load)
-        target.reshape(STREAMS, -1)[:] = np.roll(source.reshape(STREAMS, -1), shift, 1)
+        there, here = (
+            array.view("uint16")[: STREAMS * accesses * width // 2].reshape(-1, STREAMS, run, width // 2)
+            for array in (source, target)
+        )
+        streams = np.moveaxis(there, 1, 0).reshape(STREAMS, accesses, -1)
+        moved = np.roll(streams, 0 if self.wrong else store - load, 1)
+        here[:] = np.moveaxis(moved.reshape(STREAMS, -1, run, width // 2), 0, 1)
 
 
 @pytest.fixture
@@ -84,6 +103,9 @@ def test_a_card_is_calibrated() -> None:
         assert all(figure > 0 for figure in figures), each.name
     assert {"4", "4 of 4", "16 of 512"} <= set(found.runs_bytes_per_s)
     assert set(found.local_bytes_per_s) == {"L1", "L2", "memory"}
+    assert {"2 of 64 stores by 64", "8 none by 256"} <= set(found.displaced_bytes_per_s)
+    assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
+    assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out
     assert (RUNS, 64, (228 << 10) // 4 - 1024) in card.asked
@@ -102,3 +124,11 @@ def test_probes_compile_without_spills(access_bytes: int, run_bytes: int) -> Non
     assert found.spill_bytes == 0
     assert found.local_bytes == 256
     assert 0 < found.registers <= 128  # 512 threads of the widest access share a multiprocessor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("meets", [False, True])
+def test_probes_of_instructions_compile_without_spills(kind: str, meets: bool) -> None:
+    found = compile_cuda(issue_probe(kind=kind, chains=8, length=16, meets=meets, threads=1024)).resources
+    assert found.spill_bytes == found.local_bytes == 0
+    assert found.registers <= 64  # 1024 threads are one block

@@ -360,6 +360,33 @@ def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend
     assert "ceiling measured" in (tmp_path / "kept" / "report.html").read_text()
 
 
+def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
+    """Around one that is given, and around the best of a study, which is then the fastest of all values."""
+    machine = str(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
+    asked = ("predict", "scheme=aa,block=64x1x1", "--study", "d3q19-box", "--machine", machine, "--vary", "scheme")
+    page = tmp_path / "folder" / "page.html"
+    found = json.loads(run(*asked, "--json", "--page", str(page))[1])
+    assert found["around"]["scheme"] == "aa"
+    assert {"pull", "push", "aa"} <= {one["value"] for one in found["values"]}
+    assert "swap-ordered" not in {one["value"] for one in found["values"]}
+    alone = json.loads(
+        run("predict", "scheme=push,block=64x1x1", "--study", "d3q19-box", "--machine", machine, "--json")[1]
+    )
+    push = next(one for one in found["values"] if one["value"] == "push")
+    assert push["prediction"] == alone["prediction"]
+    text = page.read_text()
+    assert "partial sectors" in text
+    assert 'src="http' not in text
+    best = json.loads(run("predict", "quick", "--machine", machine, "--vary", "cells_per_thread", "--json")[1])
+    speeds = {one["value"]: one["prediction"]["mlups"] for one in best["values"]}
+    assert list(speeds) == sorted(speeds)
+    assert speeds[best["around"]["cells_per_thread"]] == max(speeds.values())
+    assert "block around" in run("predict", "quick", "--machine", machine, "--vary", "block")[1]
+    code, _, err = run("predict", "quick", "--machine", machine, "--vary", "colour")
+    assert code == 2
+    assert "no axis 'colour'" in err
+
+
 def test_a_study_is_ranked_without_the_device(run):
     machine = str(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
     asked = ("predict", "quick", "--machine", machine, "--top", "3")

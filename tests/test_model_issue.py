@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -16,9 +17,10 @@ from lbmtune.codegen.cuda import moments
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
-from lbmtune.model.issue import UTILISATION, efficiency, issue, registers, slots, together
+from lbmtune.model.issue import efficiency, exchanges, issue, rates, registers, slots, together
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
+from lbmtune.model.toml import read_machine
 from lbmtune.records import Environment
 from lbmtune.search.space import legal_set
 
@@ -33,6 +35,7 @@ CARD = Machine(
     stream_bytes_per_s={"4": 3.88e12, "8": 4.07e12, "16": 4.08e12},
     multiprocessors=132,
 )
+CALIBRATED = read_machine(Path(__file__).resolve().parent.parent / "studies/recorded/nvidia-h200/machine.toml")
 MOMENTS = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=64)
 ONE = replace(MOMENTS, cells_per_thread=2, block=(32, 10, 1), pack=2, prefetch=1, march=32, min_blocks=2)
 TWO = replace(MOMENTS, rows=3, block=(32, 12, 1), pack=4, prefetch=2, steps=2, march=86)
@@ -82,21 +85,41 @@ def test_instructions_of_a_stage(name: str, forced: bool, count: int) -> None:
     assert arithmetic(text, ("unit", *moments.scalars(lattice(name), forced))) == count
 
 
+def besides(accesses: int, rows: int, steps: int, cells: int = 1, flags: int = 0) -> float:
+    """Of a cell and step: what a thread does in a plane besides arithmetic and moving, as in compiled kernels."""
+    return (30 + 3.7 * accesses * rows + 7.2 * rows * steps + flags) / (rows * steps * cells)
+
+
 def test_slots_of_a_cell_and_step() -> None:
     """Operations; 5 populations go each way by shuffles; rim rows hand on 5 sums in two accesses, each way.
 
     10 moments in groups of 4, 4 and 2 are three loads and three stores; prefetch 2 passes them on once more.
     """
     case = cube(256)
-    assert slots(case, TWO, "sm_90") == pytest.approx(STAGE + 10 + 8 / 3 + 9 / 2)
-    assert slots(case, THREE, "sm_90") == pytest.approx(STAGE + 10 + 8 / 2 + 6 / 3)
-    assert slots(case, replace(THREE, storage="fp16s"), "sm_90") == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 20) / 3)
-    assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * STAGE + 20 + 20 / 2 + 20 / 2)
-    assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * STAGE + 20 + 20 / 2 + 20 / 2)
+    assert slots(case, TWO, "sm_90") == pytest.approx(STAGE + 10 + 8 / 3 + 9 / 2 + besides(3, 3, 2))
+    assert slots(case, THREE, "sm_90") == pytest.approx(STAGE + 10 + 8 / 2 + 6 / 3 + besides(3, 2, 3))
+    half = slots(case, replace(THREE, storage="fp16s"), "sm_90")
+    assert half == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 20) / 3 + besides(3, 2, 3))
+    double = besides(10, 2, 2)
+    assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * STAGE + 20 + 20 / 2 + 20 / 2 + double)
+    assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * STAGE + 20 + 20 / 2 + 20 / 2 + double)
     shelved = replace(THREE, pending="shared")  # 5 sums in two accesses, there and back
     assert slots(case, shelved, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(4)
+    waiting = replace(THREE, barrier="neighbours")
+    assert slots(case, waiting, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(33 / 6)
     pairs = replace(MOMENTS, cells_per_thread=2, pack=2)
-    assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + 5 + 8 + 2 * 5 / 2)
+    assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + 5 + 8 + 2 * 5 / 2 + besides(5, 1, 1, cells=2))
+
+
+def test_words_that_are_exchanged() -> None:
+    """Each way 5 populations along x and 5 sums along y, these through shared memory; 10 moments from and to memory."""
+    case = cube(256)
+    assert exchanges(case, THREE) == pytest.approx(10 + 4 * 5 / 2 + 20 / 3)
+    assert exchanges(case, TWO) == pytest.approx(10 + 4 * 5 / 3 + 40 / 2)
+    assert exchanges(case, replace(THREE, pending="shared")) == pytest.approx(exchanges(case, THREE) + 10)
+    assert exchanges(case, replace(THREE, storage="fp16s")) == pytest.approx(10 + 10 + 10 / 3)
+    assert exchanges(case, DOUBLE) == pytest.approx(20 + 4 * 10 / 2 + 40 / 2)
+    assert exchanges(SQUARE, FLAT) == pytest.approx(3 + 12 / 6)
 
 
 def test_what_has_no_register_is_stored_and_loaded_once_per_plane() -> None:
@@ -135,11 +158,11 @@ PUBLISHED = [
 ]
 
 
-def test_the_speeds_of_a_prototype_are_met_to_a_quarter() -> None:
-    ratios = [predict(cube(edge, name), config, CARD).mlups / mlups for config, edge, name, mlups in PUBLISHED]
-    assert min(ratios) > 0.85
-    assert max(ratios) < 1.26
-    assert median(abs(ratio - 1) for ratio in ratios) < 0.10
+def test_the_speeds_of_a_prototype_are_met_to_a_fifth() -> None:
+    ratios = [predict(cube(edge, name), config, CALIBRATED).mlups / mlups for config, edge, name, mlups in PUBLISHED]
+    assert min(ratios) > 0.8
+    assert max(ratios) < 1.05
+    assert median(abs(ratio - 1) for ratio in ratios) < 0.15
 
 
 FLAT = replace(MOMENTS, cells_per_thread=2, pack=2, prefetch=1, block=(32, 4, 1), march=128, steps=6)
@@ -148,10 +171,10 @@ SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
 
 @pytest.mark.parametrize(
     ("config", "mlups", "ratio"),
-    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.114), (FLAT, 315_000, 0.998)],
+    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.012), (FLAT, 315_000, 1.006)],
 )
 def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
-    assert predict(SQUARE, config, CARD).mlups / mlups == pytest.approx(ratio, abs=2e-3)
+    assert predict(SQUARE, config, CALIBRATED).mlups / mlups == pytest.approx(ratio, abs=2e-3)
 
 
 def test_warps_side_by_side_march_along_y() -> None:
@@ -174,9 +197,9 @@ def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
 
 
 @pytest.mark.parametrize(("config", "compiled"), [(TWO, 140.7), (THREE, 134.2), (HALF, 147.5)])
-def test_counted_instructions_are_a_seventh_fewer_than_compiled(config: CudaConfig, compiled: float) -> None:
+def test_counted_instructions_are_those_that_are_compiled(config: CudaConfig, compiled: float) -> None:
     """Those of the loop over planes for compute capability 9.0, of a cell and step, as disassembled."""
-    assert 0.82 < slots(cube(256), config, "sm_90") / compiled < 0.87
+    assert slots(cube(256), config, "sm_90") / compiled == pytest.approx(1, abs=0.06)
 
 
 def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() -> None:
@@ -188,20 +211,33 @@ def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() 
 
 def test_the_binding_resource_is_named() -> None:
     one, three = (predict(cube(256), config, CARD) for config in (ONE, THREE))
-    assert one.limit == "memory: 80 bytes per update at 4080 GB/s"
-    assert one.mlups == pytest.approx(51_000)
-    per_update = (STAGE + 16) * (320 * 352 * 280) / 256**3
-    assert three.limit == f"instructions: {per_update:.0f} issue slots per update, halos included"
-    assert three.ceiling_source == "57% of the issue slots, a share of a prototype"
+    assert one.binding == "memory"
+    assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s"
+    assert three.binding == "instructions"
+    per_update = slots(cube(256), THREE, "sm_90") * (320 * 352 * 280) / 256**3
+    assert three.limit.startswith(f"instructions: {per_update:.0f} slots per update, halos included")
     lanes_per_s = 132 * 128 * 1.98e9
-    assert three.mlups == pytest.approx(lanes_per_s * UTILISATION * (640 / 660) / per_update / 1e6)
+    assert three.terms[0].seconds == pytest.approx(per_update / lanes_per_s / (640 / 660))
+    assert {term.name for term in three.terms} == {"memory", "instructions", "exchanges"}
 
 
-def test_a_measured_share_of_the_issue_slots_takes_the_place_of_the_usual_one() -> None:
-    machine = replace(CARD, issue_utilisation=0.285)
-    half, full = (predict(cube(256), THREE, one) for one in (machine, CARD))
-    assert half.mlups == pytest.approx(full.mlups / 2)
-    assert half.ceiling_source == "28% of the issue slots, a share measured"
+def test_what_is_hidden_stands_between_the_largest_and_the_sum() -> None:
+    three = predict(cube(256), THREE, CALIBRATED)
+    alone = three.terms[0].seconds
+    assert alone < 1e-6 / three.mlups < 2 * alone
+
+
+def test_measured_rates_take_the_place_of_those_of_the_architecture() -> None:
+    assert CALIBRATED.calibration
+    known = CALIBRATED.calibration.instructions_per_s
+    found = rates(CALIBRATED, 13, meeting=True)
+    assert found
+    assert found.issued == known["multiply-add, 12 warps of 8, meeting"]
+    assert found.exchanged == min(known["shuffle"], known["shared memory"])
+    plain = rates(CARD, 12, meeting=True)
+    assert plain
+    assert plain.issued == pytest.approx(132 * 4 * 1.98e9)
+    assert plain.exchanged == pytest.approx(plain.issued / 4)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,22 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lbmtune.report.model import Judged, by_scheme, by_set, by_tenth, printed, with_ablation, write_page
+from lbmtune.report.model import (
+    Judged,
+    bars,
+    by_scheme,
+    by_set,
+    by_tenth,
+    judgement,
+    printed,
+    with_ablation,
+    write_page,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
@@ -75,4 +86,31 @@ def test_the_script_judges_a_recorded_set(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "card/d2q9" in done.stdout
     assert "without a term" in done.stdout
+    assert "hold" in done.stdout
     assert (tmp_path / "page.html").stat().st_size > 1 << 20
+
+
+def test_a_set_is_held_to_its_bars() -> None:
+    """An eighth of the kernels is half as fast as predicted: the median holds, the 90th percentile does not."""
+    judged = [one(n, 1.05 if n % 8 else 2.0) for n in range(1, 101)]
+    found = {bar.figure: bar for bar in bars(judged)}
+    assert {figure: bar.holds for figure, bar in found.items()} == {
+        "median error, one step": True,
+        "90 % error, one step": False,
+        "rank": True,
+        "best of the first 10": True,
+    }
+    assert found["90 % error, one step"].value == pytest.approx(1.0)
+    assert "does not hold" in judgement(judged)
+    assert "3 of 4 hold" in judgement(judged)
+
+
+def test_bars_go_by_kind_size_and_device() -> None:
+    many = bars([replace(one(n, 1.2), many=True) for n in (10, 20)])
+    assert [(bar.bound, bar.holds) for bar in many][:2] == [(0.12, False), (0.25, True)]
+    (small,) = bars([replace(one(n, 1.2), sites=64**3) for n in (10, 20)])
+    assert (small.bound, small.holds) == (0.20, True)
+    cpu = bars([replace(one(n, 1.2), backend="cpu") for n in (10, 20)])
+    assert [(bar.bound, bar.holds) for bar in cpu] == [(0.15, False), (0.95, True)]
+    alike = bars([replace(one(n, 1.0), measured=100.0 + n) for n in range(5)])
+    assert "rank" not in {bar.figure for bar in alike}

@@ -17,7 +17,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors
-from lbmtune.model.terms import Subject, bandwidth, in_flight, local_s, partial_s, waves
+from lbmtune.model.terms import Subject, bandwidth, in_flight, local_memory, partial, waves
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 
@@ -37,9 +37,9 @@ def subject(config: CudaConfig, resources: Resources = LEAN) -> Subject:
 @pytest.mark.parametrize("cells", [32, 64, 128, 256])
 @pytest.mark.parametrize(("storage", "compute"), [("fp32", "fp32"), ("fp64", "fp64"), ("fp16s", "fp32")])
 def test_rows_that_are_displaced_share_a_sector_at_both_ends(cells: int, storage: str, compute: str) -> None:
-    """Of each population that moves along x, whatever the precision: 2 sectors of every `cells` updates."""
+    """Of each population that moves along x, whatever the precision and the block: 2 sectors of a warp's 32 updates."""
     config = CudaConfig(block=(cells, 1, 1), storage=storage, compute=compute)
-    ends = float(Fraction(2 * MOVES_ALONG_X, cells)) if cells < CASE.domain[0] else 0.0  # a whole row is a ring
+    ends = float(Fraction(2 * MOVES_ALONG_X, 32))
     assert partial_sectors(CASE, config) == (ends, 0)
     assert partial_sectors(CASE, replace(config, scheme="push")) == (0, ends)
     assert partial_sectors(CASE, replace(config, scheme="two-step")) == (ends, 0)
@@ -49,7 +49,7 @@ def test_rows_that_are_displaced_share_a_sector_at_both_ends(cells: int, storage
 
 def test_blocks_of_short_rows_share_more() -> None:
     wide, narrow = (CudaConfig(scheme="push", block=block) for block in ((64, 1, 1), (16, 4, 1)))
-    assert partial_sectors(CASE, narrow).stores == 4 * partial_sectors(CASE, wide).stores
+    assert partial_sectors(CASE, narrow).stores == 2 * partial_sectors(CASE, wide).stores
 
 
 def test_vectors_load_their_own_cells_in_any_case() -> None:
@@ -103,11 +103,11 @@ def test_bandwidth_follows_width_and_runs() -> None:
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
     config = CudaConfig(block=(64, 1, 1))
     times = [
-        local_s(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local)))
+        local_memory(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local))).seconds
         for local in (100, 400, 2000)
     ]
     assert 0 < times[0] <= times[1] < times[2]
-    assert local_s(subject(config)) == 0
+    assert local_memory(subject(config)).seconds == 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -128,7 +128,7 @@ def test_terms_keep_their_signs_and_ceilings(scheme, cells, block, layout, regis
     one = subject(config, resources)
     assert 0 < in_flight(one) <= 1
     assert 0 < waves(one) <= 1
-    assert partial_s(one) >= 0
+    assert partial(one).seconds >= 0
     found = predict(CASE, config, CARD, resources)
     assert found.mlups <= bandwidth(one) / found.bytes_per_update / 1e6 * (1 + 1e-12)
     for term in set(TERMS) - {"runs"}:

@@ -18,6 +18,7 @@ from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
+_KEY = r"[0-9a-f]{12}"
 _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 """Blocks that are tried, in this order, where the default one is illegal; the last for kernels of moments."""
 
@@ -47,12 +48,17 @@ class Subject:
         return self
 
 
+def is_config(text: str) -> bool:
+    """Whether an argument stands for a configuration, and not for a study."""
+    return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
+
+
 def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
     """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
     if text.endswith(".json") or _is_file(text):
         best = read_best(Path(text))
         return _subject(best.case, from_flat(best.configuration), device)
-    if re.fullmatch(r"[0-9a-f]{12}", text):
+    if re.fullmatch(_KEY, text):
         return _subject(*find_trial(text, study, out), device)
     return _from_values(text, study_spec(study, sets), device)
 

@@ -14,6 +14,7 @@ from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
+    from lbmtune.cli.varying import Varied
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
 
@@ -207,13 +208,19 @@ def predict(
         Path | None, typer.Option("--machine", help="description of a device that need not be here, as TOML")
     ] = None,
     top: Annotated[int, typer.Option("--top", min=0, help="how many of the fastest of a study to print")] = 0,
+    vary: Annotated[
+        str,
+        typer.Option("--vary", help="an axis whose values to compare, around CONFIG, or around the best of STUDY"),
+    ] = "",
+    page: Annotated[Path | None, typer.Option("--page", help="with --vary: also write it as an HTML file")] = None,
     as_json: Json = False,
 ) -> None:
     """The speed that the model expects on a device that is here, or on one that is described by a file."""
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
-    from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.cli.configs import is_config, resolve, study_spec
     from lbmtune.cli.ranking import print_ranking, ranking
+    from lbmtune.cli.varying import varied
     from lbmtune.model.toml import read_machine
 
     elsewhere = read_machine(machine) if machine else None
@@ -227,6 +234,12 @@ def predict(
         return
     if elsewhere:
         device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
+    if vary:
+        given = resolve(subject, study, sets, device, out).legal() if is_config(subject) else None
+        described = elsewhere or here.machine(given.device if given else here.chosen(device))
+        spec = study_spec(study if given else subject, sets)
+        _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
+        return
     meant = resolve(subject, study, sets, device, out)
     described = elsewhere or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
@@ -240,3 +253,16 @@ def predict(
             ("flop per update", arithmetic_text(counted)),
         ]
         output.print_pairs([*moved, *prediction_rows(prediction)])
+
+
+def _vary(found: Varied, page: Path | None, as_json: bool) -> None:
+    from lbmtune.cli import output
+    from lbmtune.cli.varying import print_varied
+    from lbmtune.report.varied import write_varied
+
+    if page:
+        write_varied(page, found.title, found.axis, {str(value): one for value, one in found.predictions.items()})
+    if as_json:
+        output.emit_json(found.facts)
+    else:
+        print_varied(found)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import Launch, Mode, Program
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import ACCESS_TYPES, CASE
 
-RUNS, SPILL = "copy_runs", "spill"
+RUNS, WALK, LISTED, CHASE, SPILL = "copy_runs", "copy_walk", "copy_listed", "chase", "spill"
+STAGES, MEET = "stages", "meet"
 WORD_BYTES = 4
+KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
+"""What `stages` issues."""
 
 
 def probe(
@@ -17,13 +22,17 @@ def probe(
     access_bytes: int = WORD_BYTES,
     run_bytes: int = 0,
     local_bytes: int = WORD_BYTES,
+    listed: int = 0,
+    early: bool = False,
     threads: int = 64,
     shared_bytes: int = 0,
 ) -> Program:
-    """Both entries for one block size.
+    """Those that move data, for one block size.
 
     run_bytes: of a stream, what lies together before those of the next one (0: all of it);
-    local_bytes: of a thread; shared_bytes: asked for by each block, which decides how many share a multiprocessor.
+    local_bytes: of a thread; listed: 1 where loads find their place in a list, 2 where stores do, 3 both;
+    early: whether launches begin before the one before them has ended;
+    shared_bytes: asked for by each block, which decides how many share a multiprocessor.
     """
     options = (
         "--std=c++17",
@@ -31,10 +40,63 @@ def probe(
         f"-DACCESS={ACCESS_TYPES[access_bytes]}",
         f"-DRUN={run_bytes // access_bytes}",
         f"-DLOCAL={local_bytes // WORD_BYTES}",
+        f"-DLISTED={listed}",
+        f"-DEARLY={int(early)}",
     )
+    arguments = {
+        RUNS: ("source", "target", "accesses", "load", "store", "turns"),
+        WALK: ("source", "target", "accesses", "apart", "steps"),
+        LISTED: ("source", "target", "list", "accesses"),
+        CHASE: ("next", "place", "steps"),
+        SPILL: ("target", "turns"),
+    }
+    return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
+
+
+def issue_probe(
+    *,
+    kind: str = "multiply-add",
+    number: str = "float",
+    chains: int = 4,
+    length: int = 32,
+    meets: bool = False,
+    threads: int = 256,
+) -> Program:
+    """Those that issue instructions, and meet.
+
+    kind: of `KINDS`; number: 'float' or 'double'; chains: of instructions that do not wait for each other; length: of
+    each between two meetings of the warps of a block; meets: whether they do.
+    """
+    options = (
+        "--std=c++17",
+        f"-DKIND={KINDS[kind]}",
+        f"-DNumber={number}",
+        f"-DCHAINS={chains}",
+        f"-DLENGTH={length}",
+        f"-DMEETS={int(meets)}",
+    )
+    arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
+    return _program("probes_issue", options, arguments, threads, 0)
+
+
+def _program(
+    name: str,
+    options: tuple[str, ...],
+    arguments: Mapping[str, tuple[str, ...]],
+    threads: int,
+    shared_bytes: int,
+    mode: Mode = "plain",
+) -> Program:
     block = (threads, 1, 1)
-    arguments = {RUNS: ("source", "target", "accesses", "load", "store", "turns"), SPILL: ("target", "turns")}
     launches = tuple(
-        Launch(entry, names, block=block, covers=block, shared_bytes=shared_bytes) for entry, names in arguments.items()
+        Launch(
+            entry,
+            names,
+            block=block,
+            covers=block,
+            shared_bytes=shared_bytes,
+            mode="cooperative" if entry == MEET else mode,
+        )
+        for entry, names in arguments.items()
     )
-    return Program("cuda", CASE, CudaConfig(block=block), skeleton("cuda/probes.cu"), options, (launches,))
+    return Program("cuda", CASE, CudaConfig(block=block), skeleton(f"cuda/{name}.cu"), options, (launches,))

@@ -2,10 +2,11 @@
 
 Instructions of a cell and time step are counted on the printed text; cells of halos, lanes beyond the domain, planes
 before and after a chunk and multiprocessors without a block take part and are wasted (`Efficiency`). Multiprocessors
-issue four instructions for 32 lanes each in a clock cycle, and reach a share of that (`UTILISATION`).
+issue four instructions for 32 lanes each in a clock cycle, and exchange 32 words between lanes, or with shared memory:
+how near they come to that is measured (`rates`).
 
-Addresses, predicates, copies between registers and barriers are not counted: 10 to 20 % of what a compiled kernel has.
-Nor are walls. Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
+Addresses, predicates and copies between registers are taken from compiled kernels (`_besides`). Walls are not counted.
+Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
 """
 
 from __future__ import annotations
@@ -26,18 +27,17 @@ from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
 
-UTILISATION, UTILISATION_ALONE = 0.57, 0.745
-"""Share of the issue slots that the counted instructions fill, with a barrier in each stage and in warps without any.
-
-Not measured on the device, but taken from a prototype on one H200: its kernels of two and three steps fill 0.6 to 0.8
-of the slots with all instructions of their compiled code, 0.5 to 0.66 with those counted here; in two dimensions, where
-warps march on their own, 0.8. To be replaced by what a micro-benchmark finds: `Machine.issue_utilisation` takes it.
-"""
+_MULTIPLY_ADD, _APART = "multiply-add, ", 8
+"""What was measured, and of how many instructions that do not wait for each other."""
 _WORD_BYTES = 4
 _MOST_THREADS = 1024
 """Of a multiprocessor, while each of them has registers enough for a march."""
 _OTHER_REGISTERS = 44
 """Addresses and what is on its way; from kernels compiled for compute capability 9.0."""
+_PLANE, _ACCESS, _ROW, _FLAGS = 30, 3.7, 7.2, 33
+"""Instructions of a thread besides those counted: of a plane; of an access to memory, there and back; of a row in a
+stage; of a plane whose warps wait for their neighbours. From the loops of 60 kernels compiled for compute capability
+9.0: with them the count is within 2 % of what was compiled in half of the kernels, and within 5 % in nine tenths."""
 _LOCAL_SLOTS = 4
 """A multiprocessor moves 32 lanes to or from its caches in a cycle, in which it issues four instructions."""
 _HALF_RATE = ("sm_60", "sm_70", "sm_80", "sm_90", "sm_100")
@@ -62,35 +62,72 @@ class Efficiency(NamedTuple):
 
 
 class Issue(NamedTuple):
-    """slots: of an update, waste included; mlups: what they allow; source: where the share of them comes from.
+    """slots: of an update, waste included, and the time that they take; exchanges: the same of what goes between the
+    lanes of a warp and through shared memory; source: where the rates come from.
 
     useful: share of the cells that are computed, halos being the rest.
     """
 
     slots: float
-    mlups: float
+    seconds: float
+    exchanges: float
+    exchange_s: float
     source: str
     useful: float
 
 
-def issue(case: Case, config: CudaConfig, machine: Machine, together: int = 0) -> Issue | None:
-    """The term for kernels that march over tiles; None for others, and where the machine does not say what it has.
+class Rates(NamedTuple):
+    """Instructions of warps per second, of the whole device: all of them, and those that exchange words."""
 
-    together: blocks that share a multiprocessor, where registers are known; spills are then a term of their own.
+    issued: float
+    exchanged: float
+    source: str
+
+
+def rates(machine: Machine, warps: int, *, meeting: bool) -> Rates | None:
+    """Of so many warps on each multiprocessor, that meet or not; None where the machine does not say what it has.
+
+    Measured (`Calibration.instructions_per_s`), with eight instructions that do not wait for each other: those of the
+    populations and sums of a cell do not. Where nobody has measured it, all slots, and a quarter of them for exchanges.
+    Source: CUDA C++ Programming Guide, throughput of instructions.
     """
     clock_hz = machine.environment.max_sm_clock_hz
-    if not config.marches or not clock_hz or not machine.multiprocessors:
+    if not clock_hz or not machine.multiprocessors:
         return None
-    found = efficiency(case, config, machine.multiprocessors, together)
-    needed = slots(case, config, machine.environment.architecture, spills=not together) / found.cells
-    share = machine.issue_utilisation or (UTILISATION if case.stencil.dimensions == 3 else UTILISATION_ALONE)
-    lanes_per_s = machine.multiprocessors * SCHEDULERS * WARP * clock_hz
-    source = "measured" if machine.issue_utilisation else "of a prototype"
+    measured = machine.calibration.instructions_per_s if machine.calibration else {}
+    if not measured:
+        slots_per_s = machine.multiprocessors * SCHEDULERS * clock_hz
+        return Rates(slots_per_s, slots_per_s / SCHEDULERS, "all issue slots, not measured")
+    kind = f" warps of {_APART}" + (", meeting" if meeting else "")
+    known = {
+        int(name.removeprefix(_MULTIPLY_ADD).split()[0]): rate
+        for name, rate in measured.items()
+        if name.startswith(_MULTIPLY_ADD) and name.endswith(kind)
+    }
+    nearest = min(known, key=lambda count: abs(count - warps))
+    return Rates(known[nearest], min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`")
+
+
+def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> Issue | None:
+    """The terms for kernels that march over tiles; None for others, and where the machine does not say what it has.
+
+    known: blocks that share a multiprocessor, where registers are known; spills are then a term of their own.
+    """
+    blocks_there = known or (together(case, config) if config.marches else 1)
+    warps = blocks_there * prod(config.block) // WARP
+    found = rates(machine, warps, meeting=case.stencil.dimensions == 3)
+    if not config.marches or found is None:
+        return None
+    share = efficiency(case, config, machine.multiprocessors, known)
+    needed = slots(case, config, machine.environment.architecture, spills=not known) / share.cells
+    exchanged = exchanges(case, config) / share.cells
     return Issue(
-        needed,
-        lanes_per_s * share * found.wave / needed / 1e6,
-        f"{share:.0%} of the issue slots, a share {source}",
-        found.cells,
+        slots=needed,
+        seconds=needed / WARP / found.issued / share.wave,
+        exchanges=exchanged,
+        exchange_s=exchanged / WARP / found.exchanged / share.wave,
+        source=found.source,
+        useful=share.cells,
     )
 
 
@@ -127,7 +164,27 @@ def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True
     exchanges = 4 * _accesses(stage.sums, words) / config.rows
     shelved = 2 * _accesses(rising(case, config), words) if config.pending == "shared" else 0
     in_launch = _moved(case, config) + (_spilled(case, config) if spills else 0)
-    return each * stage.arithmetic + shuffles + exchanges + shelved + in_launch / config.steps
+    besides = _besides(case, config) / (config.cells_per_thread * config.rows)
+    return each * stage.arithmetic + shuffles + exchanges + shelved + (in_launch + besides) / config.steps
+
+
+def exchanges(case: Case, config: CudaConfig) -> float:
+    """Words of a cell and time step that go to another lane, and to and from shared memory and the cache beside it."""
+    stage = _stage_of(case, config)
+    words = config.computed.bytes // _WORD_BYTES
+    across = 2 * words * stage.movers / config.cells_per_thread
+    along = 4 * words * stage.sums / config.rows if case.stencil.dimensions == 3 else 0.0
+    shelved = 2 * words * rising(case, config) if config.pending == "shared" else 0
+    stored = config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES
+    moved = (4 if config.prefetch == 2 else 2) * stored
+    return across + along + shelved + moved / config.steps
+
+
+def _besides(case: Case, config: CudaConfig) -> float:
+    """Of a thread and plane: addresses, predicates, copies between registers, flags."""
+    accesses = _accesses_of_a_cell(case, config) * config.cells_per_thread * config.rows
+    flags = _FLAGS if config.barrier == "neighbours" else 0
+    return _PLANE + _ACCESS * accesses + _ROW * config.rows * config.steps + flags
 
 
 def _accesses(values: int, words: int) -> int:
@@ -192,11 +249,15 @@ def slots_of_doubles(architecture: str) -> int:
 
 def _moved(case: Case, config: CudaConfig) -> float:
     """Of a cell in a launch: loads and stores, the detour by shared memory, and conversions from and to 16 bits."""
+    converted = 2 * config.kept.values(case.stencil) if config.stored.bytes < config.computed.bytes else 0
+    return (3 if config.prefetch == 2 else 2) * _accesses_of_a_cell(case, config) + converted
+
+
+def _accesses_of_a_cell(case: Case, config: CudaConfig) -> float:
+    """Loads of the values of a cell, of which a lane takes those of its cells at once: as many stores."""
     count, cells = config.kept.values(case.stencil), config.cells_per_thread
     groups = [config.pack] * (count // config.pack) + [count % config.pack] * bool(count % config.pack)
-    accesses = sum(-(-group * cells * config.stored.bytes // ACCESS_BYTES) for group in groups) / cells
-    converted = 2 * count if config.stored.bytes < config.computed.bytes else 0
-    return (3 if config.prefetch == 2 else 2) * accesses + converted
+    return sum(-(-group * cells * config.stored.bytes // ACCESS_BYTES) for group in groups) / cells
 
 
 def _spilled(case: Case, config: CudaConfig) -> float:

@@ -17,12 +17,18 @@ class Calibration:
     runs: copies of 19 streams of which so many bytes lie together before those of the next one begin, by access width
     and these bytes ('4 of 128'; '4 of 4' is one element after another, '4' streams that lie apart);
     threads: the same of streams that lie apart while only so many threads share a multiprocessor ('4 by 512');
-    blocks, shifted_loads, shifted_stores: copies four bytes at once by threads per block, aligned, and with one side
-    displaced by one access; in_place: one array read and written, by access width, and four bytes at once with both
-    sides displaced ('4 displaced by 32' threads per block); cache: copies that stay in the L2 cache, by access width;
+    blocks, shifted_loads, shifted_stores, shifted_both: copies four bytes at once by threads per block, aligned, and
+    with one side, or both sides of one array, displaced by one access;
+    displaced: the same of other widths and of runs ('2 of 64 stores by 64', '8 in place by 256'), and aligned ('8 none
+    by 256'); walk: copies by threads that take eight accesses one after another, far apart, by access width and threads
+    of a multiprocessor ('4 by 512'); listed: copies whose loads, or stores, or both in place find their place in a list
+    ('4 loads', '8 in place', 'displaced' where it is that of the next access), the list counted;
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
-    ('memory'); l1_bytes: of a multiprocessor, shared memory included; launch_s: from one launch to the next of many,
-    launch_in_graph_s: of a CUDA graph.
+    ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory;
+    instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
+    each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
+    meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
+    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -30,12 +36,16 @@ class Calibration:
     blocks_bytes_per_s: dict[str, float]
     shifted_loads_bytes_per_s: dict[str, float]
     shifted_stores_bytes_per_s: dict[str, float]
-    in_place_bytes_per_s: dict[str, float]
-    cache_bytes_per_s: dict[str, float]
+    shifted_both_bytes_per_s: dict[str, float]
+    displaced_bytes_per_s: dict[str, float]
+    walk_bytes_per_s: dict[str, float]
+    listed_bytes_per_s: dict[str, float]
     local_bytes_per_s: dict[str, float]
+    instructions_per_s: dict[str, float]
+    small_s: dict[str, float]
     l1_bytes: int
-    launch_s: float
-    launch_in_graph_s: float
+    latency_s: float
+    meeting_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +57,7 @@ class Machine:
     with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
-    multiprocessors: of a GPU; issue_utilisation: share of their issue slots that the instructions counted by
-    `model.issue` fill, None where nobody has measured it.
+    multiprocessors: of a GPU.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
     calibration: what the model needs besides, None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
@@ -64,7 +73,6 @@ class Machine:
     caches_bytes: dict[str, int] = field(default_factory=dict)
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
-    issue_utilisation: float | None = None
     calibration: Calibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True

@@ -15,45 +15,60 @@ from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.resident import face_values
 from lbmtune.codegen.cuda.physics import collide_function, collision_scalars
 from lbmtune.model.instructions import arithmetic
-from lbmtune.model.issue import UTILISATION_ALONE, slots_of_doubles
+from lbmtune.model.issue import rates, slots_of_doubles
 from lbmtune.model.machine import Machine
-from lbmtune.model.occupancy import SCHEDULERS
 
-MEETING_S = 1.3e-6
-"""Of a step: from what a block sends until the others have read it. Fitted to 32^3, 48^3 and 64^3 cells on one H200."""
+_WORD_BYTES = 4
 
 
 class Step(NamedTuple):
-    """slots: issued for an update; seconds: of a step; source: where the share of the issue slots comes from."""
+    """slots: issued for an update; exchanges: words that go to and from shared memory. Times are those of a step.
+
+    meeting_s: from what a block sends until the others have read it, as measured; source: of the other rates.
+    """
 
     slots: float
     seconds: float
+    exchanges: float
+    exchange_s: float
+    meeting_s: float
     source: str
 
 
 def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
-    """Of a domain on a machine; None where that does not say how many multiprocessors it has, and how fast they are."""
-    clock_hz = machine.environment.max_sm_clock_hz
-    if not clock_hz or not machine.multiprocessors:
+    """Of a domain on a machine; None where nobody has measured how long blocks take to meet."""
+    blocks = max(1, config.min_blocks)
+    found = rates(machine, blocks * config.block[0] * config.block[1] // WARP, meeting=True)
+    if found is None or machine.calibration is None:
         return None
     cells = config.block[0] * config.block[1] * config.march
     busiest = -(-case.sites // (cells * machine.multiprocessors)) * cells
-    needed, share = (
-        _slots(case, config, machine.environment.architecture),
-        machine.issue_utilisation or UTILISATION_ALONE,
+    at_once = busiest * machine.multiprocessors / WARP
+    needed, moved = _slots(case, config, machine.environment.architecture), 2 * _values(case, config)
+    exchanged = moved * config.computed.bytes / _WORD_BYTES
+    return Step(
+        slots=needed,
+        seconds=at_once * needed / found.issued,
+        exchanges=exchanged,
+        exchange_s=at_once * exchanged / found.exchanged,
+        meeting_s=machine.calibration.meeting_s,
+        source=found.source,
     )
-    lanes_per_s = SCHEDULERS * WARP * clock_hz * share
-    source = "measured" if machine.issue_utilisation else "of a prototype"
-    return Step(needed, MEETING_S + busiest * needed / lanes_per_s, f"{share:.0%} of the issue slots, a share {source}")
+
+
+def _values(case: Case, config: CudaConfig) -> float:
+    """Taken out of shared memory, or received, for an update; as many are put back, or sent."""
+    return case.stencil.q + face_values(case.stencil, config)
 
 
 def _slots(case: Case, config: CudaConfig, architecture: str) -> float:
     each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
-    moved = case.stencil.q + face_values(case.stencil, config)
+    moved = _values(case, config)
     converted = moved if config.stored.bytes < config.computed.bytes else 0
-    return each * _collision(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
+    return each * collision_slots(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
 
 
 @lru_cache(maxsize=64)
-def _collision(operator: str, name: str, forced: bool) -> int:
+def collision_slots(operator: str, name: str, forced: bool) -> int:
+    """Instructions of a collision, as counted on the printed text."""
     return arithmetic(collide_function(operator, name, forced), ("unit", *collision_scalars(operator, name, forced)))

@@ -6,25 +6,42 @@ and the issue of instructions for kernels of several steps per launch.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import hypot, prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.model.terms import SECONDS, Subject, bandwidth, estimated, in_flight, local_s, waves
-from lbmtune.records import Prediction, Resources
+from lbmtune.model.terms import (
+    ISSUE,
+    LATENCY,
+    LAUNCH,
+    LOCAL,
+    SECONDS,
+    SHARES,
+    Subject,
+    bandwidth,
+    estimated,
+    first_and_last,
+    launch,
+    local_memory,
+    planes_wait,
+)
+from lbmtune.records import Prediction, Resources, Term
 from lbmtune.units import format_rate
 
-THREADS, WAVES, ISSUE = "threads in flight", "waves", "instructions"
-TERMS = (*(name for name in SECONDS if name != "streams"), THREADS, WAVES, ISSUE)
-"""What can be left out to see what it is worth."""
+if TYPE_CHECKING:
+    from lbmtune.model.issue import Issue
 
-_ALL = 0.995
-"""What rounds to all."""
+MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
+ONCE = {LAUNCH: launch, ISSUE: first_and_last}
+"""Terms of a launch as a whole, for kernels of one step."""
+TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH)
+"""What can be left out to see what it is worth."""
+CALIBRATED = "calibrated by micro-benchmarks"
 
 
 class Ceiling(NamedTuple):
@@ -46,100 +63,155 @@ def predict(
     resources: of the compiled kernel, where that is known; estimated otherwise. without: `TERMS` to leave out.
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
     """
-    by_memory = _by_memory(case, config, machine)
+    found = ceiling(config, machine)
     if not isinstance(config, CudaConfig):
-        return by_memory
+        return _told(case, config, found, [_memory(case, config, found)])
     if config.resident:
-        return _on_chip(by_memory, case, config, machine)
+        return _told(case, config, found, _resident_terms(case, config, machine) or [_memory(case, config, found)])
     if machine.calibration is None:
-        return _marching(by_memory, case, config, machine) if config.marches else by_memory
+        return _told(case, config, found, _roofline_terms(case, config, machine, found))
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
-    return (_march if config.marches else _one_step)(by_memory, subject, without)
+    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), CALIBRATED)
+    terms = _march_terms if config.marches else _one_step_terms
+    return _told(case, config, found, terms(subject, without))
 
 
-def _one_step(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
-    """The terms of `model.terms` added up."""
-    seconds = {name: term(subject) for name, term in SECONDS.items() if name not in without}
-    used = (1.0 if THREADS in without else in_flight(subject)) * (1.0 if WAVES in without else waves(subject))
-    memory = f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(bandwidth(subject))}"
-    more = {name: value for name, value in seconds.items() if name not in ("streams", "runs")}
-    said = [f"{name} {value * 1e12:.1f} ps" for name, value in more.items() if value]
-    said += [f"{used:.0%} of it in use"] if used < _ALL else []
-    return replace(
-        by_memory,
-        mlups=used / sum(seconds.values()) / 1e6,
-        bandwidth_bytes_per_s=bandwidth(subject),
-        limit=", ".join([memory, *said]),
-        ceiling_source="calibrated by micro-benchmarks",
+def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:
+    """Terms added up and said in words, the largest first."""
+    largest_first = tuple(sorted((one for one in terms if one.seconds), key=lambda one: -one.seconds))
+    return Prediction(
+        mlups=1e-6 / sum(one.seconds for one in terms),
+        bytes_per_update=bytes_per_update(case, config),
+        bandwidth_bytes_per_s=rate.bytes_per_s,
+        footprint_bytes=footprint_bytes(case, config),
+        limit="; ".join(f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in largest_first),
+        ceiling_source=rate.source,
+        terms=largest_first,
     )
 
 
-def _march(by_memory: Prediction, subject: Subject, without: Collection[str]) -> Prediction:
-    """Kernels of moments, and of several steps per launch, on a calibrated machine.
+def _memory(case: Case, config: KernelConfig, rate: Ceiling) -> Term:
+    """Bytes of an update over the bandwidth."""
+    moved = bytes_per_update(case, config)
+    sentence = f"{moved:g} bytes per update at {format_rate(rate.bytes_per_s)}"
+    return Term(name=MEMORY, seconds=moved / rate.bytes_per_s, sentence=sentence, source=rate.source)
 
-    Their few warps meet in each stage, so that neither memory nor instructions hide behind the other: the root of the
-    sum of squares stands between the larger of both, which would be perfect, and their sum, which would be none.
+
+def _one_step_terms(subject: Subject, without: Collection[str]) -> list[Term]:
+    """Bytes, what `model.terms` adds to them, and what both take more where they use a part of the bandwidth only."""
+    memory = _memory(subject.case, subject.config, Ceiling(bandwidth(subject, by_runs=False), CALIBRATED))
+    terms = [memory, *(term(subject) for name, term in SECONDS.items() if name not in without)]
+    for name, share in SHARES.items():
+        if name not in without:
+            terms.append(_unused(name, share(subject), sum(one.seconds for one in terms)))
+    terms += [term(subject) for name, term in ONCE.items() if name not in without]
+    return terms
+
+
+def _unused(name: str, share: float, seconds: float) -> Term:
+    """What goes through memory takes longer where a share of its bandwidth is in use."""
+    return Term(name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of it in use", source=CALIBRATED)
+
+
+def _march_terms(subject: Subject, without: Collection[str]) -> list[Term]:
+    """Kernels of moments, and of several steps per launch.
+
+    Their few warps meet in each stage, so that memory, instructions and exchanges do not quite hide behind each other:
+    the root of the sum of squares stands between the largest of them, which would be perfect, and their sum. What one
+    block cannot hide, several on a multiprocessor share out: they are not in the same phase.
     """
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     config = subject.config
+    together = subject.threads // prod(config.block)
     rate = bandwidth(subject, by_runs="runs" not in without)
-    if THREADS not in without:
-        rate *= in_flight(subject)
-    if WAVES not in without:
-        rate *= waves(subject)
-    memory_s = by_memory.bytes_per_update / rate
-    found = issue(subject.case, config, subject.machine, together=subject.threads // prod(config.block))
-    issue_s = 1e-6 / found.mlups if found and ISSUE not in without else 0.0
-    useful = found.useful if found else 1.0
-    local = 0.0 if "local memory" in without else local_s(subject) / useful
-    parts = {f"memory: {by_memory.bytes_per_update:g} bytes per update at {format_rate(rate)}": memory_s}
-    if found:
-        parts[f"instructions: {found.slots:.0f} issue slots per update, halos included"] = issue_s
-    parts["local memory"] = local
-    said = [f"{name}, {part * 1e12:.1f} ps" for name, part in sorted(parts.items(), key=lambda item: -item[1]) if part]
-    return replace(
-        by_memory,
-        mlups=1e-6 / (hypot(memory_s, issue_s) + local),
-        bandwidth_bytes_per_s=rate,
-        limit="; ".join(said),
-        ceiling_source="calibrated by micro-benchmarks" + (f"; {found.source}" if found else ""),
-    )
+    for name, share in SHARES.items():
+        if name not in without:
+            rate *= share(subject)
+    memory = _memory(subject.case, config, Ceiling(rate, CALIBRATED))
+    found = issue(subject.case, config, subject.machine, together)
+    beside = [one for one in (*(_issue(found) if found else ()), planes_wait(subject)) if one.name not in without]
+    terms = _overlapped([memory, *beside], together)
+    if LOCAL not in without:
+        local = local_memory(subject)
+        terms.append(replace(local, seconds=local.seconds / (found.useful if found else 1.0)))
+    return terms if LAUNCH in without else [*terms, launch(subject)]
 
 
-def _marching(by_memory: Prediction, case: Case, config: CudaConfig, machine: Machine) -> Prediction:
-    """Kernels of moments, and of several steps per launch."""
+def _overlapped(terms: Sequence[Term], together: int = 1) -> list[Term]:
+    """Terms of which the largest hides most of the others: what is left of those is shared out by their squares.
+
+    together: blocks that share a multiprocessor.
+    """
+    largest, *others = sorted(terms, key=lambda term: -term.seconds)
+    rest = (hypot(*(one.seconds for one in terms)) - largest.seconds) / together
+    squares = sum(one.seconds**2 for one in others) or 1.0
+    hidden = "{}, {:.3g} ps of which the larger part is hidden"
+    return [
+        largest,
+        *(
+            replace(
+                one,
+                seconds=rest * one.seconds**2 / squares,
+                sentence=hidden.format(one.sentence, one.seconds * 1e12),
+            )
+            for one in others
+        ),
+    ]
+
+
+def _issue(found: Issue) -> list[Term]:
+    halos = "per update, halos included"
+    return [
+        Term(name=ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
+        Term(
+            name=EXCHANGE,
+            seconds=found.exchange_s,
+            sentence=f"{found.exchanges:.0f} words between lanes and in shared memory {halos}",
+            source=found.source,
+        ),
+    ]
+
+
+def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceiling) -> list[Term]:
+    """On a machine that is not calibrated: bytes, and the issue of instructions at the rates of the architecture."""
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
+    memory = _memory(case, config, rate)
     found = issue(case, config, machine)
-    if found is None or found.mlups >= by_memory.mlups:
-        return by_memory
-    limit = f"instructions: {found.slots:.0f} issue slots per update, halos included"
-    return replace(by_memory, mlups=found.mlups, limit=limit, ceiling_source=found.source)
+    return _overlapped([memory, *(_issue(found) if found else [])])
 
 
-def _on_chip(by_memory: Prediction, case: Case, config: CudaConfig, machine: Machine) -> Prediction:
-    """Blocks meet in every step, and issue instructions in between; what they send stays in the caches."""
-    from lbmtune.model.meeting import MEETING_S, step  # here: it prints kernels, which needs SymPy
+def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Term]:
+    """Blocks meet in every step; what they send stays in the caches.
+
+    In between all warps of the one block of a multiprocessor take populations, collide and leave them at the same
+    time, so that nothing hides behind another.
+    """
+    from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
     if found is None:
-        return by_memory
-    limit = f"a meeting of blocks, {MEETING_S * 1e6:g} us per step, and {found.slots:.0f} issue slots per update"
-    return replace(by_memory, mlups=case.fluid_sites / found.seconds / 1e6, limit=limit, ceiling_source=found.source)
-
-
-def _by_memory(case: Case, config: KernelConfig, machine: Machine) -> Prediction:
-    moved = bytes_per_update(case, config)
-    found = ceiling(config, machine)
-    return Prediction(
-        mlups=found.bytes_per_s / moved / 1e6,
-        bytes_per_update=moved,
-        bandwidth_bytes_per_s=found.bytes_per_s,
-        footprint_bytes=footprint_bytes(case, config),
-        limit=f"memory: {moved:g} bytes per update at {format_rate(found.bytes_per_s)}",
-        ceiling_source=found.source,
+        return []
+    meeting = Term(
+        name=MEETING,
+        seconds=found.meeting_s / case.fluid_sites,
+        sentence=f"of all blocks, {found.meeting_s * 1e6:.3g} us per step",
+        source="micro-benchmark `meeting`",
     )
+    instructions = Term(
+        name=ISSUE,
+        seconds=found.seconds / case.fluid_sites,
+        sentence=f"{found.slots:.0f} slots per update",
+        source=found.source,
+    )
+    exchanges = Term(
+        name=EXCHANGE,
+        seconds=found.exchange_s / case.fluid_sites,
+        sentence=f"{found.exchanges:.0f} words in shared memory per update",
+        source=found.source,
+    )
+    return [meeting, instructions, exchanges]
 
 
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:

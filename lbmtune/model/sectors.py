@@ -1,8 +1,9 @@
-"""Sectors of 32 bytes that a block of threads touches and does not fill: what misaligned accesses cost.
+"""Sectors of 32 bytes that a warp touches and does not fill: what misaligned accesses cost.
 
-Memory and L2 cache of a GPU move whole sectors. The cells of a block are laid out by the layout's own function, so all
-schemes, layouts, paddings and block shapes are counted in one way: on the set of elements that a block in the middle
-of the domain reads and writes. Warps of a block meet in the caches; what two blocks share does not.
+Memory and caches of a GPU move whole sectors. The cells of a warp are laid out by the layout's own function, so all
+schemes, layouts, paddings and block shapes are counted in one way: on the set of elements that a warp in the middle
+of the domain reads and writes. What two warps share is moved twice, as far as no cache puts it together: the
+micro-benchmarks say what it takes, by the number of warps that are side by side in a block.
 Source: CUDA C++ Best Practices Guide, coalesced access to global memory; Wellein et al. 2006 for the accesses.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layout import Extents, index
-from lbmtune.catalogue.march import SECTOR_BYTES, block_cells
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.scheme import Access, Place
 from lbmtune.catalogue.storage import Domain, frame
@@ -27,7 +28,7 @@ _ROWS, _EDGE = 12, 32
 
 
 class Partial(NamedTuple):
-    """Sectors per update, the mean over the parities, that a block loads or stores in part."""
+    """Sectors per update, the mean over the parities, that a warp loads or stores in part."""
 
     loads: float
     stores: float
@@ -54,7 +55,7 @@ def _shape(config: CudaConfig) -> CudaConfig:
         group=config.group,
         layout_tile=config.layout_tile,
         storage=config.storage,
-        block=config.block,
+        block=warp_of(config.block),
         cells_per_thread=config.cells_per_thread,
         wrap="arithmetic" if in_rows else config.wrap,
         march=1 if in_rows else config.march,
@@ -62,6 +63,13 @@ def _shape(config: CudaConfig) -> CudaConfig:
         addressing=config.addressing,
         order=config.order,
     )
+
+
+def warp_of(block: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The threads of a block that are its first warp, along each axis."""
+    x = min(block[0], WARP)
+    y = min(block[1], WARP // x)
+    return x, y, min(block[2], WARP // (x * y))
 
 
 @lru_cache(maxsize=4096)

@@ -9,20 +9,29 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import log, prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
-from lbmtune.model.sectors import partial_sectors
-from lbmtune.records import Resources
+from lbmtune.model.sectors import Partial, partial_sectors
+from lbmtune.records import Resources, Term
+
+RUNS, SECTORS, LOCAL = "runs", "partial sectors", "local memory"
+THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
+LAUNCH, LATENCY, ISSUE = "launch", "latency", "instructions"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+WORD_BYTES = 4
+"""What displaced copies move at once."""
+_WITHIN = 1.2
+"""How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
 
@@ -45,7 +54,14 @@ class Subject(NamedTuple):
     @property
     def threads(self) -> int:
         """Those that share a multiprocessor."""
-        return threads_together(self.config, self.resources, self.calibration.l1_bytes)
+        resources = replace(self.resources, shared_bytes=self.shared_bytes)
+        return threads_together(self.config, resources, self.calibration.l1_bytes)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, what it asks for when it is launched included, which the compiler does not know."""
+        asked = shared_bytes(self.case, self.config) if self.config.marches else 0
+        return max(asked, self.resources.shared_bytes)
 
     @property
     def run_bytes(self) -> int:
@@ -59,66 +75,126 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     """Bytes per second of a copy of 19 streams that lie as those of the kernel do, with the same access width.
 
     Streams that lie apart are as many open pages of memory, and closer ones are fewer. Source: measured,
-    `Calibration.runs_bytes_per_s`.
+    `Calibration.runs_bytes_per_s`, `listed_bytes_per_s`.
     """
     rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
     run = subject.run_bytes if by_runs else 0
+    by_list = _by_list(subject) if subject.config.indirect else 1.0
     if not run:
-        return rates[str(access)]
+        return by_list * rates[str(access)]
     known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
-    return rates[known[min(known, key=lambda size: abs(log(size / run)))]]
+    return by_list * rates[known[min(known, key=lambda size: abs(log(size / run)))]]
 
 
-def streams_s(subject: Subject) -> float:
-    """Bytes of an update over the bandwidth of streams that lie apart. Source: Wellein et al. 2006."""
-    return traffic(subject.case, subject.config).total / bandwidth(subject, by_runs=False)
+def _by_list(subject: Subject) -> float:
+    """How much faster, or slower, bytes go that are loaded more often than stored, and by a list."""
+    found, name = subject.calibration, _listed_side(subject.config)
+    return found.listed_bytes_per_s[name] / found.runs_bytes_per_s[str(subject.config.stored.bytes)]
 
 
-def runs_s(subject: Subject) -> float:
-    """What streams in runs take more, or less."""
-    return traffic(subject.case, subject.config).total / bandwidth(subject) - streams_s(subject)
+def _listed_side(config: CudaConfig) -> str:
+    """The copy by a list that is like a scheme: both places follow from it, or where is loaded, or stored."""
+    scheme = config.propagation
+    side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
+    return f"{config.stored.bytes} {side}"
 
 
-def partial_s(subject: Subject) -> float:
-    """What sectors take that a block touches but does not fill (`model.sectors`)."""
-    config = subject.config
-    if 0 < subject.run_bytes < SECTOR_BYTES:
-        return 0.0  # the copy of single elements has them already
-    partial = partial_sectors(subject.case, config)
-    found = subject.calibration
-    loads, stores = (
-        _per_sector_s(found, rates) for rates in (found.shifted_loads_bytes_per_s, found.shifted_stores_bytes_per_s)
+def runs(subject: Subject) -> Term:
+    """What streams in runs take more, or less, than such that lie apart."""
+    moved = traffic(subject.case, subject.config).total
+    apart, here = (moved / bandwidth(subject, by_runs=by_runs) for by_runs in (False, True))
+    sentence = f"{subject.run_bytes or 'all'} bytes of a stream lie together"
+    return Term(name=RUNS, seconds=here - apart, sentence=sentence, source="micro-benchmark `runs`")
+
+
+def partial(subject: Subject) -> Term:
+    """What sectors take that a warp touches but does not fill (`model.sectors`)."""
+    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
+    found = Partial(0.0, 0.0) if alone else partial_sectors(subject.case, subject.config)
+    return Term(
+        name=SECTORS,
+        seconds=_partial_s(found, subject),
+        sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
+        source="counted on the layout; micro-benchmarks `shifted`, `displaced`, `listed`",
     )
+
+
+def _partial_s(partial: Partial, subject: Subject) -> float:
+    """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
+    beside = subject.config.block[0] // WARP
+    if subject.config.indirect and subject.config.scheme == "aa":
+        # one step of two takes all populations from neighbours and leaves them there, as that copy does
+        return partial.loads * _per_listed_sector_s(subject)
+    if subject.config.propagation.in_place:
+        return max(partial.loads, partial.stores) * _per_sector_s(subject, "in place", beside)
+    loads, stores = (_per_sector_s(subject, side, beside) for side in ("loads", "stores"))
     return partial.loads * loads + partial.stores * stores
 
 
-def _per_sector_s(found: Calibration, rates: Mapping[str, float]) -> float:
-    """Of a sector that two blocks share: a displaced side of a copy by blocks of one warp has two for each stream."""
-    block = min(rates, key=int)
-    moved = 2 * 4 * int(block)
-    return max(0.0, moved / rates[block] - moved / found.blocks_bytes_per_s[block]) / 2
+def _per_listed_sector_s(subject: Subject) -> float:
+    """Of a sector that two warps share where places are found by a list; loaded and stored, where it is one place."""
+    rates, name = subject.calibration.listed_bytes_per_s, _listed_side(subject.config)
+    moved = (2 * subject.config.stored.bytes + WORD_BYTES) * WARP
+    return max(0.0, moved / rates[f"{name} displaced"] - moved / rates[name]) / 2
 
 
-def local_s(subject: Subject) -> float:
+def _per_sector_s(subject: Subject, side: str, beside: int) -> float:
+    """Of a sector that two warps share, so many of which lie side by side in a block: each has two for each stream."""
+    element = subject.config.stored.bytes
+    measured = _displaced(subject.calibration, element, side, in_runs=subject.run_bytes == WARP * element)
+    threads = min(measured, key=lambda count: abs(log(count / (WARP * max(1, beside)))))
+    return measured[threads] / (threads // WARP) / 2
+
+
+def _displaced(found: Calibration, element: int, side: str, *, in_runs: bool) -> dict[int, float]:
+    """By threads of a block, what a stream of it takes longer whose loads, or stores, or both are displaced.
+
+    in_runs: whether runs of a stream are as long as a warp. Four bytes at once were measured with more blocks.
+    """
+    more, name = found.displaced_bytes_per_s, f"{element} of {WARP * element}" if in_runs else str(element)
+    known = {int(one.split()[-1]): rate for one, rate in more.items() if one.startswith(f"{name} {side} by ")}
+    aligned = {threads: more[f"{name} none by {threads}"] for threads in known}
+    if not known:
+        element, known, aligned = WORD_BYTES, *_words_displaced(found, side)
+    return {threads: max(0.0, 2 * element * threads * (1 / known[threads] - 1 / aligned[threads])) for threads in known}
+
+
+def _words_displaced(found: Calibration, side: str) -> tuple[dict[int, float], dict[int, float]]:
+    """Bytes per second by threads of a block, displaced and aligned."""
+    rates = {
+        "loads": found.shifted_loads_bytes_per_s,
+        "stores": found.shifted_stores_bytes_per_s,
+        "in place": found.shifted_both_bytes_per_s,
+    }[side]
+    displaced, aligned = (
+        {int(threads): rate for threads, rate in each.items()} for each in (rates, found.blocks_bytes_per_s)
+    )
+    return displaced, aligned
+
+
+def local_memory(subject: Subject) -> Term:
     """What registers that were spilled take: to and from L1, or L2, or memory, where the threads in flight need more.
 
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
     moved = spilled_bytes(subject)
-    if not moved:
-        return 0.0
-    found, machine = subject.calibration, subject.machine
-    at_once = subject.threads * subject.resources.local_bytes
+    return Term(
+        name=LOCAL,
+        seconds=_local_s(subject, moved) if moved else 0.0,
+        sentence=f"{moved:.3g} bytes of spilled registers per update",
+        source="compiled code; micro-benchmark `local`",
+    )
+
+
+def _local_s(subject: Subject, moved: float) -> float:
+    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it."""
+    rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     blocks = subject.threads // prod(subject.config.block)
-    beyond_l1 = _beyond(at_once, found.l1_bytes - blocks * subject.resources.shared_bytes)
-    beyond_l2 = _beyond(at_once * machine.multiprocessors, machine.caches_bytes["L2"])
-    shares = {"L1": 1 - beyond_l1, "L2": beyond_l1 - min(beyond_l1, beyond_l2), "memory": min(beyond_l1, beyond_l2)}
-    return sum(share * moved / found.local_bytes_per_s[level] for level, share in shares.items())
-
-
-def _beyond(needed: float, room: float) -> float:
-    """Share of what is used in turn that a cache does not hold."""
-    return max(0.0, 1 - room / needed) if needed else 0.0
+    of_each = subject.threads * subject.resources.local_bytes
+    if of_each + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
+        return moved / rates["L1"]
+    kept = min(1.0, machine.caches_bytes["L2"] / (of_each * machine.multiprocessors))
+    return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
 
 
 def spilled_bytes(subject: Subject) -> float:
@@ -128,9 +204,13 @@ def spilled_bytes(subject: Subject) -> float:
     its neighbours spills, and the other one hardly.
     """
     config = subject.config
+    if config.marches:
+        from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
+
+        cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
+        return subject.resources.spill_bytes / cells
     entries = 2 if config.propagation.name == "aa" else 1
-    cells = config.cells_per_thread * (config.rows * config.steps if config.marches else 1)
-    return subject.resources.spill_bytes / cells / entries
+    return subject.resources.spill_bytes / config.cells_per_thread / entries
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
@@ -149,6 +229,20 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
 
 
+def walking(subject: Subject) -> float:
+    """Share of the bandwidth that is left to threads that take cells one after another.
+
+    Source: `Calibration.walk_bytes_per_s` against `threads_bytes_per_s`, of as many threads on a multiprocessor.
+    """
+    found, config = subject.calibration, subject.config
+    if config.march == 1 or config.marches:
+        return 1.0
+    access = f"{subject.access_bytes} by "
+    known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
+    name = known[min(known, key=lambda count: abs(log(count / subject.threads)))]
+    return min(1.0, found.walk_bytes_per_s[name] / found.threads_bytes_per_s[name])
+
+
 def waves(subject: Subject) -> float:
     """Share of the bandwidth that is left where the last wave of blocks does not fill the device.
 
@@ -159,6 +253,83 @@ def waves(subject: Subject) -> float:
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
     return (full + rest) / (full + last)
+
+
+def launch(subject: Subject) -> Term:
+    """What a launch takes more than its bytes: starting, the tail, and less where they stay in the L2 cache.
+
+    Source: copies of so many bytes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
+    the largest of them it is the same for all.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    curve = sorted(
+        (int(name.split()[1]), seconds)
+        for name, seconds in found.small_s.items()
+        if name.startswith(f"{config.launch} ")
+    )
+    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    rate = found.runs_bytes_per_s[str(WORD_BYTES)]
+    more = _more_than_bytes(curve, moved, rate)
+    return Term(
+        name=LAUNCH,
+        seconds=more / (case.fluid_sites * config.fused_steps),
+        sentence=f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us",
+        source="micro-benchmark `small`",
+    )
+
+
+def _more_than_bytes(curve: list[tuple[int, float]], moved: float, rate: float) -> float:
+    """Seconds beyond those of the bytes at that rate."""
+    (least, shortest), (most, longest) = curve[0], curve[-1]
+    if moved >= most:
+        return longest - most / rate
+    if moved <= least:
+        return shortest - moved / rate
+    return _between(curve, moved) - moved / rate
+
+
+def first_and_last(subject: Subject) -> Term:
+    """Instructions of a kernel of one step: hidden behind memory but for the first loads and the last collisions.
+
+    Of so many waves of blocks one has nothing to hide behind. Counted are the collision on the printed text, a load, a
+    store and their addresses for each value, and conversions.
+    """
+    from lbmtune.model.issue import rates, slots_of_doubles  # here: they print kernels, which needs SymPy
+    from lbmtune.model.meeting import collision_slots
+
+    case, config, machine = subject.case, subject.config, subject.machine
+    found = rates(machine, subject.threads // WARP, meeting=False)
+    each = slots_of_doubles(machine.environment.architecture) if config.compute == "fp64" else 1
+    values = 2 * case.stencil.q
+    converted = values if config.stored.bytes < config.computed.bytes else 0
+    moved = converted + 2 * values / config.cells_per_thread
+    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    at_once = machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    turns = max(1.0, _blocks(subject) / at_once)
+    return Term(
+        name=ISSUE,
+        seconds=slots / WARP / found.issued / turns if found else 0.0,
+        sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
+        source="counted on the text; micro-benchmark `instructions`",
+    )
+
+
+def planes_wait(subject: Subject) -> Term:
+    """Of a march, the planes of which each waits for the one before: at least as long as a load takes.
+
+    Source: `Calibration.latency_s`, from memory.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    planes = config.march + 2 * config.steps
+    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    turns = -(-_blocks(subject) // at_once)
+    waited = turns * planes * found.latency_s
+    return Term(
+        name=LATENCY,
+        seconds=waited / (case.fluid_sites * config.steps),
+        sentence=f"{turns} x {planes} planes, one after the other",
+        source="micro-benchmark `latency`",
+    )
 
 
 def _blocks(subject: Subject) -> int:
@@ -181,13 +352,10 @@ def _between(curve: list[tuple[int, float]], at: float) -> float:
     return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
 
 
-SECONDS: Mapping[str, Callable[[Subject], float]] = {
-    "streams": streams_s,
-    "runs": runs_s,
-    "partial sectors": partial_s,
-    "local memory": local_s,
-}
-"""Terms that add up. `streams` is never left out."""
+SECONDS: Mapping[str, Callable[[Subject], Term]] = {RUNS: runs, SECTORS: partial, LOCAL: local_memory}
+"""Terms that are added to the bytes."""
+SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WALK: walking, WAVES: waves}
+"""Of the bandwidth that is in use."""
 
 
 def estimated(case: Case, config: CudaConfig) -> Resources:
@@ -201,7 +369,7 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
         shared = 0
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
-    spilled = 4 * max(0, wanted - allowed)
+    spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)
     return Resources(
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,

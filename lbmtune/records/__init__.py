@@ -41,8 +41,24 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Term:
+    """A part of a prediction. seconds: of the whole device, what it adds to an update; all terms add up to its time.
+
+    sentence: the figures behind it, with their units; source: the measurement or the literature that they come from.
+    """
+
+    name: str
+    seconds: float
+    sentence: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What the model expects. limit: the binding resource; ceiling_source: where the bandwidth comes from."""
+    """What the model expects. limit: the terms in words, the binding resource first; ceiling_source: of the bandwidth.
+
+    terms: what the time of an update is made of, the binding one first; records of before there were terms have none.
+    """
 
     mlups: float
     bytes_per_update: float
@@ -50,6 +66,16 @@ class Prediction:
     footprint_bytes: int
     limit: str
     ceiling_source: str
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def binding(self) -> str:
+        """The resource that takes most of the time; empty where that was not recorded."""
+        return self.terms[0].name if self.terms else ""
+
+    def seconds_of(self, name: str) -> float:
+        """What a term adds to the time of an update; nothing where there is none of that name."""
+        return sum(term.seconds for term in self.terms if term.name == name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pandas
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 FIRST = 10
 """How many of the configurations that the model puts first are looked at."""
 _TENTHS = 10
+SMALL = 128**3
+"""Cells of the largest domain that counts as small."""
+_APART = 1.1
+"""Speeds that lie so far apart, in nine tenths of a set, have an order that can be got right."""
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A measured configuration and what the model expects of it. many: whether a launch takes several time steps."""
+    """A measured configuration and what the model expects of it. many: whether a launch takes several time steps.
+
+    backend: 'cuda' or 'cpu'; sites: of the domain.
+    """
 
     set: str
     scheme: str
@@ -29,6 +36,23 @@ class Judged:
     measured: float
     predicted: float
     limit: str
+    backend: str = "cuda"
+    sites: int = 256**3
+
+
+class Bar(NamedTuple):
+    """What a set is held to: a figure of it, and whether that is at most, or at least, so much."""
+
+    set: str
+    figure: str
+    value: float
+    bound: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """A figure that is not a number does not hold."""
+        return bool(self.value >= self.bound if self.at_least else self.value <= self.bound)
 
 
 def frame(judged: Sequence[Judged]) -> pandas.DataFrame:
@@ -80,6 +104,43 @@ def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
     sets = table.groupby("set").measured
     tenth = ((sets.rank(method="first") - 1) * _TENTHS // sets.transform("size")).astype(int) + 1
     return table.assign(tenth=tenth).pivot_table(index="set", columns="tenth", values="error", aggfunc="median")
+
+
+def bars(judged: Sequence[Judged]) -> list[Bar]:
+    """What each set is held to: large domains on a GPU, small ones, and CPUs."""
+    return [bar for name, mine in frame(judged).groupby("set") for bar in _bars(str(name), mine)]
+
+
+def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
+    found, ranked = errors(mine), ranks(mine)
+    first = ranked["first 10"]
+    if (mine.backend == "cpu").all():
+        return [Bar(name, "median error", found["median"], 0.15), Bar(name, "best of the first 10", first, 0.95, True)]
+    if mine.sites.max() <= SMALL:
+        return [Bar(name, "median error", found["median"], 0.20)]
+    result = []
+    for kind, many, bounds in (("one step", False, (0.07, 0.18)), ("several steps", True, (0.12, 0.25))):
+        part = mine[mine.many == many]
+        if len(part):
+            result += [
+                Bar(name, f"{figure} error, {kind}", errors(part)[figure], bound)
+                for figure, bound in zip(("median", "90 %"), bounds, strict=True)
+            ]
+    if mine.measured.quantile(0.9) > _APART * mine.measured.quantile(0.1):
+        result.append(Bar(name, "rank", ranked["rank"], 0.9, True))
+    return [*result, Bar(name, "best of the first 10", first, 0.98, True)]
+
+
+def judgement(judged: Sequence[Judged]) -> str:
+    """Each bar with its figure, and whether it holds."""
+    found = bars(judged)
+    width = max(len(f"{bar.set}: {bar.figure}") for bar in found)
+    lines = [
+        f"{f'{bar.set}: {bar.figure}':<{width}}  {bar.value:6.3f}  {'>=' if bar.at_least else '<='} {bar.bound:.2f}  "
+        f"{'holds' if bar.holds else 'does not hold'}"
+        for bar in found
+    ]
+    return "\n".join((*lines, f"{sum(bar.holds for bar in found)} of {len(found)} hold")) + "\n"
 
 
 def printed(judged: Sequence[Judged]) -> str:

@@ -1,0 +1,48 @@
+"""The terms of predictions along one axis, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from lbmtune.records import Prediction
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
+
+
+def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
+    """What the time of an update is made of, in picoseconds, for each value of the axis."""
+    from lbmtune.report.drawing import plain_figure
+
+    found = plain_figure(axis, "ps per update")
+    names = dict.fromkeys(term.name for one in predictions.values() for term in one.terms)
+    for number, name in enumerate(names):
+        found.add_bar(
+            x=list(predictions),
+            y=[one.seconds_of(name) * 1e12 for one in predictions.values()],
+            name=name,
+            marker_color=_COLOURS[number % len(_COLOURS)],
+            text=[f"{one.mlups:,.0f} MLUPS: {one.limit}" for one in predictions.values()],
+            textposition="none",
+            hovertemplate=f"{axis} %{{x}}, {name} %{{y:.3g}} ps<br>%{{text}}<extra></extra>",
+        )
+    found.update_layout(barmode="relative")
+    found.update_xaxes(type="category")
+    return found
+
+
+def write_varied(path: Path, title: str, axis: str, predictions: Mapping[str, Prediction]) -> None:
+    """One file, which needs no network."""
+    from html import escape
+
+    picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="560px")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<body style='font-family: sans-serif; margin: 2em'><h1>{escape(title)}</h1>{picture}</body></html>\n",
+        encoding="utf-8",
+    )
