@@ -78,7 +78,8 @@ _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
-        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "meeting": ("all",)},
+        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "chunks": ("even",)},
+        "meeting": ("all",),
     },
     "cpu": {"representation": ("populations",), "tile_x": (0,)},
 }
@@ -209,6 +210,7 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "barrier": ("block", "neighbours"),
     "pending": ("registers", "shared"),
     "beyond": (0, 1),
+    "chunks": ("even", "falling"),
 }
 
 

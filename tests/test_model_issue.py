@@ -141,6 +141,9 @@ def test_cells_lanes_and_multiprocessors_that_are_wasted() -> None:
     assert efficiency(cube(256), replace(TWO, min_blocks=2), 132).wave == 240 / 264
     assert efficiency(cube(256), TWO, 240).wave == 1
     assert efficiency(cube(256), TWO, 239).wave == 240 / 478
+    falling = efficiency(cube(256), replace(TWO, march=64, chunks="falling"), 132)  # 112, 80, 48 and 16 planes
+    mean = 80 * (256 + 4 * 4) / 132
+    assert (falling.z, falling.wave) == pytest.approx((256 / 272, mean / (mean + 10)))
 
 
 # of a prototype on one card, in bursts: shape, edge of the domain, lattice, MLUPS

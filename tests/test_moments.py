@@ -19,7 +19,7 @@ from lbmtune.catalogue.collision import assignments, population, relaxed, weight
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.march import shared_bytes, tile
+from lbmtune.catalogue.march import chunk_planes, shared_bytes, tile
 from lbmtune.catalogue.moment_collision import coefficients, moment, polynomial
 from lbmtune.catalogue.moments import orders, smallest_weight
 from lbmtune.catalogue.rules import Limits, broken
@@ -106,6 +106,15 @@ def test_bytes() -> None:
     assert footprint_bytes(flow(), config()) == 2 * 10 * 4 * 64**3
 
 
+def test_planes_of_chunks() -> None:
+    """Falling ones take what is left in proportion to the square of how many chunks are left."""
+    even, falling = config(), config(chunks="falling")
+    assert chunk_planes(256, 9, even) == (29,) * 8 + (24,)
+    assert chunk_planes(256, 4, falling) == (112, 80, 48, 16)
+    assert chunk_planes(5, 5, falling) == (1, 2, 1, 0, 1)
+    assert all(sum(chunk_planes(n, k, falling)) == n for n in (1, 7, 64, 255) for k in range(1, n + 1))
+
+
 def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=2, rows=3, block=(32, 12, 1), pack=4)) == (28, 32)
     assert tile(LATTICES["d3q19"], config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
@@ -176,6 +185,7 @@ SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "shelved, double": ("d3q19", {"storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1, "pending": "shared"}),
     "27, shelved": ("d3q27", {"steps": 2, "cells_per_thread": 2, "pack": 2, "prefetch": 1, "pending": "shared"}),
     "beyond the last plane": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours", "beyond": 1}),
+    "falling chunks": ("d3q19", {"steps": 2, "march": 3, "prefetch": 1, "chunks": "falling"}),
     "27, two steps": ("d3q27", {"steps": 2, "rows": 2, "pack": 4, "prefetch": 1}),
 }
 

@@ -4,8 +4,7 @@
 // (half-way bounce-back), and what a moving face adds: each cell adds up what returns to it and leaves the sums in shared
 // memory until the barrier, where registers are scarce. Then they join what waits for the next plane. Links are taken by
 // their c_x, since in most warps few of those are cut. Warps whose links are all open, and those of which a face across x
-// alone cuts links, have each a text of their own, without a branch: its rows can be computed side by side. Warps of a
-// block may then meet at barriers of several texts, which are one to the device.
+// alone cuts links, have each a text of their own, without a branch: its rows can be computed side by side.
 //
 typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
@@ -21,6 +20,11 @@ template <class T>
 __device__ __forceinline__ T alike(const T value) {
     return static_cast<T>(__shfl_sync(0xffffffffu, static_cast<int>(value), 0, 32));
 }
+
+#ifdef __CUDACC__
+// The barrier of a block, which warps may reach in several texts, as they may not reach __syncthreads.
+__device__ __forceinline__ void meet_block() { asm volatile("barrier.sync 0, %0;" ::"n"(THREADS) : "memory"); }
+#endif  // elsewhere the host provides it
 
 enum Way { OPEN, X_LOW, X_HIGH, MIXED };  // what cuts links of a warp: nothing, one face across x alone, or anything
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, MEETINGS, Scalar, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, CHUNKS, LAUNCHES, MEETINGS, Scalar, defaults
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -116,6 +116,12 @@ _CUDA = (
         ("registers", "shared"),
     ),
     Axis("beyond", "whether such a kernel reads ahead after its last plane, too, for want of a branch", (0,)),
+    Axis(
+        "chunks",
+        "planes of the chunks of such a kernel: as many for all, or fewer for those that begin later",
+        ("even",),
+        CHUNKS,
+    ),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
         "launch",
@@ -198,6 +204,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         "pack": (_OF_TILES,),
         "barrier": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
         "pending": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
+        "chunks": (Dependence("steps", (1,), unless=True, or_else=_MOMENTS),),
         "beyond": (
             Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
             Dependence("prefetch", (0,), 0, unless=True),

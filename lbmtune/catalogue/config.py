@@ -24,6 +24,7 @@ Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
 LAUNCHES = ("call", "graph", "dependent", "resident")
 MEETINGS = ("all", "neighbours")
+CHUNKS = ("even", "falling")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +175,7 @@ class CudaConfig(KernelConfig):
     barrier: what a warp of such a block waits for when it has sent, the whole block or the two warps beside it.
     pending: where what goes up waits for the next plane, in registers or in shared memory.
     beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
+    chunks: whether all of them have as many planes, or those that begin later fewer, so that the last end together.
     neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
     which the others are chased.
     """
@@ -204,6 +206,7 @@ class CudaConfig(KernelConfig):
     barrier: str = "block"
     pending: str = "registers"
     beyond: int = 0
+    chunks: str = "even"
 
     @property
     def of_moments(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
@@ -71,6 +73,14 @@ def blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
     x, y, z = block_cells(case.stencil, config)
     nx, ny, nz = case.domain
     return -(-max(1, nx - ends(case, config)) // x), -(-ny // y), -(-nz // z)
+
+
+def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]:
+    """Planes that the blocks of a column update, in the order in which they begin."""
+    depth = -(-height // count)
+    even = config.chunks == "even"
+    ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
+    return tuple(end - begin for begin, end in pairwise(ends))
 
 
 def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:

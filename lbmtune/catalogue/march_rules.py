@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.config import CHUNKS, CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
 from lbmtune.catalogue.moment_rules import why_no_moments
 
@@ -36,7 +36,14 @@ def why_no_march(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str
 
 def why_no_fusion(config: CudaConfig) -> str | None:
     """What a kernel of populations with one step per launch leaves to those that march."""
-    for name, usual in (("rows", 1), ("pack", 1), ("barrier", "block"), ("pending", "registers"), ("beyond", 0)):
+    for name, usual in (
+        ("rows", 1),
+        ("pack", 1),
+        ("barrier", "block"),
+        ("pending", "registers"),
+        ("beyond", 0),
+        ("chunks", "even"),
+    ):
         if getattr(config, name) != usual:
             return f"{name} {getattr(config, name)} with representation populations and one step per launch: {_OTHERS}"
     return None
@@ -119,6 +126,10 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
         return f"pending {config.pending!r}: registers and shared exist"
     if config.pending != "registers" and case.stencil.dimensions == 2:
         return f"pending {config.pending} with lattice {case.lattice}: its warps keep that in registers"
+    if config.chunks not in CHUNKS:
+        return f"chunks {config.chunks!r}: {' and '.join(CHUNKS)} exist"
+    if config.chunks != "even" and case.stencil.dimensions == 2:
+        return f"chunks {config.chunks} with lattice {case.lattice}: its warps end one by one"
     needed = shared_bytes(case, config)
     if needed > shared_limit_bytes:
         return f"{needed:,} bytes of shared memory; a block of this device has {shared_limit_bytes:,}"

@@ -11,13 +11,14 @@ Registers are estimated (`registers`); what does not fit is stored and loaded on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks, rising
+from lbmtune.catalogue.march import WARP, blocks, chunk_planes, rising
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -136,14 +137,26 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int 
     flat = case.stencil.dimensions == 2
     x, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
-    marched = height / (chunks * (-(-height // chunks) + 2 * config.steps))
+    passed = [planes + 2 * config.steps for planes in chunk_planes(height, chunks, config)]
+    marched = height / (chunks * passed[0] if config.chunks == "even" else sum(passed))
     warps, at_once = config.block[1], multiprocessors * (known or together(case, config))
     return Efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else marched,
-        wave=x * y * z / (-(-x * y * z // at_once) * at_once),
+        wave=_waves(x * y * z, at_once) if config.chunks == "even" else _tail(x * y / at_once, passed),
     )
+
+
+def _waves(count: int, at_once: int) -> float:
+    """Of blocks that take equally long."""
+    return count / (-(-count // at_once) * at_once)
+
+
+def _tail(columns: float, passed: Sequence[int]) -> float:
+    """Of places whose last blocks are the shortest. columns: for each place; passed: planes of a column's blocks."""
+    mean = columns * sum(passed)
+    return mean / max(mean + passed[-1] / 2, passed[0])
 
 
 def together(case: Case, config: CudaConfig) -> int:

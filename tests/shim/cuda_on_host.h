@@ -139,6 +139,8 @@ inline unsigned __ballot_sync(const unsigned mask, const bool vote) {
 inline bool __any_sync(const unsigned mask, const bool vote) { return __ballot_sync(mask, vote); }
 inline void __syncwarp() { __ballot_sync(0xffffffffu, true); }
 
+inline void meet_block() { __syncthreads(); }
+
 // Of flags that warps raise for one another: how often.
 inline void make(unsigned long long* flag) { *flag = 0; }
 inline void raise(unsigned long long* flag) { ++*flag; }

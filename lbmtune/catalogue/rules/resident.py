@@ -25,6 +25,7 @@ _FIXED = {
     "barrier": "its blocks meet by what `meeting` says",
     "pending": _OWN,
     "beyond": "nothing is read ahead that is on chip",
+    "chunks": _OWN,
     "group": "a tile has its populations in the order of the directions",
     "cells_per_thread": "a thread has one column of its tile",
     "max_registers": "launch bounds see to it that all blocks run at once",

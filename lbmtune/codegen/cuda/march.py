@@ -17,6 +17,11 @@ from lbmtune.codegen.trace import Traced
 _FILE, _FLAT = "cuda/march.cu", march_walls.FLAT
 _EXTENTS = ("nx", "ny", "nz")
 _HEAD = "__device__ __forceinline__"
+_EVEN = "const int begin = blockIdx.z * depth, end = least(begin + depth, nz), planes"
+_FALLING = """const int chunks = gridDim.z;
+    const auto bottom = [&](const int k) { return least(depth * k * (2 * chunks - k) / chunks, nz); };
+    const int begin = bottom(blockIdx.z), end = bottom(blockIdx.z + 1), planes"""
+"""Which planes a block has: as many as others, or fewer than those before it."""
 
 
 def render_march(case: Case, config: CudaConfig) -> Program:
@@ -59,11 +64,12 @@ def _entry(case: Case, config: CudaConfig) -> str:
     file, none = (_FLAT, march_walls.NONE_FLAT) if flat else (_FILE, march_walls.NONE)
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
-    regions |= {} if flat else {**_meeting(config), **_ahead(case, config)}
+    regions |= {} if flat else {**_meeting(case, config), **_ahead(case, config)}
     if not flat:
         regions["stages"] = march_walls.stages(file, regions)
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
-    return fill(file, {**regions, **walls}, inside="entry")
+    entry = fill(file, {**regions, **walls}, inside="entry")
+    return entry if config.chunks == "even" else _falling(entry)
 
 
 def _ahead(case: Case, config: CudaConfig) -> dict[str, str]:
@@ -75,8 +81,16 @@ def _ahead(case: Case, config: CudaConfig) -> dict[str, str]:
     }
 
 
-def _meeting(config: CudaConfig) -> dict[str, str]:
+def _falling(entry: str) -> str:
+    """An entry whose blocks take fewer and fewer planes, in the order in which they begin."""
+    assert _EVEN in entry
+    return entry.replace(_EVEN, _FALLING)
+
+
+def _meeting(case: Case, config: CudaConfig) -> dict[str, str]:
     """How warps wait for what others send."""
+    if config.barrier == "block" and cuts(case):
+        return {"flags": "", "meet": "            meet_block();"}
     if config.barrier == "block":
         return {"flags": "", "meet": fill(_FILE, {}, inside="meet")}
     met = "            meet_neighbours(flags, lane, warp, plane, t);"
