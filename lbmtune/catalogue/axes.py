@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, MEETINGS, Scalar, defaults
+from lbmtune.catalogue.exchange import PARITIES, exchanges_slots
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -53,6 +54,7 @@ class Dependence:
 _COMMON = (
     # those with several passes move more: baselines, for a study that asks for them
     Axis("scheme", "propagation scheme", ("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), tuple(SCHEMES)),
+    Axis("parity", "steps that differ: a kernel for each, or one that gets other pointers", ("kernels",), PARITIES),
     Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
     Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
     Axis("prefetch_index", "sites ahead of which words of the index list are asked for; 0: not", (0,)),
@@ -171,6 +173,7 @@ AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON 
 
 _BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).blockwise)
 _ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).ordered)
+_EXCHANGING = tuple(name for name, found in SCHEMES.items() if exchanges_slots(found, LATTICES["d2q9"]))
 _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
 _PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, "tile_z": 64}
@@ -180,6 +183,7 @@ _BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
 _MOMENTS = ("representation", "moments")
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
+    "parity": (_IN_A_BOX, Dependence("scheme", _EXCHANGING)),
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
     "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),

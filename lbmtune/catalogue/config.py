@@ -35,7 +35,8 @@ class KernelConfig:
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
     group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts);
     addressing: 'direct' (a box of cells) or 'indirect' (fluid sites only, neighbours by a list); order: in which fluid
-    sites are numbered; prefetch_index: sites ahead of which words of the list are asked for (0: left to the hardware).
+    sites are numbered; prefetch_index: sites ahead of which words of the list are asked for (0: left to the hardware);
+    parity: whether steps that differ have kernels of their own, or share one that gets other pointers.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -52,11 +53,17 @@ class KernelConfig:
     addressing: str = "direct"
     order: str = "row"
     prefetch_index: int = 0
+    parity: str = "kernels"
 
     @property
     def indirect(self) -> bool:
         """Whether neighbours are found by a list."""
         return self.addressing != "direct"
+
+    @property
+    def exchanged(self) -> bool:
+        """Whether one kernel serves every step, with pointers to slots that are exchanged in between."""
+        return self.parity == "pointers"
 
     @property
     def chased(self) -> bool:

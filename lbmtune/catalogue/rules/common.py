@@ -8,6 +8,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import ADDRESSINGS, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.exchange import PARITIES, elsewhere
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.indirect import MAX_NODES
 from lbmtune.catalogue.orders import order
@@ -63,6 +64,24 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
+def _parity(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.parity not in PARITIES:
+        return f"parity {config.parity!r}: {' and '.join(PARITIES)} exist"
+    if not config.exchanged:
+        return None
+    if config.propagation.period == 1:
+        return f"parity pointers with scheme {config.scheme}: all its steps are alike"
+    moved = elsewhere(config.propagation, case.stencil)
+    if moved:
+        return (
+            f"parity pointers with scheme {config.scheme}: f_{moved.direction} is {moved.verb} at {moved.offset} in "
+            f"one step and at {moved.other} in the next, so steps differ in more than slots"
+        )
+    if config.fused_steps > 1 or (isinstance(config, CudaConfig) and config.resident):
+        return "parity pointers with several steps in a launch: pointers are exchanged between launches"
+    return None
+
+
 def _local_faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not case.local_faces:
         return None
@@ -95,6 +114,7 @@ _BOX_AXES = {
     "march": "there are no columns",
     "prefetch": "there are no columns",
     "flags": "flags stand in the list",
+    "parity": "only direct addressing is prepared for it",
     "prefetch_propagated": "only direct addressing is prepared for it",
     "reads": "a second read would be gathered, too",
     "prefetch_local": "only direct addressing is prepared for it",
@@ -177,6 +197,7 @@ LAYOUTS: tuple[Rule, ...] = (
     _group_belongs_to_bundles,
     _tile_belongs_to_tiled,
     _compute_holds_storage,
+    _parity,
     _flags,
     _local_faces,
 )

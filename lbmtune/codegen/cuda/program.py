@@ -213,7 +213,9 @@ def signature(case: Case, config: CudaConfig, one: Pass) -> str:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     words = flags.parameters(tables(case, config, one.phase))
     scalars = [*words, *(f"const int {n}" for n in _EXTENTS)] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
+    pointers = "".join(f",\n    {line}" for line in access.pointer_parameters(one.phase))
+    start = f"{pointers},\n   " if pointers else ","
+    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}{start} {", ".join(scalars)})'
 
 
 def bounds(config: CudaConfig) -> str:
@@ -238,15 +240,16 @@ def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
     if config.wrap != "ghost":
         return []
     reads, writes = ghost.reads_over(case, one.phase), ghost.writes_over(case, one.phase)
-    texts = [ghost.refresh(case, one.refresh("read"), reads, to_ghost=True)] if reads else []
-    return texts + ([ghost.refresh(case, one.refresh("write"), writes, to_ghost=False)] if writes else [])
+    phase, read, write = one.phase, one.refresh("read"), one.refresh("write")
+    texts = [ghost.refresh(case, phase, read, reads, to_ghost=True)] if reads else []
+    return texts + ([ghost.refresh(case, phase, write, writes, to_ghost=False)] if writes else [])
 
 
 def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
     phase = one.phase
     step = Launch(
         one.entry,
-        (*one.buffers, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
+        (*one.places, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
         covers=block_cells(case.stencil, config),
     )
@@ -255,11 +258,12 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         return (rings, step)
     if config.wrap != "ghost":
         return (step,)
-    before = (_shell(one.refresh("read"), one.buffers[0]),) if ghost.reads_over(case, phase) else ()
-    after = (_shell(one.refresh("write"), one.buffers[-1]),) if ghost.writes_over(case, phase) else ()
+    slots = one.places[len(one.buffers) :]
+    before = (_shell(one.refresh("read"), one.buffers[0], *slots),) if ghost.reads_over(case, phase) else ()
+    after = (_shell(one.refresh("write"), one.buffers[-1], *slots),) if ghost.writes_over(case, phase) else ()
     return (*before, step, *after)
 
 
-def _shell(entry: str, buffer: str) -> Launch:
+def _shell(entry: str, *places: str) -> Launch:
     threads = (SHELL_THREADS, 1, 1)
-    return Launch(entry, (buffer, *_EXTENTS), block=threads, covers=threads, over="shell")
+    return Launch(entry, (*places, *_EXTENTS), block=threads, covers=threads, over="shell")
