@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, LAUNCHES, MEETINGS, Scalar, defaults
+from lbmtune.catalogue.config import (
+    ADDRESSINGS,
+    CPU_BOUNDARIES,
+    CUDA_BOUNDARIES,
+    LAUNCHES,
+    MEETINGS,
+    NEIGHBOURS,
+    Scalar,
+    defaults,
+)
 from lbmtune.catalogue.exchange import PARITIES, exchanges_slots
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -72,6 +81,12 @@ _COMMON = (
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
 )
 _KEPT = Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS)
+_NEIGHBOURS = Axis(
+    "neighbours",
+    "a pointer to each node that a site touches, or three, by which the others are chased",
+    ("all",),
+    NEIGHBOURS,
+)
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
     Axis("padding", _PADDING, (0, 64)),
@@ -89,13 +104,13 @@ _CUDA = (
         ("arithmetic", "ghost"),
         ("arithmetic", "ghost"),
     ),
-    Axis("march", "cells of a column along z that a thread updates one after another", (1,)),
-    Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
+    Axis("march", "cells of a column along z, or listed sites, that a thread updates one after another", (1,)),
+    Axis("prefetch", "cells ahead whose populations, or words of the list, a marching thread has read", (0,)),
     Axis(
         "boundary",
         "cut links by flags: a branch, or the selection of a place; or solid cells skipped, without flags of links",
         ("branch",),
-        ("branch", "predicated", "implicit"),
+        CUDA_BOUNDARIES,
     ),
     Axis("load_hint", "what loads of populations say about caches", ("default",), tuple(LOAD_HINTS)),
     Axis("store_hint", "what stores of populations say about caches", ("default",), tuple(STORE_HINTS)),
@@ -126,12 +141,7 @@ _CUDA = (
         LAUNCHES,
     ),
     Axis("meeting", "the blocks that one on chip waits for in each step", ("all",), MEETINGS),
-    Axis(
-        "neighbours",
-        "a pointer to each node that a site touches, or three, by which the others are chased",
-        ("all",),
-        ("all", "chase"),
-    ),
+    _NEIGHBOURS,
     Axis("macroscopics", "when density and velocity are written", ("never",), ("never", "every-step")),
 )
 _CPU = (
@@ -159,6 +169,13 @@ _CPU = (
         "populations are read once, again when their pair relaxes, or so with the sums of the next cells ahead",
         ("once",),
         READS,
+    ),
+    _NEIGHBOURS,
+    Axis(
+        "boundary",
+        "cut links by the list of indirect addressing, or solid cells skipped, without flags of links",
+        ("branch",),
+        CPU_BOUNDARIES,
     ),
     Axis("gather", "access to listed nodes by one instruction or lane by lane", ("vector",), ("vector", "lanes")),
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
@@ -189,6 +206,7 @@ _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),
     "padding": (Dependence("layout", ("soa",), 0),),
     "order": (_IN_A_LIST,),
+    "neighbours": (_IN_A_LIST, Dependence("scheme", ("esoteric-twist",))),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
 }
@@ -196,7 +214,6 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
     "cuda": {
         **_COMMON_DEPENDENCES,
         "prefetch_index": (_IN_A_LIST,),
-        "neighbours": (_IN_A_LIST, Dependence("scheme", ("esoteric-twist",))),
         "steps": (_IN_A_BOX, Dependence("representation", ("moments",), 1, or_else=("scheme", "push"))),
         "rows": (_OF_TILES,),
         "pack": (_OF_TILES,),
@@ -206,9 +223,8 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
             Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
             Dependence("prefetch", (0,), 0, unless=True),
         ),
-        "march": (_IN_A_BOX,),
         "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
-        "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
+        "prefetch": (Dependence("march", (1,), 0, unless=True),),
         "block_order": (_IN_A_BOX,),
         "macroscopics": (_IN_A_BOX,),
         "meeting": (Dependence("launch", ("resident",)),),
@@ -217,6 +233,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         **_COMMON_DEPENDENCES,
         "prefetch_index": (_IN_A_LIST, _BY_VECTORS),
         "gather": (_IN_A_LIST, _BY_VECTORS),
+        "boundary": (_IN_A_LIST,),
         "loop": (
             _IN_A_BOX,
             Dependence("scheme", _ORDERED, unless=True),

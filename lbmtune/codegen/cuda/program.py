@@ -32,7 +32,7 @@ _RING_LANE = """\
     lane.after = along_x(x + ORIGIN_X + 1, n);"""
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
-_ONE_STEP, _COLUMN, _AHEAD = "cuda/one_step.cu", "cuda/column.cu", "cuda/column_ahead.cu"
+_ONE_STEP, _COLUMN, _AHEAD, _FAR = (f"cuda/{name}.cu" for name in ("one_step", "column", "column_ahead", "column_far"))
 _FLAGS = "cuda/flags.cu"
 
 
@@ -153,14 +153,22 @@ def _vector(element: str, length: int) -> str:
 
 def _entries(case: Case, config: CudaConfig) -> str:
     """All passes of all parities, by threads that update one cell or vector of cells, or a column of them."""
-    file = _ONE_STEP if config.march == 1 else _AHEAD if config.prefetch else _COLUMN
+    file = _entry_file(config)
     entries = "\n".join(_entry(case, config, one, file) for one in passes(config, case.stencil))
     if file == _ONE_STEP:
         if _skips(case, config):
             entries = f"{_skipping(case)}\n{entries}"
         return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
-    inner = entries if file == _COLUMN else fill(_AHEAD, {"entry": entries})
+    distance = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file == _FAR else {}
+    inner = entries if file == _COLUMN else fill(file, {**distance, "entry": entries})
     return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
+
+
+def _entry_file(config: CudaConfig) -> str:
+    """The skeleton of an entry: of a cell, or of a column, with further sets of registers for what is read ahead."""
+    if config.march == 1:
+        return _ONE_STEP
+    return _FAR if config.prefetch > 1 else _AHEAD if config.prefetch else _COLUMN
 
 
 def _skips(case: Case, config: CudaConfig) -> bool:
