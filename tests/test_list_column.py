@@ -69,7 +69,8 @@ FAULTS = {
 @on_host
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verification_finds(fault: str) -> None:
-    program = render(rocks(), config("esoteric-twist", prefetch=1))
+    # without solid cells, and in small blocks, so that the last ones hold no spare sites alone
+    program = render(case_of("grinder", "d2q9", "bgk"), config("esoteric-twist", prefetch=1, block="4x1x1"))
     old, new = FAULTS[fault]
     assert program.source.count(old) >= 1
     assert not passes(replace(program, source=program.source.replace(old, new)))
@@ -92,8 +93,7 @@ def test_words_ahead_are_kept_in_registers() -> None:
     found = [compile_cuda(render(case, config("aa", march=8, prefetch=n, block="128x1x1"))) for n in (0, 1, 2)]
     assert all(one.resources.spill_bytes == one.resources.local_bytes == 0 for one in found)
     none, one, two = (binary.resources.registers for binary in found)
-    assert none + 9 <= one
-    assert one + 9 <= two
+    assert none + 9 <= one <= two, "half of the odd steps' words at least"
 
 
 def test_the_axes_act_with_lists() -> None:

@@ -48,8 +48,8 @@ def elsewhere(scheme: Scheme, lattice: Lattice) -> Elsewhere | None:
 
 
 def exchanges_slots(scheme: Scheme, lattice: Lattice) -> bool:
-    """Whether steps differ, and in slots alone."""
-    return scheme.period > 1 and elsewhere(scheme, lattice) is None
+    """Whether steps are one pass each that differ in slots alone."""
+    return scheme.period > 1 and scheme.moves is None and elsewhere(scheme, lattice) is None
 
 
 def exchange(scheme: Scheme, lattice: Lattice) -> Exchange:

@@ -73,6 +73,8 @@ def _parity(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         return None
     if config.propagation.period == 1:
         return f"parity pointers with scheme {config.scheme}: all its steps are alike"
+    if config.propagation.moves:
+        return f"parity pointers with scheme {config.scheme}: a step of it has passes that take no pointers"
     moved = elsewhere(config.propagation, case.stencil)
     if moved:
         return (
