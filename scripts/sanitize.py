@@ -63,6 +63,13 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     ),
     "column": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 3}),
     "column, ahead": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 3, "prefetch": 1}),
+    "column, far ahead": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 5, "prefetch": 2}),
+    "pointers exchanged": (
+        "grinder",
+        "d3q19",
+        "bgk",
+        {"scheme": "esoteric-twist", "parity": "pointers", "block": "32x2x1", "cells_per_thread": 2},
+    ),
     "hints and order": (
         *("grinder", "d3q19", "bgk"),
         {"block": "32x2x1", "load_hint": "streaming", "store_hint": "streaming", "block_order": "z-curve"},

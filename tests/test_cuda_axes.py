@@ -47,12 +47,46 @@ def _name(sample: Sample) -> str:
 
 
 @needs_a_compiler
-@pytest.mark.parametrize("prefetch", [0, 1])
+@pytest.mark.parametrize("prefetch", [0, 1, 2])
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
     sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
     assert awkward_domain(*sample)[2] == 7
     _check(sample)
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    ("scheme", "axes"),
+    [
+        ("pull", {"march": 4, "cells_per_thread": 2}),
+        ("aa", {"march": 7, "wrap": "ghost"}),
+        ("esoteric-twist", {"march": 5, "parity": "pointers", "storage": "fp64"}),
+        ("swap", {"march": 6, "layout": "aosoa"}),
+    ],
+)
+def test_columns_far_ahead(scheme: str, axes: dict[str, object]) -> None:
+    """Columns of as many cells as are read ahead and one more, of less than one round, and with a shorter last one."""
+    for ahead in (2, 3):
+        one = config(scheme=scheme, prefetch=ahead, **axes)
+        _check((flows("d2q9" if one.march == 6 else "d3q19", "bgk")["grinder"], one))
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("sets[(turn + 1) % (AHEAD + 1)]", "sets[turn]"),
+        ("const int z = round + turn - AHEAD;", "const int z = round + turn - AHEAD + 1;"),
+        ("round < end + AHEAD", "round < end"),
+        ("present = planes_above(present, z + 1, nz, n);", ""),
+    ],
+)
+def test_cells_far_ahead_that_are_mistaken_are_found_out(right: str, wrong: str) -> None:
+    program = render(flows("d3q19", "bgk")["box"], config(march=4, prefetch=2))
+    assert program.source.count(right) == 1
+    wrong_program = replace(program, source=program.source.replace(right, wrong))
+    assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
 
 
 @needs_a_compiler

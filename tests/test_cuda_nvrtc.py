@@ -87,6 +87,16 @@ def test_reading_ahead_takes_a_second_set_of_registers(scheme: str) -> None:
     assert ahead.registers >= in_turn.registers + BOX.stencil.q // 2
 
 
+@pytest.mark.parametrize("scheme", ["pull", "esoteric-twist"])
+def test_reading_further_ahead_takes_a_set_of_registers_for_each_cell(scheme: str) -> None:
+    axes: dict[str, object] = {"scheme": scheme, "cells_per_thread": 1, "block": (64, 1, 1), "march": 8}
+    found = [_pull(**axes, prefetch=n) for n in (1, 2, 3)]
+    assert all(one.spill_bytes == one.local_bytes == 0 for one in found), "sets take turns without an index in memory"
+    one, two, three = (resources.registers for resources in found)
+    assert two >= one + BOX.stencil.q // 2
+    assert three >= two + BOX.stencil.q // 2
+
+
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_every_cache_hint_makes_other_code(architecture: str) -> None:
     """In place; past coherence, an architecture may make the same code of two of them."""

@@ -44,6 +44,11 @@ CUDA = [
         "scheme ghost-cell with indirect addressing: its blocks are cut out of a box",
     ),
     (
+        "addressing=indirect,march=512,prefetch=3",
+        "addressing=indirect,march=131072",
+        "march 131072: a block takes 33,554,432 sites of a domain of 16,777,216 cells",
+    ),
+    (
         "addressing=indirect,block=64x1x1",
         "addressing=indirect,block=64x2x1",
         "block 64x2x1 with indirect addressing: sites are counted in one dimension",
@@ -161,7 +166,13 @@ CUDA = [
         "neighbours chase with scheme aa: its pointer to (-1, 0, 0) does not lead forward along the axes, so nodes on "
         "the way there may be missing",
     ),
-    ("march=4,prefetch=1", "march=4,prefetch=2", "prefetch 2: 0 and 1 exist"),
+    ("march=5,prefetch=3", "march=5,prefetch=4", "prefetch 4: at most 3 cells are read ahead"),
+    ("march=4,prefetch=3", "march=3,prefetch=3", "prefetch 3 with march 3: a thread has 2 cells after its first"),
+    (
+        "march=4,prefetch=3,cells_per_thread=2,block=64x1x1",
+        "march=4,prefetch=3,cells_per_thread=4,block=64x1x1",
+        "prefetch 3 with 4 cells per thread: 4 sets of 19 populations in fp32 take 304 registers; a thread has 255",
+    ),
     (
         "load_hint=no-allocate",
         "load_hint=write-back",
@@ -185,6 +196,11 @@ CUDA = [
         "macroscopics=every-step",
         "macroscopics=every-step,march=4",
         "macroscopics every-step with march 4: threads that go up a column write none",
+    ),
+    (
+        "scheme=esoteric-twist,parity=pointers",
+        "scheme=push,parity=pointers",
+        "parity pointers with scheme push: all its steps are alike",
     ),
     ("l2_prefetch=256", "l2_prefetch=512", "l2_prefetch 512: 0, 64, 128, 256 exist"),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
@@ -265,6 +281,24 @@ CPU = [
         "prefetch_propagated 64 with vector_bits 0: asked for in every cell it keeps the compiler from vectors",
     ),
     ("reads=ahead", "reads=thrice", "reads 'thrice': once, twice, ahead exist"),
+    (
+        "scheme=esoteric-pull,parity=pointers",
+        "scheme=aa,parity=pointers",
+        "parity pointers with scheme aa: f_1 is found at (0, 0, 0) in one step and at (-1, 0, 0) in the next, so steps "
+        "differ in more than slots",
+    ),
+    ("boundary=branch", "boundary=predicated", "boundary 'predicated': branch and implicit exist on the CPU"),
+    (
+        "scheme=aa",
+        "scheme=aa,boundary=implicit",
+        "boundary implicit with direct addressing: on the CPU only lists leave out what is skipped",
+    ),
+    (
+        "scheme=esoteric-twist,addressing=indirect,neighbours=chase",
+        "scheme=aa,addressing=indirect,neighbours=chase",
+        "neighbours chase with scheme aa: its pointer to (-1, 0, 0) does not lead forward along the axes, so nodes on "
+        "the way there may be missing",
+    ),
     (
         "reads=twice,vector_bits=256",
         "reads=twice,vector_bits=0",

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import ADDRESSINGS, CHUNKS, LAUNCHES, MEETINGS, Scalar, defaults
+from lbmtune.catalogue.config import (
+    ADDRESSINGS,
+    CHUNKS,
+    CPU_BOUNDARIES,
+    CUDA_BOUNDARIES,
+    LAUNCHES,
+    MEETINGS,
+    NEIGHBOURS,
+    Scalar,
+    defaults,
+)
+from lbmtune.catalogue.exchange import PARITIES, exchanges_slots
 from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
@@ -53,6 +64,7 @@ class Dependence:
 _COMMON = (
     # those with several passes move more: baselines, for a study that asks for them
     Axis("scheme", "propagation scheme", ("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), tuple(SCHEMES)),
+    Axis("parity", "steps that differ: a kernel for each, or one that gets other pointers", ("kernels",), PARITIES),
     Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
     Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
     Axis("prefetch_index", "sites ahead of which words of the index list are asked for; 0: not", (0,)),
@@ -70,6 +82,12 @@ _COMMON = (
     Axis("layout_tile", "cells of a tile of the tiled layouts, x by y by z", ("16x4x1", "32x2x2", "32x4x4", "64x2x1")),
 )
 _KEPT = Axis("representation", "what a cell keeps", ("populations",), REPRESENTATIONS)
+_NEIGHBOURS = Axis(
+    "neighbours",
+    "a pointer to each node that a site touches, or three, by which the others are chased",
+    ("all",),
+    NEIGHBOURS,
+)
 _PADDING = "elements between the direction arrays of SoA"
 _CUDA = (
     Axis("padding", _PADDING, (0, 64)),
@@ -87,13 +105,13 @@ _CUDA = (
         ("arithmetic", "ghost"),
         ("arithmetic", "ghost"),
     ),
-    Axis("march", "cells of a column along z that a thread updates one after another", (1,)),
-    Axis("prefetch", "whether a marching thread reads the next cell ahead of the present one's collision", (0,)),
+    Axis("march", "cells of a column along z, or listed sites, that a thread updates one after another", (1,)),
+    Axis("prefetch", "cells ahead whose populations, or words of the list, a marching thread has read", (0,)),
     Axis(
         "boundary",
         "cut links by flags: a branch, or the selection of a place; or solid cells skipped, without flags of links",
         ("branch",),
-        ("branch", "predicated", "implicit"),
+        CUDA_BOUNDARIES,
     ),
     Axis("load_hint", "what loads of populations say about caches", ("default",), tuple(LOAD_HINTS)),
     Axis("store_hint", "what stores of populations say about caches", ("default",), tuple(STORE_HINTS)),
@@ -130,12 +148,7 @@ _CUDA = (
         LAUNCHES,
     ),
     Axis("meeting", "the blocks that one on chip waits for in each step", ("all",), MEETINGS),
-    Axis(
-        "neighbours",
-        "a pointer to each node that a site touches, or three, by which the others are chased",
-        ("all",),
-        ("all", "chase"),
-    ),
+    _NEIGHBOURS,
     Axis("macroscopics", "when density and velocity are written", ("never",), ("never", "every-step")),
 )
 _CPU = (
@@ -164,6 +177,13 @@ _CPU = (
         ("once",),
         READS,
     ),
+    _NEIGHBOURS,
+    Axis(
+        "boundary",
+        "cut links by the list of indirect addressing, or solid cells skipped, without flags of links",
+        ("branch",),
+        CPU_BOUNDARIES,
+    ),
     Axis("gather", "access to listed nodes by one instruction or lane by lane", ("vector",), ("vector", "lanes")),
     Axis("streaming_stores", "non-temporal stores (1) or ordinary ones (0)", (0, 1)),
     Axis("prefetch_propagated", "cells ahead of which populations of neighbours are prefetched; 0: not", (0,)),
@@ -177,6 +197,7 @@ AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON 
 
 _BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).blockwise)
 _ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).ordered)
+_EXCHANGING = tuple(name for name, found in SCHEMES.items() if exchanges_slots(found, LATTICES["d2q9"]))
 _TILES: Mapping[str, Scalar] = {"loop": "tile", "tile_y": 8, "tile_z": 4}
 
 _PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, "tile_z": 64}
@@ -186,11 +207,13 @@ _BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
 _MOMENTS = ("representation", "moments")
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
+    "parity": (_IN_A_BOX, Dependence("scheme", _EXCHANGING)),
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
     "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),
     "padding": (Dependence("layout", ("soa",), 0),),
     "order": (_IN_A_LIST,),
+    "neighbours": (_IN_A_LIST, Dependence("scheme", ("esoteric-twist",))),
     "flags": (_IN_A_BOX,),
     "wrap": (_IN_A_BOX,),
 }
@@ -198,7 +221,6 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
     "cuda": {
         **_COMMON_DEPENDENCES,
         "prefetch_index": (_IN_A_LIST,),
-        "neighbours": (_IN_A_LIST, Dependence("scheme", ("esoteric-twist",))),
         "steps": (_IN_A_BOX, Dependence("representation", ("moments",), 1, or_else=("scheme", "push"))),
         "rows": (_OF_TILES,),
         "pack": (_OF_TILES,),
@@ -209,9 +231,8 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
             Dependence("steps", (1,), 0, unless=True, or_else=_MOMENTS),
             Dependence("prefetch", (0,), 0, unless=True),
         ),
-        "march": (_IN_A_BOX,),
         "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
-        "prefetch": (_IN_A_BOX, Dependence("march", (1,), 0, unless=True)),
+        "prefetch": (Dependence("march", (1,), 0, unless=True),),
         "block_order": (_IN_A_BOX,),
         "macroscopics": (_IN_A_BOX,),
         "meeting": (Dependence("launch", ("resident",)),),
@@ -220,6 +241,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         **_COMMON_DEPENDENCES,
         "prefetch_index": (_IN_A_LIST, _BY_VECTORS),
         "gather": (_IN_A_LIST, _BY_VECTORS),
+        "boundary": (_IN_A_LIST,),
         "loop": (
             _IN_A_BOX,
             Dependence("scheme", _ORDERED, unless=True),

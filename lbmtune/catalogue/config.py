@@ -22,6 +22,9 @@ from lbmtune.errors import InputError, unknown
 Scalar = int | str
 Block = tuple[int, int, int]
 ADDRESSINGS = ("direct", "indirect")
+NEIGHBOURS = ("all", "chase")
+CUDA_BOUNDARIES = ("branch", "predicated", "implicit")
+CPU_BOUNDARIES = ("branch", "implicit")
 LAUNCHES = ("call", "graph", "dependent", "resident")
 MEETINGS = ("all", "neighbours")
 CHUNKS = ("even", "falling")
@@ -36,7 +39,12 @@ class KernelConfig:
     width: cells per AoSoA group (1 for the other layouts); padding: elements between direction arrays (SoA);
     group: directions per bundle; layout_tile: cells of a tile along x, y and z (tiled layouts);
     addressing: 'direct' (a box of cells) or 'indirect' (fluid sites only, neighbours by a list); order: in which fluid
-    sites are numbered; prefetch_index: sites ahead of which words of the list are asked for (0: left to the hardware).
+    sites are numbered; prefetch_index: sites ahead of which words of the list are asked for (0: left to the hardware);
+    parity: whether steps that differ have kernels of their own, or share one that gets other pointers;
+    boundary: what is done at a cut link by flags or a list: a branch; one of two places is selected; or solid cells are
+    skipped and nothing else is done (implicit bounce-back: the same steady state, another transient);
+    neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
+    which the others are chased.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
@@ -53,6 +61,9 @@ class KernelConfig:
     addressing: str = "direct"
     order: str = "row"
     prefetch_index: int = 0
+    parity: str = "kernels"
+    boundary: str = "branch"
+    neighbours: str = "all"
 
     @property
     def indirect(self) -> bool:
@@ -60,14 +71,19 @@ class KernelConfig:
         return self.addressing != "direct"
 
     @property
+    def exchanged(self) -> bool:
+        """Whether one kernel serves every step, with pointers to slots that are exchanged in between."""
+        return self.parity == "pointers"
+
+    @property
     def chased(self) -> bool:
         """Whether the list keeps pointers of one step, by which the others are found."""
-        return False
+        return self.neighbours == "chase"
 
     @property
     def implicit(self) -> bool:
         """Whether solid cells are skipped, and so send back what comes to them after two steps."""
-        return False
+        return self.boundary == "implicit"
 
     @property
     def propagation(self) -> Scheme:
@@ -156,10 +172,9 @@ class CudaConfig(KernelConfig):
     (0: none). The two exclude each other, because launch bounds override the compiler's cap.
     wrap: periodic neighbours along y and z by index arithmetic, or by a layer of ghost rows that a second kernel
     refreshes; along x always by arithmetic.
-    march: cells of a column along z that a thread updates one after another; prefetch: whether it reads the next of
-    them before it collides the present one (1) or after it has written that (0).
-    boundary: what a thread does at a cut link: it branches, or it selects one of two places, by flags; or solid cells
-    are skipped and nothing else is done (implicit bounce-back: the same steady state, another transient).
+    march: cells of a column along z, or with a list groups of sites a block apart, that a thread updates one after
+    another; prefetch: how many of the next ones it has read, into registers, before it collides the present one (with a
+    list: of whose words).
     load_hint, store_hint: what is said about caches when a population is loaded or stored; l2_prefetch: bytes that
     a load may fetch into the L2 cache around what it asks for (0: left to the device).
     index_bits: of the index of a cell within one component (0: 32 where that is enough, else 64); block_order: the
@@ -176,8 +191,6 @@ class CudaConfig(KernelConfig):
     pending: where what goes up waits for the next plane, in registers or in shared memory.
     beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
     chunks: whether all of them have as many planes, or those that begin later fewer, so that the last end together.
-    neighbours: of indirect addressing, whether the list has a pointer to each node that a site touches, or three, by
-    which the others are chased.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -189,7 +202,6 @@ class CudaConfig(KernelConfig):
     wrap: str = "arithmetic"
     march: int = 1
     prefetch: int = 0
-    boundary: str = "branch"
     load_hint: str = "default"
     store_hint: str = "default"
     l2_prefetch: int = 0
@@ -198,7 +210,6 @@ class CudaConfig(KernelConfig):
     macroscopics: str = "never"
     launch: str = "call"
     meeting: str = "all"
-    neighbours: str = "all"
     representation: str = "populations"
     steps: int = 1
     rows: int = 1
@@ -238,16 +249,6 @@ class CudaConfig(KernelConfig):
     def memory(self) -> Layout:
         """The layout itself; values in rows may lie in groups."""
         return Rows(self.pack) if self.layout == "rows" else super().memory
-
-    @property
-    def chased(self) -> bool:
-        """Whether the list keeps pointers of one step, by which the others are found."""
-        return self.neighbours == "chase"
-
-    @property
-    def implicit(self) -> bool:
-        """Whether solid cells are skipped, and so send back what comes to them after two steps."""
-        return self.boundary == "implicit"
 
     @property
     def hinted(self) -> bool:

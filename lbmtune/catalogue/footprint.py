@@ -7,6 +7,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.exchange import phases_of
 from lbmtune.catalogue.flagging import WORD_BYTES, tables
 from lbmtune.catalogue.indirect import listed_rows, phases, used
 from lbmtune.catalogue.layout import Extents
@@ -136,10 +137,13 @@ def macroscopic_bytes(config: KernelConfig) -> int:
 def _flag_bytes(case: Case, config: KernelConfig) -> float:
     """Words of flags per fluid cell and step: every cell has one, each pass that depends on it reads it.
 
-    Those of moving walls are read at the walls alone, and count nothing.
+    One table for all parities does not know that in some of them a cut link changes nothing. Those of moving walls are
+    read at the walls alone, and count nothing.
     """
-    read = sum(bool(tables(case, config, phase)) for phase in phases(case.stencil, config.propagation))
-    launches = config.propagation.period * config.fused_steps
+    period = config.propagation.period
+    every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
+    read = sum(bool(tables(case, config, phase)) for phase in every)
+    launches = period * config.fused_steps
     return WORD_BYTES * read / launches * (case.sites / case.fluid_sites) if read else 0
 
 

@@ -24,10 +24,14 @@ HERE: Vector = (0, 0, 0)
 
 
 class Place(NamedTuple):
-    """A slot (which of the q arrays) at a cell, given by its offset from the cell that is updated."""
+    """A slot (which of the q arrays) at a cell, given by its offset from the cell that is updated.
+
+    pointer: whether the slot is what the pointer of that number leads to (see `lbmtune.catalogue.exchange`).
+    """
 
     slot: int
     offset: Vector
+    pointer: bool = False
 
 
 class Access(NamedTuple):
@@ -78,6 +82,11 @@ class Phase:
         """Every place that the pass may touch."""
         for access in (*self.accesses, *self.swaps):
             yield from (access.read, access.write, access.cut_read, access.cut_write)
+
+    @property
+    def pointers(self) -> tuple[int, ...]:
+        """Numbers of the pointers to slots that it takes, in order."""
+        return tuple(sorted({place.slot for place in self.places() if place.pointer}))
 
 
 def reach(phase: Phase) -> tuple[int, int]:
@@ -234,7 +243,7 @@ def _plane_key(c: Vector, last: int) -> tuple[bool, Vector]:
 
 def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:
     def renumbered(access: Access) -> Access:
-        places = (Place(numbers[slot], offset) for slot, offset in access[1:])
+        places = (place._replace(slot=numbers[place.slot]) for place in access[1:])
         return Access(access.direction, *places)
 
     accesses, swaps = (tuple(map(renumbered, rows)) for rows in (phase.accesses, phase.swaps))

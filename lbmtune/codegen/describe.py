@@ -16,6 +16,7 @@ from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
+from lbmtune.codegen.passes import SLOT
 from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
@@ -36,7 +37,16 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         arguments=_arguments(program),
         max_elements=max_elements(program),
         steps=program.steps,
+        slots=_slots(program),
     )
+
+
+def _slots(program: Program) -> dict[str, str]:
+    """Where slots start that launches take by themselves."""
+    names = program.slot_starts(program.case.domain)
+    parts = {name: int(name.removeprefix(SLOT)) for name in names}
+    symbols = _symbols(program)
+    return {name: _plain(program.config.memory.component(slot, symbols)) for name, slot in parts.items()}
 
 
 def max_elements(program: Program) -> int | None:

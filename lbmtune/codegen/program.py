@@ -13,8 +13,8 @@ from lbmtune.catalogue.facing import boundary_values
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
 from lbmtune.catalogue.layout import arrays
-from lbmtune.catalogue.storage import StorageFrame, frame
-from lbmtune.codegen.passes import BUFFERS
+from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
+from lbmtune.codegen.passes import BUFFERS, SLOT
 
 Target = Literal["cuda", "cpu"]
 MACROSCOPICS = "macroscopics"
@@ -125,6 +125,13 @@ class Program:
         """Names of the constant arrays that launches take beside the lattice copies: words of flags."""
         used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
         return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
+
+    def slot_starts(self, domain: tuple[int, int, int]) -> dict[str, int]:
+        """The element of f0 at which each slot starts that launches take by itself."""
+        used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
+        extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
+        names = (name for name in used if name.startswith(SLOT))
+        return {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in names}
 
     def barrier_words(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer by which blocks meet; 0 where none do."""

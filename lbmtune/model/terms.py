@@ -336,7 +336,7 @@ def _blocks(subject: Subject) -> int:
     """Of a launch over all cells."""
     case, config = subject.case, subject.config
     if config.indirect:
-        return -(-case.fluid_sites // (prod(config.block) * config.cells_per_thread))
+        return -(-case.fluid_sites // (prod(config.block) * config.cells_per_thread * config.march))
     if config.marches:
         return prod(blocks(case, config))
     return prod(-(-n // cells) for n, cells in zip(case.domain, block_cells(case.stencil, config), strict=True))
@@ -365,8 +365,9 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
 
         wanted, shared = registers(case, config), shared_bytes(case, config)
     else:
-        words = config.computed.bytes // 4
-        wanted = _ADDRESSES[config.propagation.lattices] + words * config.cells_per_thread * case.stencil.q
+        # with a list, few words are read ahead, and no populations
+        words, sets = config.computed.bytes // 4, 1 + (0 if config.indirect else config.prefetch)
+        wanted = _ADDRESSES[config.propagation.lattices] + words * sets * config.cells_per_thread * case.stencil.q
         shared = 0
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)

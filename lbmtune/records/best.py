@@ -83,7 +83,9 @@ class Kernel:
     where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, launches do so
     many time steps at once, and step numbers count such launches. A launch that takes an argument 'steps' does as many
     steps as that says, and exchanges the roles of the buffers as often. max_elements: the longest buffer that the
-    text may be used with, since its indices have so many bits; null: no limit but the memory.
+    text may be used with, since its indices have so many bits; null: no limit but the memory. slots: for each argument
+    that is the start of a slot in the buffer f0, the number of the element there, in C; the argument is a pointer to
+    that element ('cuda') or the number itself as int64 ('cpu').
     """
 
     target: str
@@ -96,6 +98,7 @@ class Kernel:
     arguments: dict[str, Argument]
     max_elements: int | None = None
     steps: int = 1
+    slots: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -245,10 +245,18 @@ class Simulation:
         names = self.program.buffers()
         for place, name in enumerate(names):
             values[name] = self.buffers[names[(place + flip) % len(names)]]
+        values |= self._slots()
         values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier, RINGS: self._rings}
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments
+
+    def _slots(self) -> dict[str, Any]:
+        """Where slots start, for launches that take them by themselves: pointers on a GPU, else numbers of elements."""
+        starts = self.program.slot_starts(self.case.domain)
+        if self.program.target == "cpu":
+            return {name: np.int64(start) for name, start in starts.items()}
+        return {name: self.buffers["f0"][start:] for name, start in starts.items()}
 
 
 def _whole(steps: int, cycle: int) -> int:

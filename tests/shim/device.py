@@ -19,6 +19,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.passes import SLOT
 from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
@@ -80,6 +81,8 @@ def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
+    if argument.startswith(SLOT):
+        return "Stored*"
     if argument == BARRIER:
         return "unsigned*"
     return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes", STEPS) else "Real")

@@ -70,8 +70,12 @@ def registers(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Cells of a column."""
+    """Cells of a column; with a list, sites that a thread goes on to, a block further each time."""
     planes = config.march
+    if config.indirect:
+        taken = config.block[0] * config.cells_per_thread * planes
+        few = planes > 1 and taken > case.sites
+        return f"march {planes}: a block takes {taken:,} sites of a domain of {case.sites:,} cells" if few else None
     if planes > case.domain[2] and not config.marches:
         return f"march {planes}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
     if planes > 1 and config.block[2] > 1:
@@ -95,6 +99,8 @@ def order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 def _blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
     cells = (config.block[0] * config.cells_per_thread, config.block[1], config.block[2] * config.march)
+    if config.indirect:
+        return (-(-case.sites // (cells[0] * config.march)), 1, 1)
     x, y, z = (-(-n // c) for n, c in zip(case.domain, cells, strict=True))
     return x, y, z
 

@@ -7,11 +7,14 @@ from functools import cache
 from math import prod
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import ADDRESSINGS, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.config import ADDRESSINGS, NEIGHBOURS, CudaConfig, KernelConfig, defaults
+from lbmtune.catalogue.exchange import PARITIES, elsewhere
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
-from lbmtune.catalogue.indirect import MAX_NODES
+from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
+from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.orders import order
 from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.catalogue.scheme import not_reversed
 from lbmtune.errors import unknown
 from lbmtune.units import format_bytes
 
@@ -63,6 +66,26 @@ def _addressing(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
+def _parity(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    if config.parity not in PARITIES:
+        return f"parity {config.parity!r}: {' and '.join(PARITIES)} exist"
+    if not config.exchanged:
+        return None
+    if config.propagation.period == 1:
+        return f"parity pointers with scheme {config.scheme}: all its steps are alike"
+    if config.propagation.moves:
+        return f"parity pointers with scheme {config.scheme}: a step of it has passes that take no pointers"
+    moved = elsewhere(config.propagation, case.stencil)
+    if moved:
+        return (
+            f"parity pointers with scheme {config.scheme}: f_{moved.direction} is {moved.verb} at {moved.offset} in "
+            f"one step and at {moved.other} in the next, so steps differ in more than slots"
+        )
+    if config.fused_steps > 1 or (isinstance(config, CudaConfig) and config.resident):
+        return "parity pointers with several steps in a launch: pointers are exchanged between launches"
+    return None
+
+
 def _local_faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not case.local_faces:
         return None
@@ -92,9 +115,8 @@ _BOX_AXES = {
     "loop": "blocks of sites are what the loop runs over",
     "tile_y": "blocks of sites are what the loop runs over",
     "tile_z": "blocks of sites are what the loop runs over",
-    "march": "there are no columns",
-    "prefetch": "there are no columns",
     "flags": "flags stand in the list",
+    "parity": "only direct addressing is prepared for it",
     "prefetch_propagated": "only direct addressing is prepared for it",
     "reads": "a second read would be gathered, too",
     "prefetch_local": "only direct addressing is prepared for it",
@@ -170,6 +192,39 @@ def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | N
     return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"
 
 
+def neighbours(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Pointers that can be chased."""
+    if config.neighbours not in NEIGHBOURS:
+        return f"neighbours {config.neighbours!r}: all and chase exist"
+    if not config.chased:
+        return None
+    astray = beyond_chase(seen_by(case, config), config.propagation)
+    if astray is None:
+        return None
+    why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
+    return (
+        f"neighbours chase with scheme {config.scheme}: its pointer to {astray.open} {why}, "
+        "so nodes on the way there may be missing"
+    )
+
+
+def implicit(case: Case, config: KernelConfig) -> str | None:
+    """Why a skipped cell would be no wall."""
+    if not case.geometry:
+        return f"boundary implicit: the case {case.flow} has no solid cells to skip"
+    if case.walled:
+        return f"boundary implicit with faces {', '.join(case.faces)}: behind a wall at a face is no cell to skip"
+    scheme = config.propagation
+    if scheme.lattices > 1:
+        return (
+            f"boundary implicit with scheme {config.scheme}: what is skipped is missing in the lattice of the next step"
+        )
+    lost = not_reversed(scheme, case.stencil)
+    if lost is not None:
+        return f"boundary implicit with scheme {config.scheme}: a skipped cell does not reverse f_{lost}"
+    return None
+
+
 FIRST: tuple[Rule, ...] = (_known_names, _counts, _addressing)
 LAYOUTS: tuple[Rule, ...] = (
     _width_belongs_to_aosoa,
@@ -177,6 +232,7 @@ LAYOUTS: tuple[Rule, ...] = (
     _group_belongs_to_bundles,
     _tile_belongs_to_tiled,
     _compute_holds_storage,
+    _parity,
     _flags,
     _local_faces,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import CPU_BOUNDARIES, CpuConfig
 from lbmtune.catalogue.pipeline_rules import why_no_pipeline
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
@@ -159,6 +159,16 @@ def _prefetch_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _boundary(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.boundary not in CPU_BOUNDARIES:
+        return f"boundary {config.boundary!r}: {' and '.join(CPU_BOUNDARIES)} exist on the CPU"
+    if not config.implicit:
+        return None
+    if not config.indirect:
+        return f"boundary implicit with {config.addressing} addressing: on the CPU only lists leave out what is skipped"
+    return common.implicit(case, config)
+
+
 def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not 1 <= config.threads <= limits.cores:
         return f"threads {config.threads}; this device has {limits.cores} cores"
@@ -207,6 +217,8 @@ RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     _streaming_stores,
     _prefetch,
     _reads,
+    _boundary,
+    common.neighbours,
     _steps,
     _prefetch_rows,
     _threads,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import LAUNCHES, MEETINGS, CudaConfig
+from lbmtune.catalogue.config import CUDA_BOUNDARIES, LAUNCHES, MEETINGS, CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
-from lbmtune.catalogue.indirect import beyond_chase
-from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
 from lbmtune.catalogue.rules import blocks, common, resident
 from lbmtune.catalogue.rules.limits import Limits, extents
-from lbmtune.catalogue.scheme import not_reversed, shared_slot
+from lbmtune.catalogue.scheme import shared_slot
+
+MOST_AHEAD = 3
+"""Cells that a thread reads before their turn, at most."""
+_MOST_REGISTERS, _REGISTER_BYTES = 255, 4
 
 
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -56,36 +58,43 @@ def _wrap(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if not config.prefetch or config.marches:
+    ahead, march = config.prefetch, config.march
+    if not ahead or config.marches:
         return None
-    if config.prefetch != 1:
-        return f"prefetch {config.prefetch}: 0 and 1 exist"
-    if config.march == 1:
-        return "prefetch 1 with march 1: a thread has no next cell to read"
+    if ahead > MOST_AHEAD:
+        return f"prefetch {ahead}: at most {MOST_AHEAD} cells are read ahead"
+    if march == 1:
+        return f"prefetch {ahead} with march 1: a thread has no next cell to read"
+    if ahead >= march:
+        return f"prefetch {ahead} with march {march}: a thread has {march - 1} cells after its first"
+    if config.indirect:
+        return None  # words of a list are few, and nobody writes them
+    return _sets_of_registers(case, config) or _read_by_others(case, config)
+
+
+def _sets_of_registers(case: Case, config: CudaConfig) -> str | None:
+    """Why a thread cannot hold the cells that it has read and those that it reads."""
+    sets = config.prefetch + 1
+    needed = sets * config.cells_per_thread * case.stencil.q * (config.computed.bytes // _REGISTER_BYTES)
+    if sets == 2 or needed <= _MOST_REGISTERS:
+        return None  # two sets may be spilled in part
+    return (
+        f"prefetch {config.prefetch} with {config.cells_per_thread} cells per thread: {sets} sets of {case.stencil.q} "
+        f"populations in {config.compute} take {needed} registers; a thread has {_MOST_REGISTERS}"
+    )
+
+
+def _read_by_others(case: Case, config: CudaConfig) -> str | None:
+    """Why what is read ahead may be written by another thread."""
     scheme = config.propagation
     passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
     for shared in filter(None, map(shared_slot, passes)):
         slot, one, other = shared
         return (
-            f"prefetch 1 with scheme {config.scheme}: slot {slot} is touched at {one.offset} and at {other.offset}, "
-            "so another thread may write what is read ahead"
+            f"prefetch {config.prefetch} with scheme {config.scheme}: slot {slot} is touched at {one.offset} and at "
+            f"{other.offset}, so another thread may write what is read ahead"
         )
     return None
-
-
-def _neighbours(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if config.neighbours not in ("all", "chase"):
-        return f"neighbours {config.neighbours!r}: all and chase exist"
-    if not config.chased:
-        return None
-    astray = beyond_chase(seen_by(case, config), config.propagation)
-    if astray is None:
-        return None
-    why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
-    return (
-        f"neighbours chase with scheme {config.scheme}: its pointer to {astray.open} {why}, "
-        "so nodes on the way there may be missing"
-    )
 
 
 def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -100,29 +109,12 @@ def _cache_hints(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return None
 
 
-def _implicit(case: Case, config: CudaConfig) -> str | None:
-    """Why a skipped cell would be no wall."""
-    if not case.geometry:
-        return f"boundary implicit: the case {case.flow} has no solid cells to skip"
-    if case.walled:
-        return f"boundary implicit with faces {', '.join(case.faces)}: behind a wall at a face is no cell to skip"
-    scheme = config.propagation
-    if scheme.lattices > 1:
-        return (
-            f"boundary implicit with scheme {config.scheme}: what is skipped is missing in the lattice of the next step"
-        )
-    lost = not_reversed(scheme, case.stencil)
-    if lost is not None:
-        return f"boundary implicit with scheme {config.scheme}: a skipped cell does not reverse f_{lost}"
-    return None
-
-
 def _flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    if config.boundary not in ("branch", "predicated", "implicit"):
+    if config.boundary not in CUDA_BOUNDARIES:
         return f"boundary {config.boundary!r}: branch, predicated and implicit exist"
     if config.indirect and config.boundary == "predicated":
         return f"boundary predicated with {config.addressing} addressing: flags stand in the list"
-    if config.implicit and (reason := _implicit(case, config)):
+    if config.implicit and (reason := common.implicit(case, config)):
         return reason
     if config.indirect:
         return None
@@ -193,7 +185,7 @@ RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _flags,
     blocks.march,
     _prefetch,
-    _neighbours,
+    common.neighbours,
     _cache_hints,
     _index_bits,
     blocks.order,

@@ -14,6 +14,7 @@ from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu import slabs
 from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
@@ -86,26 +87,40 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 
 def support_of(case: Case, config: CpuConfig) -> str:
     """The digest of the support modules that the kernel of a configuration imports."""
-    return support_digest(indirect=config.indirect, lanes=needs_lanes(case, lanes_of(config)))
+    lanes = needs_lanes(case, lanes_of(config))
+    return support_digest(indirect=config.indirect, lanes=lanes, chased=config.chased)
 
 
 @cache
-def support_digest(*, indirect: bool = False, lanes: bool = False) -> str:
+def support_digest(*, indirect: bool = False, lanes: bool = False, chased: bool = False) -> str:
     """Names the text of the support modules, so that what was compiled with other ones is not reused."""
-    names = [*_ALWAYS, *(["lists"] if indirect else []), *(["lanes"] if lanes else [])]
+    names = [*_ALWAYS, *(["lists"] if indirect else []), *(["lanes"] if lanes else []), *(["chase"] if chased else [])]
     return hashlib.sha256(b"".join((_SUPPORT / f"{name}.py").read_bytes() for name in names)).hexdigest()[:16]
 
 
 def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
     """How nodes lie in a slot, and names for the access functions."""
     width, some = max(config.memory.run, 1), Extents(0, 1, 1, case.stencil.q)
+    group = str(config.memory.along_x(width, some) - config.memory.along_x(0, some))
+    chasing = _chasing(config, str(width), group)
     names = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store_cut", "chosen")
     return {
         "width": str(width),
-        "group": str(config.memory.along_x(width, some) - config.memory.along_x(0, some)),
+        "group": group,
         "form": config.gather,
-        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config)]),
+        "imports": "chase, lists, simd" if config.chased else "lists, simd",
+        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config), *chasing]),
     }
+
+
+def _chasing(config: CpuConfig, width: str, group: str) -> list[str]:
+    """Names for what chases pointers."""
+    if not config.chased:
+        return []
+    codes = f', "{config.storage}"' if config.stored.codes else ""
+    access = f'"{config.computed.dtype}", {lanes_of(config)}, {width}, {group}, "{config.gather}"{codes}'
+    names = ("led_by", "led_on", "gather_at", "gather_at_cut", "scatter_at", "scatter_at_cut")
+    return [f"by_chase = chase.nodes({access})", *(f"{name} = by_chase.{name}" for name in names)]
 
 
 def _asking(config: CpuConfig) -> list[str]:
@@ -203,7 +218,7 @@ def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
 
 def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """The same over blocks of sites."""
-    sites = Sites(_streams(case, config, one.phase))
+    sites = Sites(_streams(seen_by(case, config), config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
     gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
     return filled(

@@ -12,6 +12,7 @@ from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import LIST
 
 DOMAIN = ("nx", "ny", "nz")
+_WORDS = ["uint32[::1]"]
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
@@ -25,22 +26,29 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
 
 def launch_arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:
     """What a launch passes."""
-    return (*one.buffers, *tables(case, config, one.phase), *_extents(config), *_scalars(case, one.phase))
+    return (*one.places, *tables(case, config, one.phase), *_extents(config), *_scalars(case, one.phase))
 
 
 def _extents(config: CpuConfig) -> tuple[str, ...]:
     return (LIST, "sites", "nodes") if config.indirect else DOMAIN
 
 
+def pointer_name(number: int) -> str:
+    """The parameter of that number among the pointers to slots."""
+    return f"pointer_{number}"
+
+
 def parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, ...]:
     """The same arguments by the names that the kernel gives them."""
     buffers = ("field",) if phase.in_place else ("source", "target")
-    return (*buffers, *tables(case, config, phase), *_extents(config), *_scalars(case, phase))
+    pointers = map(pointer_name, phase.pointers)
+    return (*buffers, *pointers, *tables(case, config, phase), *_extents(config), *_scalars(case, phase))
 
 
 def signature(case: Case, config: CpuConfig, phase: Phase) -> str:
     """Their Numba types."""
-    kinds = _arrays(config, 1 if phase.in_place else 2, len(tables(case, config, phase)))
+    kinds = _arrays(config, 1 if phase.in_place else 2) + ["int64"] * len(phase.pointers)
+    kinds += _WORDS * len(tables(case, config, phase))
     kinds += ["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3
     return ", ".join([*kinds, *_reals(case, config, phase)])
 
@@ -52,7 +60,7 @@ def sweep_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
 
 def sweep_signature(case: Case, config: CpuConfig) -> str:
     """The Numba types of those, and of the parity of the first step and the number of steps."""
-    arrays = _arrays(config, 1, len(_any_tables(case, config)))
+    arrays = _arrays(config, 1) + _WORDS * len(_any_tables(case, config))
     return ", ".join([*arrays, *["int64"] * 3, *_reals(case, config, _phases(case, config)[0]), "int64", "int64"])
 
 
@@ -64,8 +72,8 @@ def _phases(case: Case, config: CpuConfig) -> list[Phase]:
     return [one.phase for one in passes(config, case.stencil)]
 
 
-def _arrays(config: CpuConfig, lattices: int, words: int) -> list[str]:
-    return [f"{element(config)}[::1]"] * lattices + ["uint32[::1]"] * words
+def _arrays(config: CpuConfig, lattices: int) -> list[str]:
+    return [f"{element(config)}[::1]"] * lattices
 
 
 def _reals(case: Case, config: CpuConfig, phase: Phase) -> list[str]:

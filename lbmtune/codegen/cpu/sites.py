@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, node_list, pointer, selects, used
+from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.codegen.cpu.streams import Stream, Streams, plain
 from lbmtune.codegen.trace import Traced
@@ -23,7 +23,7 @@ class Sites:
     @cached_property
     def rows(self) -> NodeList:
         """The rows of the list."""
-        return node_list(self.streams.case, self.streams.config.propagation)
+        return listed_rows(self.streams.case, self.streams.config)
 
     @cached_property
     def extents(self) -> Extents:
@@ -37,14 +37,16 @@ class Sites:
         return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
 
     def cell(self) -> list[str]:
-        """Where the site itself lies in its slot."""
-        return [f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"]
+        """Where the site itself lies in its slot, and nodes that are found through others."""
+        here = f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"
+        return [here, *map(self._chased, self._led_to())]
 
     def prefetches(self) -> list[str]:
         """Requests for the words of the list that the same rows hold further on."""
         streams, ahead = self.streams, self.streams.config.prefetch_index
         needed = used(streams.case, streams.config.propagation, streams.phase)
-        rows = [*needed.pointers, *[self.rows.mask_row] * needed.masks] if ahead else []
+        kept = (p for n in needed.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
+        rows = [*map(self.rows.row, kept), *[self.rows.mask_row] * needed.masks] if ahead else []
         return [f"prefetch(links, {self._row(row)} + {ahead})" for row in rows]
 
     def loads(self) -> list[str]:
@@ -57,9 +59,22 @@ class Sites:
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
         return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
 
+    def _led_to(self) -> list[Pointer]:
+        """Pointers of the pass where they are chased, each after the one that it starts from."""
+        needed = used(self.streams.case, self.streams.config.propagation, self.streams.phase)
+        found = (self.rows.pointers[n] for n in needed.pointers)
+        return sorted(found, key=lambda p: sum(p.open)) if self.rows.chased else []
+
+    def _chased(self, found: Pointer) -> str:
+        """The definition of the nodes that a pointer leads to."""
+        start, row = self.rows.before(found), self.rows.row(found)
+        if start is None:
+            return f"{_name(found)} = led_by(links, {self._row(row)})"
+        return f"{_name(found)} = led_on(links, {row} * nodes, {_name(start)})"
+
     def _row(self, row: int) -> str:
         """Position in the list of the words of these sites in a row."""
-        return f"{row} * sites + x" if row else "x"
+        return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
 
     def _flag(self, s: Stream) -> str:
         row, bit = self.rows.flags(s.link)
@@ -72,7 +87,8 @@ class Sites:
         return f"{self._function(s, 'store', 'scatter')}({', '.join([s.buffer, *self._where(s), value])})"
 
     def _function(self, s: Stream, local: str, by_list: str) -> str:
-        name = by_list if pointer(self.streams.case, s) else local
+        listed = f"{by_list}_at" if self.rows.chased else by_list
+        name = listed if pointer(self.streams.case, s) else local
         return f"{name}_cut" if selects(self.streams.case, s) else name
 
     def _where(self, s: Stream) -> list[str]:
@@ -80,6 +96,8 @@ class Sites:
         case, found = self.streams.case, pointer(self.streams.case, s)
         slots = [f"slot{place.slot}" for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
         flags = [self._flag(s)] if selects(case, s) else []
+        if found and self.rows.chased:
+            return [*slots, _name(found), *(["links", *flags] if flags else [])]
         if found:
             return [*slots, "links", self._row(self.rows.pointers.index(found)), *flags]
         places = [f"{slot} + here" for slot in slots]
@@ -93,3 +111,8 @@ class Sites:
         # a mask has a row of its own that says so of moving walls
         flag = f"{self._row(row + 1)}, {bit}" if row == self.rows.mask_row else f"{self._row(row)}, {MOVING_BIT}"
         return f" + chosen(links, {flag}, {s.gain})"
+
+
+def _name(found: Pointer) -> str:
+    """node_pom leads one step forward along x and one back along z."""
+    return "node_" + "".join("mop"[a + 1] for a in found.open)

@@ -12,6 +12,7 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.codegen.cpu.signatures import pointer_name
 from lbmtune.codegen.trace import Traced
 from lbmtune.lattice import Vector, negate
 
@@ -164,11 +165,14 @@ class Streams:
 
     def base(self, place: Place, prefix: str = "") -> str:
         """What slot, y and z of a place add to an index; prefix: of the names of what y and z add."""
+        rows = f"{prefix}y{_SUFFIX[place.offset[1]]} + {prefix}z{_SUFFIX[place.offset[2]]}"
+        if place.pointer:
+            return f"{pointer_name(place.slot)} + {rows}"
         memory = self.config.memory
         array, member = divmod(place.slot, memory.together) if memory.together else (0, place.slot)
         within = memory.component(member, self.extents) if member else 0
         slot = [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
-        return " + ".join([*slot, f"{prefix}y{_SUFFIX[place.offset[1]]} + {prefix}z{_SUFFIX[place.offset[2]]}"])
+        return " + ".join([*slot, rows])
 
     def along_x(self, x: str) -> str:
         """What cell x of the domain adds to an index."""

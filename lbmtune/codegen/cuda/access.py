@@ -17,6 +17,8 @@ _PLANE = {-1: "below", 0: "level", 1: "above"}
 _FACE = ("x == 0", "x + CELLS == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
 _FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
 
+_TO_A_LINE = 4
+
 Action = tuple[str, str]
 """A condition on the flags of the walls, and the statement to be done there."""
 
@@ -229,8 +231,19 @@ def _pointer(flag: str, place: Place, buffer: str) -> str:
 
 
 def slot(place: Place, buffer: str) -> str:
-    """Start of the slot of a place in a buffer."""
-    return f"{buffer} + component({place.slot}, n)"
+    """Start of the slot of a place in a buffer, or the pointer that leads there."""
+    return pointer_name(place.slot) if place.pointer else f"{buffer} + component({place.slot}, n)"
+
+
+def pointer_name(number: int) -> str:
+    """The parameter of that number among the pointers to slots."""
+    return f"pointer_{number}"
+
+
+def pointer_parameters(phase: Phase) -> list[str]:
+    """Those of an entry's signature, a few to a line."""
+    names = [f"Stored* const {pointer_name(n)}" for n in phase.pointers]
+    return [", ".join(names[first : first + _TO_A_LINE]) for first in range(0, len(names), _TO_A_LINE)]
 
 
 def _cell(flag: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.scheme import Phase, Place
+from lbmtune.codegen.cuda.access import pointer_parameters, slot
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.lattice import Vector, negate
 
@@ -30,14 +31,15 @@ def writes_over(case: Case, phase: Phase) -> tuple[Crossing, ...]:
     return tuple((a.write, velocities[a.direction]) for a in phase.accesses if any(a.write.offset[1:]))
 
 
-def refresh(case: Case, name: str, crossings: tuple[Crossing, ...], *, to_ghost: bool) -> str:
-    """The text of one refresh kernel."""
+def refresh(case: Case, phase: Phase, name: str, crossings: tuple[Crossing, ...], *, to_ghost: bool) -> str:
+    """The text of one refresh kernel of a pass."""
+    pointers = "".join(f",\n    {line}" for line in pointer_parameters(phase))
     origin, target = (_IMAGE, _GHOST) if to_ghost else (_GHOST, _IMAGE)
     return fill(
         "cuda/ghost.cu",
         {
             "signature": f'extern "C" __global__ void __launch_bounds__(SHELL_THREADS) {name}(\n'
-            "    Stored* populations, const int nx, const int ny, const int nz)",
+            f"    Stored* populations{pointers}, const int nx, const int ny, const int nz)",
             "places": f"    const Index from = {origin};\n    const Index to = {target};",
             "load": "\n".join(_load(case, *crossing) for crossing in crossings),
             "store": "\n".join(_store(place) for place, _ in crossings),
@@ -62,12 +64,18 @@ def refresh_rings(case: Case, name: str, crossings: tuple[Crossing, ...]) -> str
 
 def _load(case: Case, place: Place, velocity: Vector) -> str:
     cut = " || ".join(_AT_FACE[face] for face, _ in case.crossed(velocity)) or "false"
-    (x, y, z), slot = place.offset, place.slot
+    (x, y, z), name = place.offset, place.slot
     return (
-        f"    const bool used_{slot} = used({x}, {y}, {z}, [&](int x, int y, int z) {{ return {cut}; }});\n"
-        f"    const Stored value_{slot} = used_{slot} ? populations[component({slot}, n) + from] : Stored(0);"
+        f"    const bool used_{name} = used({x}, {y}, {z}, [&](int x, int y, int z) {{ return {cut}; }});\n"
+        f"    const Stored value_{name} = used_{name} ? {_element(place, 'from')} : Stored(0);"
     )
 
 
 def _store(place: Place) -> str:
-    return f"    if (used_{place.slot}) populations[component({place.slot}, n) + to] = value_{place.slot};"
+    return f"    if (used_{place.slot}) {_element(place, 'to')} = value_{place.slot};"
+
+
+def _element(place: Place, at: str) -> str:
+    if place.pointer:
+        return f"{slot(place, '')}[{at}]"
+    return f"populations[component({place.slot}, n) + {at}]"

@@ -38,6 +38,12 @@ def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int =
     return "\n".join([*early, *lines, *([_load("mask", rows.mask_row, rows)] if needed.masks else [])])
 
 
+def names(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> tuple[str, ...]:
+    """Of those words, in any order that stays."""
+    needed = used(case, scheme, phase)
+    return (*(_name(rows.pointers[n]) for n in needed.pointers), *["mask"] * needed.masks)
+
+
 def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
     """Prefetches of the words that lie in the list, for a site further on."""
     pitch = "nodes" if rows.chased else "sites"

@@ -25,7 +25,7 @@ def with_macroscopics(program: Program) -> Program:
     assert isinstance(config, CudaConfig)
     assert config.march == 1
     first = [passes_of(config, case.stencil, parity)[0] for parity in range(config.propagation.period)]
-    entries = "\n".join(_entry(case, config, one) for one in first)
+    entries = "\n".join(_entry(case, config, one) for one in {one.entry: one for one in first}.values())
     added = fill(_FILE, {"moments": moments_function(case), "entry": entries})
     storing = tuple(
         tuple(_storing(launch) if launch.entry == one.entry else launch for launch in launches)

@@ -32,7 +32,7 @@ _RING_LANE = """\
     lane.after = along_x(x + ORIGIN_X + 1, n);"""
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
-_ONE_STEP, _COLUMN, _AHEAD = "cuda/one_step.cu", "cuda/column.cu", "cuda/column_ahead.cu"
+_ONE_STEP, _COLUMN, _AHEAD, _FAR = (f"cuda/{name}.cu" for name in ("one_step", "column", "column_ahead", "column_far"))
 _FLAGS = "cuda/flags.cu"
 
 
@@ -153,14 +153,22 @@ def _vector(element: str, length: int) -> str:
 
 def _entries(case: Case, config: CudaConfig) -> str:
     """All passes of all parities, by threads that update one cell or vector of cells, or a column of them."""
-    file = _ONE_STEP if config.march == 1 else _AHEAD if config.prefetch else _COLUMN
+    file = _entry_file(config)
     entries = "\n".join(_entry(case, config, one, file) for one in passes(config, case.stencil))
     if file == _ONE_STEP:
         if _skips(case, config):
             entries = f"{_skipping(case)}\n{entries}"
         return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
-    inner = entries if file == _COLUMN else fill(_AHEAD, {"entry": entries})
+    distance = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file == _FAR else {}
+    inner = entries if file == _COLUMN else fill(file, {**distance, "entry": entries})
     return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
+
+
+def _entry_file(config: CudaConfig) -> str:
+    """The skeleton of an entry: of a cell, or of a column, with further sets of registers for what is read ahead."""
+    if config.march == 1:
+        return _ONE_STEP
+    return _FAR if config.prefetch > 1 else _AHEAD if config.prefetch else _COLUMN
 
 
 def _skips(case: Case, config: CudaConfig) -> bool:
@@ -213,7 +221,9 @@ def signature(case: Case, config: CudaConfig, one: Pass) -> str:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     words = flags.parameters(tables(case, config, one.phase))
     scalars = [*words, *(f"const int {n}" for n in _EXTENTS)] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}, {", ".join(scalars)})'
+    pointers = "".join(f",\n    {line}" for line in access.pointer_parameters(one.phase))
+    start = f"{pointers},\n   " if pointers else ","
+    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}{start} {", ".join(scalars)})'
 
 
 def bounds(config: CudaConfig) -> str:
@@ -238,15 +248,16 @@ def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
     if config.wrap != "ghost":
         return []
     reads, writes = ghost.reads_over(case, one.phase), ghost.writes_over(case, one.phase)
-    texts = [ghost.refresh(case, one.refresh("read"), reads, to_ghost=True)] if reads else []
-    return texts + ([ghost.refresh(case, one.refresh("write"), writes, to_ghost=False)] if writes else [])
+    phase, read, write = one.phase, one.refresh("read"), one.refresh("write")
+    texts = [ghost.refresh(case, phase, read, reads, to_ghost=True)] if reads else []
+    return texts + ([ghost.refresh(case, phase, write, writes, to_ghost=False)] if writes else [])
 
 
 def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
     phase = one.phase
     step = Launch(
         one.entry,
-        (*one.buffers, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
+        (*one.places, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
         covers=block_cells(case.stencil, config),
     )
@@ -255,11 +266,12 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         return (rings, step)
     if config.wrap != "ghost":
         return (step,)
-    before = (_shell(one.refresh("read"), one.buffers[0]),) if ghost.reads_over(case, phase) else ()
-    after = (_shell(one.refresh("write"), one.buffers[-1]),) if ghost.writes_over(case, phase) else ()
+    slots = one.places[len(one.buffers) :]
+    before = (_shell(one.refresh("read"), one.buffers[0], *slots),) if ghost.reads_over(case, phase) else ()
+    after = (_shell(one.refresh("write"), one.buffers[-1], *slots),) if ghost.writes_over(case, phase) else ()
     return (*before, step, *after)
 
 
-def _shell(entry: str, buffer: str) -> Launch:
+def _shell(entry: str, *places: str) -> Launch:
     threads = (SHELL_THREADS, 1, 1)
-    return Launch(entry, (buffer, *_EXTENTS), block=threads, covers=threads, over="shell")
+    return Launch(entry, (*places, *_EXTENTS), block=threads, covers=threads, over="shell")

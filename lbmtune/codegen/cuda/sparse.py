@@ -13,6 +13,7 @@ from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import LIST, Launch, Program
 
+_ONE_STEP, _COLUMN = "cuda/indirect.cu", "cuda/list_column.cu"
 _COUNTS = ("sites", "nodes")
 
 
@@ -31,9 +32,9 @@ def render_indirect(case: Case, config: CudaConfig) -> Program:
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
         "collide": physics.collide_function(case.collision, case.lattice, case.forced),
-        "entry": "\n".join([*parts, *(_entry(seen, config, one) for one in passes(config, case.stencil))]),
+        "entry": "\n".join([*parts, _entries(seen, config)]),
     }
-    return Program("cuda", case, config, fill("cuda/indirect.cu", regions) + "\n", compiler_options(config), period)
+    return Program("cuda", case, config, fill(_ONE_STEP, regions) + "\n", compiler_options(config), period)
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -49,13 +50,26 @@ def _constants(case: Case, config: CudaConfig) -> str:
     )
 
 
+def _entries(case: Case, config: CudaConfig) -> str:
+    """All passes of all parities, by threads that update one group of sites, or several one after another."""
+    entries = "\n".join(_entry(case, config, one) for one in passes(config, case.stencil))
+    if config.march == 1:
+        return entries
+    constants = f"constexpr int MARCH = {config.march}, AHEAD = {config.prefetch};"
+    return fill(_COLUMN, {"constants": constants, "entry": entries})
+
+
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
     rows, phase = listed_rows(case, config), one.phase
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    names = indirect.names(case, config.propagation, rows, phase)
     return fill(
-        "cuda/indirect.cu",
+        _ONE_STEP if config.march == 1 else _COLUMN,
         {
+            "kept": f"        Words {', '.join(names)};" if names else "",
+            "keep": f"        sets[turn] = {{{', '.join(names)}}};" if names else "",
+            "take": "\n".join(f"        const Words& {name} = kept.{name};" for name in names),
             "signature": _signature(case, config, one),
             "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
@@ -90,6 +104,6 @@ def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
         one.entry,
         (*one.buffers, LIST, *_COUNTS, *_scalars(case, one.phase)),
         block=config.block,
-        covers=(config.block[0] * config.cells_per_thread, 1, 1),
+        covers=(config.block[0] * config.cells_per_thread * config.march, 1, 1),
         over="sites",
     )
