@@ -11,7 +11,7 @@ import pytest
 from covering import case_of
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
-from lbmtune.catalogue.case import Case, Faces, cavity, channel, half_channel, porous
+from lbmtune.catalogue.case import Case, cavity, channel, half_channel, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.march import shared_bytes

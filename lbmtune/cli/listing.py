@@ -46,8 +46,9 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
 
 def catalogue() -> dict[str, dict[str, str]]:
     """What there is to choose from: names and titles of each kind."""
-    from lbmtune.catalogue.case import COLLISIONS, FACES, FLOWS
+    from lbmtune.catalogue.case import COLLISIONS, FLOWS
     from lbmtune.catalogue.collisions import collision
+    from lbmtune.catalogue.faces import FACES
     from lbmtune.catalogue.geometries import GENERATORS
     from lbmtune.catalogue.layouts import LAYOUTS
     from lbmtune.catalogue.precision import STORAGES

@@ -12,7 +12,8 @@ from typing import Any
 
 from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
-from lbmtune.catalogue.case import Case, Real3
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.cpu import support_of

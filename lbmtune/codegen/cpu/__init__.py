@@ -11,6 +11,7 @@ import sympy
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.conditions import suffix, walls, words_of
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
@@ -34,6 +35,7 @@ from lbmtune.codegen.program import Launch, Program
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu" / "simd.py"
 _LISTS = _SUPPORT.with_name("lists.py")
 _LANES = _SUPPORT.with_name("lanes.py")
+_LANE = "lane, with_lane = lanes.lane, lanes.with_lane"
 
 
 def render_cpu(case: Case, config: CpuConfig) -> Program:
@@ -86,7 +88,12 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 
 def support_of(case: Case, config: CpuConfig) -> str:
     """The digest of the support modules that the kernel of a configuration imports."""
-    return support_digest(indirect=config.indirect, lanes=needs_lanes(case, lanes_of(config)))
+    return support_digest(indirect=config.indirect, lanes=_uses_lanes(case, config))
+
+
+def _uses_lanes(case: Case, config: CpuConfig) -> bool:
+    """Whether cells are taken out of vectors."""
+    return needs_lanes(case, lanes_of(config), by_word=config.indirect)
 
 
 @cache
@@ -101,11 +108,13 @@ def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
     """How nodes lie in a slot, and names for the access functions."""
     width, some = max(config.memory.run, 1), Extents(0, 1, 1, case.stencil.q)
     names = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store_cut", "chosen")
+    one_lane = [_LANE] if _uses_lanes(case, config) else []
     return {
         "width": str(width),
         "group": str(config.memory.along_x(width, some) - config.memory.along_x(0, some)),
         "form": config.gather,
-        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config)]),
+        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config), *one_lane]),
+        "imports": "lanes, lists, simd" if one_lane else "lists, simd",
     }
 
 
@@ -115,9 +124,9 @@ def _asking(config: CpuConfig) -> list[str]:
 
 def _access(case: Case, config: CpuConfig) -> dict[str, str]:
     """Support modules, and names for what they offer."""
-    if not needs_lanes(case, lanes_of(config)):
+    if not _uses_lanes(case, config):
         return {"imports": "simd", "names": _names(config)}
-    return {"imports": "lanes, simd", "names": f"{_names(config)}\nlane, with_lane = lanes.lane, lanes.with_lane"}
+    return {"imports": "lanes, simd", "names": f"{_names(config)}\n{_LANE}"}
 
 
 def _names(config: CpuConfig) -> str:
@@ -145,7 +154,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     places = (ASKED,) if config.prefetch_rows else places
     arguments = ", ".join((*names, *places))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
-    ends = complete(case, row.lanes, constants) if one.phase.collides else []
+    ends = complete(case, row.lanes, constants, words_of(case, config)) if one.phase.collides else []
     lines = {"row": row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if one.phase.collides and config.reads != "once":
         assert isinstance(row, LinearRow)
@@ -163,7 +172,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         cells = _cells(case, config, one.phase)
         lines["cells_before"] = indented([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
         # a cell at such a face has cut links: it is one of these
-        ends = complete(case, 1, constants) if one.phase.collides else []
+        ends = complete(case, 1, constants, words_of(case, config)) if one.phase.collides else []
         lines["cells_body"] = indented([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
         lines |= {
@@ -196,17 +205,35 @@ def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
 
 def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
     """What moving walls add, worked out once per row."""
-    gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in row.streams.gains]
+    gains = _gains(row.streams, constants)
     if gains:
         constants.name(sympy.Integer(0))
     return gains
+
+
+def _gains(streams: Streams, constants: Constants) -> list[str]:
+    """Of each moving wall, by the number of its patch where there are several."""
+    case, several = streams.case, len(walls(streams.case)) > 1
+    return [
+        f"gain{i}{f'_{wall}' if several else ''} = {text(_of_wall(wall_gain(case.stencil, i), wall), constants)}"
+        for wall in walls(case)
+        for i in streams.gains
+    ]
+
+
+def _of_wall(gain: sympy.Expr, wall: int) -> sympy.Expr:
+    return gain.xreplace({symbol: sympy.Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall})
 
 
 def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """The same over blocks of sites."""
     sites = Sites(_streams(case, config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
-    gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
+    gains = _gains(sites.streams, constants)
+    if words_of(case, config).walls:
+        constants.name(sympy.Integer(1))
+    words, lanes = words_of(case, config), lanes_of(config)
+    ends = sites.complete(complete(case, lanes, constants, words)) if one.phase.collides else []
     return filled(
         "sites",
         entry=one.entry,
@@ -214,10 +241,10 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
         arguments=", ".join(parameter_names(case, config, one.phase)),
         signature=signature(case, config, one.phase),
         **spread(config),
-        lanes=str(lanes_of(config)),
+        lanes=str(lanes),
         block=str(BLOCK),
         before=indented([*invariants, *gains, *sites.before()], 1),
-        body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *body, *sites.stores()], 2),
+        body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *ends, *body, *sites.stores()], 2),
     ).rstrip()
 
 
