@@ -16,6 +16,7 @@ COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
 
+
 @dataclass(frozen=True)
 class Case:
     """A flow problem on a box of nx x ny x nz fluid cells, in lattice units.

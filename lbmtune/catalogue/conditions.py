@@ -3,7 +3,10 @@
 A condition is what a cell at a face does with what arrives over it. Where it holds for a whole face, a kernel knows
 it by the coordinates of its cells; else a cell's word says so, as it does for all of them where cells have no
 coordinates. For each axis the word has a field with the number of the cell's condition across it, 0 for none; where
-walls move with several velocities, a bit for each of them says which one the cell lies at. In words that have bits of links all of it lies above those.
+walls move with several velocities, a bit for each of them says which one the cell lies at. In words that have bits of
+links, all of it lies above those.
+
+Source: de Oliveira, Lugarini, Franco 2019 keep a word per node likewise: which condition, its normal, which values.
 """
 
 from __future__ import annotations
@@ -77,7 +80,10 @@ def walls(case: Case) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Words:
-    """Fields of the word of a cell. conditions: those that stand in it; walls: by the number of their patch, of several."""
+    """Fields of the word of a cell, so many bits together.
+
+    conditions: those that stand in it; walls: of several, each by the number of its patch.
+    """
 
     conditions: tuple[tuple[Condition, Field], ...]
     walls: tuple[tuple[int, Field], ...]

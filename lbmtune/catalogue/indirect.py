@@ -193,7 +193,7 @@ def listed_rows(case: Case, config: KernelConfig) -> NodeList:
 
 
 class Used(NamedTuple):
-    """What one pass reads of the list at every site: pointers by number, kept or chased, the mask and the type (0 or 1)."""
+    """What one pass reads of the list at every site: pointers by number, kept or chased; mask and type, 0 or 1 each."""
 
     pointers: tuple[int, ...]
     masks: int

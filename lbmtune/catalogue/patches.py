@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import WORD_BITS, Condition, conditions, layout, opens, walls
 from lbmtune.catalogue.faces import FACES, LOCAL, SIDES, Patch
-from lbmtune.catalogue.geometry import cell_values, parsed, solid
+from lbmtune.catalogue.geometry import cell_values, generator, parsed, solid
 from lbmtune.catalogue.remember import remembered
 from lbmtune.errors import InputError, unknown
 
@@ -31,19 +31,9 @@ _TYPES_BYTES = 1 << 29
 _MOST = 100
 
 
-class Shape(Protocol):
-    """Parameters of a shape, in shares of the face along each axis."""
-
-    def check(self, axes: str) -> None:
-        """Raises InputError for parameters that no face along these axes has."""
-
-    def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
-        """Which cells it holds: bool, the last axis first."""
-
-
 @dataclass(frozen=True)
 class Rectangle:
-    """From one share of the face's edge to another along each axis, all of it where nothing is said."""
+    """From one share of the face's edge to another along each axis."""
 
     x: str = "0..1"
     y: str = "0..1"
@@ -78,12 +68,14 @@ class Rectangle:
         try:
             return float(low), float(high if dots else "")
         except ValueError:
-            raise InputError(f"{axis}={text} of a rectangle is not a range; write for example {axis}=0.25..0.75.") from None
+            raise InputError(
+                f"{axis}={text} of a rectangle is not a range; write for example {axis}=0.25..0.75."
+            ) from None
 
 
 @dataclass(frozen=True)
 class Disc:
-    """Cells around a point of the face, which is given in shares of its edges; radius: in those of the shorter one."""
+    """Around a point of the face, given in shares of its edges; radius: a share of the shorter one."""
 
     x: float = 0.5
     y: float = 0.5
@@ -117,14 +109,10 @@ class Cells:
 
     value: int = 0
 
-    def check(self, axes: str) -> None:
+    def check(self, _: str) -> None:
         """Raises InputError."""
         if self.value < 1:
             raise InputError(f"value={self.value} of cells is not positive; 0 is plain fluid.")
-
-    def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
-        """They are found in the file."""
-        raise AssertionError(axes)
 
 
 SHAPES = {"rectangle": Rectangle, "disc": Disc, "cells": Cells}
@@ -133,9 +121,16 @@ _FORM = "rectangle:y=0.25..0.75:z=0..1"
 
 
 @lru_cache(maxsize=256)
-def shape_of(where: str) -> Any:
+def shape_of(where: str) -> Rectangle | Disc | Cells:
     """The shape of a text. Raises InputError."""
-    return parsed(where, SHAPES, "patch", _FORM)
+    made: Rectangle | Disc | Cells = parsed(where, SHAPES, "patch", _FORM)
+    return made
+
+
+def fluid_values(patches: Sequence[Patch]) -> tuple[int, ...]:
+    """Values of a voxel file whose cells are fluid: those with a condition at a face. Raises InputError."""
+    shapes = [shape_of(patch.where) for patch in patches if patch.face]
+    return tuple(sorted({shape.value for shape in shapes if isinstance(shape, Cells)}))
 
 
 def _axes(case: Case, face: int) -> str:
@@ -144,6 +139,7 @@ def _axes(case: Case, face: int) -> str:
 
 
 # which cells
+
 
 @remembered(_TYPES_BYTES)
 def _owners(patches: tuple[Patch, ...], geometry: str, domain: tuple[int, int, int], face: int) -> Layer:
@@ -171,7 +167,7 @@ def _cells(patch: Patch, geometry: str, domain: tuple[int, int, int]) -> Layer:
 
 def owners(case: Case, face: int, window: Window | None = None) -> Layer:
     """Number of the patch of each cell of a face, 0 where there is none: int8; of a window, coordinates wrap."""
-    found = _owners(case.patches, case.geometry, case.domain, face)
+    found: Layer = _owners(case.patches, case.geometry, case.domain, face)
     for place, axis in enumerate(n for n in reversed(range(3)) if n != face // 2):
         if window is not None and window[axis] != range(case.domain[axis]):
             part = np.arange(window[axis].start, window[axis].stop) % case.domain[axis]
@@ -181,12 +177,14 @@ def owners(case: Case, face: int, window: Window | None = None) -> Layer:
 
 def holds(case: Case, condition: Condition, window: Window | None = None) -> Layer:
     """Which cells of its face have a condition: bool."""
-    return owners(case, condition.face, window) == condition.patch
+    return np.asarray(owners(case, condition.face, window) == condition.patch)
 
 
 def of_value(case: Case, patch: Patch) -> Layer:
     """Solid cells that a patch without a face holds: bool, (nz, ny, nx)."""
-    return np.asarray(cell_values(case.geometry, case.domain) == shape_of(patch.where).value)
+    shape = shape_of(patch.where)
+    assert isinstance(shape, Cells)
+    return np.asarray(cell_values(case.geometry, case.domain) == shape.value)
 
 
 def at_face(face: int, domain: tuple[int, int, int]) -> tuple[Any, ...]:
@@ -198,6 +196,7 @@ def at_face(face: int, domain: tuple[int, int, int]) -> tuple[Any, ...]:
 
 
 # what they are told
+
 
 def types(case: Case, *, everywhere: bool, xp: ModuleType = np) -> Array:
     """The fields of every cell (`conditions.layout`): uint32, (nz, ny, nx), 0 for solid cells. Not to be written to."""
@@ -261,6 +260,7 @@ def _beside(case: Case, cells: Layer) -> Layer:
 
 # what cannot be
 
+
 def check_patches(case: Case) -> None:
     """What can be said of patches without their cells. Raises InputError."""
     if len(case.patches) > _MOST:
@@ -288,7 +288,9 @@ def _check_kind(patch: Patch) -> None:
     if patch.kind in ("velocity", "moving") and not 0 < speed < 0.5:
         raise InputError(f"velocity {list(patch.velocity)} of kind {patch.kind} is not between 0 and 0.5.")
     if patch.kind not in ("velocity", "moving") and speed:
-        raise InputError(f"velocity {list(patch.velocity)} with kind {patch.kind}: leave it out, or choose another kind.")
+        raise InputError(
+            f"velocity {list(patch.velocity)} with kind {patch.kind}: leave it out, or choose another kind."
+        )
     if patch.density <= 0:
         raise InputError(f"density {patch.density} is not positive; it is near one.")
     if patch.kind != "pressure" and patch.density != 1:
@@ -323,12 +325,16 @@ def check_cells(case: Case) -> None:
 
     On the domain that the patches were given for: on another one they may come to lie over each other.
     """
+    if case.geometry.startswith("file:"):
+        generator(case.geometry).check_domain(case.domain[::-1])  # type: ignore[attr-defined]
     _check_file(case)
     taken: dict[int, Layer] = {}
     for number, patch in enumerate(case.patches, 1):
         if patch.side is None:
             if not of_value(case, patch).any():
-                raise InputError(f"patches: number {number}: no cell of the voxel file has {patch.where}; leave it out.")
+                raise InputError(
+                    f"patches: number {number}: no cell of the voxel file has {patch.where}; leave it out."
+                )
             continue
         cells, before = _cells(patch, case.geometry, case.domain), taken.get(patch.side)
         if before is not None and (both := before[cells][before[cells] > 0]).size:

@@ -64,8 +64,8 @@ class VoxelFile:
             raise InputError(f"the sample {self.path} has {has} cells and faces of its own; set domain to {has}.")
         if not self.repeat and any(n > cells for n, cells in zip(shape, own, strict=True)):
             raise InputError(
-                f"the sample {self.path} has {has} cells and does not fill the domain {wanted}; set domain to {has}, or "
-                "add :repeat=1 to its geometry to repeat it."
+                f"the sample {self.path} has {has} cells and does not fill the domain {wanted}; set domain to {has}, "
+                "or add :repeat=1 to its geometry to repeat it."
             )
 
 

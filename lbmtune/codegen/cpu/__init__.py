@@ -158,7 +158,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     lines = {"row": row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if one.phase.collides and config.reads != "once":
         assert isinstance(row, LinearRow)
-        before = [*invariants, *_wall_gains(case, row, constants), *row.before()]
+        before = [*invariants, *_wall_gains(row, constants), *row.before()]
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
         lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
@@ -170,13 +170,13 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
             "after": indented(guarded_after(row), 1),
         }
         cells = _cells(case, config, one.phase)
-        lines["cells_before"] = indented([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
+        lines["cells_before"] = indented([*invariants, *_wall_gains(cells, constants), *cells.before()], 1)
         # a cell at such a face has cut links: it is one of these
         ends = complete(case, 1, constants, words_of(case, config)) if one.phase.collides else []
         lines["cells_body"] = indented([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
         lines |= {
-            "before": indented([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
+            "before": indented([*invariants, *_wall_gains(row, constants), *row.before()], 1),
             "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
             "after": indented(row.after(), 1),
         }
@@ -203,7 +203,7 @@ def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     }
 
 
-def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
+def _wall_gains(row: Row, constants: Constants) -> list[str]:
     """What moving walls add, worked out once per row."""
     gains = _gains(row.streams, constants)
     if gains:

@@ -201,7 +201,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "lane": _RING_LANE if phase.blockwise else LANE,
             "rows": _rows(case, config, phase, file),
             "read": read + (_BARRIER if phase.blockwise else ""),
-            "call": "\n".join([*physics.complete(case, words_of(case, config), flags.TYPES), collide]) if phase.collides else "",
+            "call": "\n".join([*physics.complete(case, words_of(case, config), flags.TYPES), collide])
+            if phase.collides
+            else "",
             "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
         inside="entry",
