@@ -16,8 +16,8 @@ from typing import Any
 
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
-from lbmtune.catalogue.faces import Face, Faces, Patch
 from lbmtune.catalogue.config import MEETINGS, KernelConfig, defaults, from_flat
+from lbmtune.catalogue.faces import Face, Faces, Patch
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError

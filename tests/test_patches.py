@@ -28,6 +28,7 @@ from lbmtune.catalogue.patches import check_cells, holds, owners, types
 from lbmtune.cli.casefile import CaseFile, case_of
 from lbmtune.cli.listing import catalogue
 from lbmtune.cli.studyfile import overridden, parse_study
+from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -35,6 +36,7 @@ from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
 from lbmtune.measure.verify import expected_slabs, slabs, verify
 from lbmtune.records import Resources
+from lbmtune.records.best import CellType
 from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
 
@@ -255,6 +257,18 @@ def test_types_of_sites_are_a_row_of_the_list() -> None:
     assert footprint_bytes(half, direct) - footprint_bytes(lid, direct) == 4 * 16**3
 
 
+def test_the_description_says_what_the_bits_are() -> None:
+    direct, sites = (
+        describe_kernel(render(_case("d3q19", (64, 64, 64)), CudaConfig(**axes)))  # type: ignore[arg-type]
+        for axes in ({"flags": "memory"}, {"addressing": "indirect"})
+    )
+    assert direct.types[2] == CellType(kind="pressure", face="x+", patch=3, shift=19, bits=2, number=3)
+    assert direct.types[-1] == CellType(kind="moving", face="", patch=4, shift=23, bits=1, number=1)
+    assert [t.patch for t in sites.types] == [1, 2, 3, 5, 0, 0, 4]
+    assert sites.arguments["wall_x_4"].value == direct.arguments["wall_x_4"].value == 0.05
+    assert not describe_kernel(render(_walled(), CudaConfig(flags="memory"))).types
+
+
 # voxel files
 
 
@@ -359,7 +373,7 @@ def test_a_study_file_has_a_table_for_each_patch() -> None:
         ("x=0.5..1", "x=0.5..1.5", "line 15: case.patches[2]: patches: number 2: x=0.5..1.5 of a rectangle reaches"),
         ("x=0.5..1", "x=half", "number 2: x=half of a rectangle is not a range"),
         ('"y+"', '"y"', "number 2: unknown face 'y'"),
-        ("velocity = [0.1, 0.0, 0.0]", "", "number 2: velocity [0.0, 0.0, 0.0] of kind moving is not between 0 and 0.5"),
+        ("velocity = [0.1, 0.0, 0.0]", "", "number 2: velocity [0.0, 0.0, 0.0] of kind moving is not between 0 and"),
         ("velocity = [0.1, 0.0, 0.0]", "density = 1.1", "number 2: velocity [0.0, 0.0, 0.0] of kind moving is not"),
         ("velocity = [0.1, 0.0, 0.0]", 'velocity = "fast"', "line 19: case.patches[2].velocity"),
         ('kind = "moving"', 'kind = "mving"', "case.patches[2].kind"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.faces import SIDES
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
@@ -18,7 +21,18 @@ from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
 from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
-from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
+from lbmtune.records.best import (
+    Argument,
+    Buffer,
+    CellType,
+    Kernel,
+    LaunchGeometry,
+    LinkRow,
+    Links,
+    Location,
+    Moment,
+    Storage,
+)
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
@@ -36,7 +50,16 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         arguments=_arguments(program),
         max_elements=max_elements(program),
         steps=program.steps,
+        types=tuple(_types(program)),
     )
+
+
+def _types(program: Program) -> Iterator[CellType]:
+    words = words_of(program.case, program.config)
+    for c, field in words.conditions:
+        yield CellType(kind=c.kind, face=SIDES[c.face], patch=c.patch, **field._asdict())
+    for patch, field in words.walls:
+        yield CellType(kind="moving", face="", patch=patch, **field._asdict())
 
 
 def max_elements(program: Program) -> int | None:

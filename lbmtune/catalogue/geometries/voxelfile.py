@@ -46,9 +46,15 @@ class VoxelFile:
         """The voxels on a domain. Raises InputError."""
         values = self.values(shape)
         solid = values != 0
-        for value in filter(None, self.fluid.split("+")):
-            solid &= values != int(value)
+        for value in self._fluid_values():
+            solid &= values != value
         return np.asarray(solid)
+
+    def _fluid_values(self) -> list[int]:
+        try:
+            return [int(value) for value in self.fluid.split("+") if value]
+        except ValueError:
+            raise InputError(f"fluid={self.fluid} is not whole numbers; join them with +, as in fluid=2+3.") from None
 
     def values(self, shape: Shape) -> Values:
         """What the file says of the cells of a domain. Raises InputError."""
