@@ -17,6 +17,7 @@ from typing import Any
 from lbmtune.catalogue.axes import AXES, completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
 from lbmtune.catalogue.config import MEETINGS, KernelConfig, defaults, from_flat
+from lbmtune.catalogue.faces import Face, Faces, Patch
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
@@ -26,7 +27,7 @@ Sample = tuple[Case, KernelConfig]
 Point = dict[str, Any]
 Pair = tuple[tuple[str, Any], tuple[str, Any]]
 
-FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping")
+FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping", "patched")
 _CASE_AXES: Mapping[str, tuple[Any, ...]] = {
     "flow": FLOWS,
     "lattice": tuple(LATTICES),
@@ -134,6 +135,8 @@ def case_of(flow: str, lattice: str, collision: str) -> Case:
     velocity = (0.05, -0.03, 0.0 if lattice == "d2q9" else 0.02)
     if flow in ("opened", "slipping"):
         return local_faces(flow, lattice, collision, size)
+    if flow == "patched":
+        return patched(lattice, collision, size)
     mixed = replace(case, faces=("moving", "wall", "wall", "moving", *z), wall_velocity=velocity)
     if flow == "grinder":
         return replace(mixed, flow="grinder", force=(1e-3, -5e-4, 0.0))
@@ -150,6 +153,34 @@ def local_faces(flow: str, lattice: str, collision: str, size: tuple[int, int, i
         return replace(case, faces=("velocity", "pressure", "moving", "slip", *z))
     across = ("pressure", "velocity")
     return replace(case, faces=("wall", "slip", *across, *(("periodic",) * 2 if flat else ("moving", "slip"))))
+
+
+def patched(lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
+    """Inlets, an outlet, free slip and two moving walls as parts of faces, beside a moving face and a free slip one."""
+    flat = lattice == "d2q9"
+    case, w = local_faces("opened", lattice, collision, size), 0.0 if flat else 0.02
+    patches = (
+        Patch("velocity", "rectangle:y=0.25..0.75", "x-", (0.04, -0.03, w)),
+        Patch("velocity", "rectangle:y=0.75..1", "x-", (0.02, 0.0, w)),
+        Patch("pressure", "disc:radius=0.3", "x+", density=1.02),
+        Patch("moving", "rectangle:x=0..0.5", "y+", (0.05, 0.0, w)),
+        Patch("slip", "rectangle:x=0.2..0.7", "y-"),
+    )
+    z: tuple[Face, Face] = ("periodic", "periodic") if flat else ("slip", "wall")
+    faces: Faces = ("wall", "moving", "moving", "wall", *z)
+    return replace(case, flow="patched", faces=faces, patches=patches)
+
+
+_OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
+
+
+def with_patches(backend: str, seed: int = 1) -> Iterator[Sample | str]:
+    """Every scheme x addressing x lattice with patches and SoA. A reason where none is legal."""
+    values = values_of(backend)
+    for scheme, addressing, lattice in product(values["scheme"], ("direct", "indirect"), LATTICES):
+        point = {"scheme": scheme, "addressing": addressing, "lattice": lattice, "flow": "patched", "layout": "soa"}
+        flags = {} if addressing == "indirect" else {"flags": "memory"}
+        yield _first_legal(backend, {**point, **flags, "collision": "bgk", "storage": "fp64", "compute": "fp64"})
 
 
 def reason_against(backend: str, point: Point) -> str | None:
@@ -254,7 +285,7 @@ def _pipelines(seed: int) -> Iterator[Sample]:
 def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
     """The same on every flow with walls or solid cells, by faces and by words."""
     draw = random.Random(seed)
-    flows = [name for name in FLOWS if name not in ("box", "opened", "slipping")]
+    flows = [name for name in _OF_WHOLE_FACES if name != "box"]
     for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
         fixed = {"flags": flags, "layout": draw.choice(("soa", "rows")), "storage": draw.choice(("fp32", "fp16s"))}
         yield from _march(backend, case_of(flow, lattice, "regularised"), fixed, draw)
@@ -277,7 +308,7 @@ def of_several_steps(backend: str, seed: int = 1) -> Iterator[Sample]:
 def of_several_steps_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
     """The same on every flow with walls or solid cells, by faces and by words."""
     draw = random.Random(seed)
-    flows = [name for name in FLOWS if name not in ("box", "opened", "slipping")]
+    flows = [name for name in _OF_WHOLE_FACES if name != "box"]
     for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
         name = draw.choice([one for one in COLLISIONS if _relaxes(one, lattice)])
         fixed = {"scheme": "push", "representation": "populations", "steps": draw.choice((2, 3)), "flags": flags}
@@ -310,8 +341,7 @@ def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Itera
 def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
     """Kernels that keep populations on chip: every storage, lattice and flow, with a seeded choice of the others."""
     draw = random.Random(seed)
-    flows = [name for name in FLOWS if name not in ("opened", "slipping")]
-    for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), flows):
+    for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), _OF_WHOLE_FACES):
         solid = flow in ("solids", "rocks")
         point = {"launch": "resident", "storage": storage, "march": 1 if lattice == "d2q9" else draw.choice((1, 2, 3))}
         point |= {"layout": draw.choice(("rows", "soa", "aosoa", "aos")), "min_blocks": draw.choice((0, 2))}
@@ -329,7 +359,7 @@ def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
     marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
-    parts = (schemes_layouts_lattices, collisions_precisions, *marches, on_chip)
+    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, *marches, on_chip)
     found = [one for part in parts for one in part(backend)]
     samples = (*(one for one in found if not isinstance(one, str)), *covering.samples)
     illegal = Counter(covering.illegal) + Counter(one for one in found if isinstance(one, str))

@@ -87,6 +87,7 @@ class InterpretingDevice(CpuDevice):
         text = program.source.replace("from lbmtune.backend.cpu import lists, simd\n", "")
         text = text.replace("from lbmtune.backend.cpu import simd\n", "")
         text = text.replace("from lbmtune.backend.cpu import lanes, simd\n", "")
+        text = text.replace("from lbmtune.backend.cpu import lanes, lists, simd\n", "")
         assert text != program.source
         names: dict[str, Any] = {"simd": interpreted_simd, "lists": interpreted_simd, "lanes": interpreted_simd}
         exec(compile(text, "<generated>", "exec"), names)

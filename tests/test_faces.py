@@ -14,7 +14,9 @@ from cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries import arriving, reconstructed
-from lbmtune.catalogue.case import FACES, Case, box, half_channel, pipe
+from lbmtune.catalogue.case import Case, box, half_channel, pipe
+from lbmtune.catalogue.conditions import conditions
+from lbmtune.catalogue.faces import FACES
 from lbmtune.catalogue.geometries import GENERATORS
 from lbmtune.catalogue.links import cut_kinds
 from lbmtune.cli.listing import catalogue
@@ -67,7 +69,7 @@ def test_nothing_but_what_arrives_over_a_face_is_changed(lattice: str) -> None:
     f = oracle.random_state(case)
     changed = bounded(f, case) != f
     over = np.zeros_like(changed)
-    for face, _ in case.local_faces:
+    for face in (condition.face for condition in conditions(case)):
         layer = np.moveaxis(over, 3 - face // 2, 1)
         layer[list(arriving(case.stencil, face)), -1 if face % 2 else 0] = True
     np.testing.assert_array_equal(changed, over)

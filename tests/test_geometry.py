@@ -16,6 +16,7 @@ from lbmtune.catalogue.geometries.packing import _centres
 from lbmtune.catalogue.geometries.voxelfile import with_digest
 from lbmtune.catalogue.geometry import generator, solid, voxels
 from lbmtune.catalogue.links import cut_kind, cut_kinds
+from lbmtune.cli.casefile import CaseFile, case_of
 from lbmtune.cli.studyfile import overridden, parse_study
 from lbmtune.errors import InputError
 
@@ -113,6 +114,19 @@ def test_voxel_files_are_cut_off_or_repeated(kind: str, tmp_path: Path) -> None:
     geometry = with_digest(f"file:path={path}" + (":shape=2x3x4" if kind == "raw" else ""))
     assert (voxels(geometry, (2, 3, 4)) == SAMPLE).all()
     assert (voxels(geometry, (5, 2, 4)) == np.tile(SAMPLE, (1, 1, 3))[:, :2, :5]).all()
+
+
+def test_a_sample_that_is_smaller_than_the_domain_repeats_only_where_it_is_said(tmp_path: Path) -> None:
+    np.save(tmp_path / "sample.npy", SAMPLE)
+    file = CaseFile(flow="box", lattice="d3q19", domain="4x3x4", relaxation_rate=1.0)
+    file = replace(file, geometry=f"file:path={tmp_path / 'sample.npy'}")
+    with pytest.raises(
+        InputError, match=r"has 2x3x4 cells and does not fill the domain 4x3x4; set domain to 2x3x4, or"
+    ):
+        case_of(file)
+    repeated = case_of(replace(file, geometry=f"{file.geometry}:repeat=1"))
+    assert (solid(repeated) == np.tile(SAMPLE, (1, 1, 2))).all()
+    assert solid(case_of(replace(file, domain="2x2x4"))).shape == (4, 2, 2)
 
 
 def test_a_changed_file_is_another_geometry(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_finalists_that_share_their_memory_keep_their_lists() -> None:
 def prefetches(config: CudaConfig | CpuConfig) -> list[str]:
     """Requests for words of the list in the text of each pass."""
     lines = [line.strip() for line in render(flow("solid", "d2q9"), config).source.splitlines()]
-    return [line.rstrip(";") for line in lines if line.startswith(("ask_for(", "prefetch(ahead"))]
+    return [line.rstrip(";") for line in lines if line.startswith(("ask_for(", "prefetch(links"))]
 
 
 def test_every_row_that_a_pass_reads_is_asked_for() -> None:
@@ -127,7 +127,7 @@ def test_every_row_that_a_pass_reads_is_asked_for() -> None:
     chased = prefetches(cuda("esoteric-twist", prefetch_index=96, neighbours="chase"))
     assert sorted(chased) == sorted([*rows[:2], *rows])
     on_cpu = prefetches(cpu("pull", vector_bits=512, prefetch_index=64))
-    assert on_cpu == ["prefetch(ahead, x + 64)", *(f"prefetch(ahead, {n} * sites + x + 64)" for n in range(1, 8))]
+    assert on_cpu == ["prefetch(links, x + 64)", *(f"prefetch(links, {n} * sites + x + 64)" for n in range(1, 8))]
 
 
 @on_host

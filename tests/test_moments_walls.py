@@ -11,8 +11,9 @@ import pytest
 from covering import case_of
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
-from lbmtune.catalogue.case import Case, Faces, cavity, channel, half_channel, porous
+from lbmtune.catalogue.case import Case, cavity, channel, half_channel, porous
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.faces import Faces
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.march import shared_bytes
 from lbmtune.catalogue.returning import returning

@@ -8,6 +8,7 @@ import pytest
 
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, defaults, parse_config
+from lbmtune.catalogue.faces import Patch
 from lbmtune.catalogue.rules import RULES, Limits, broken, common
 from lbmtune.errors import InputError
 
@@ -424,11 +425,33 @@ OPENED = replace(CASE, faces=("slip", "slip", "wall", "wall", "periodic", "perio
 
 
 @pytest.mark.parametrize("config", [CudaConfig(addressing="indirect"), CpuConfig(addressing="indirect")])
-def test_a_list_of_sites_does_not_know_the_faces(config: KernelConfig) -> None:
+def test_a_list_of_sites_knows_the_faces_by_their_types(config: KernelConfig) -> None:
     assert broken(CASE, config, LIMITS) is None
-    reason = "slip face x- with indirect addressing: a list of sites does not say which lie at a face"
-    assert broken(OPENED, config, LIMITS) == reason
+    assert broken(OPENED, config, LIMITS) is None
     assert broken(OPENED, replace(config, addressing="direct"), LIMITS) is None
+
+
+PATCHED = replace(OPENED, patches=(Patch("moving", "rectangle:x=0..0.5", "y+", (0.1, 0.0, 0.0)),))
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (CudaConfig(), "flags compiled with a patch on face y+: parts of faces are known by flags"),
+        (CpuConfig(), "flags compiled with a patch on face y+: parts of faces are known by flags"),
+        (CudaConfig(flags="memory"), None),
+        (CudaConfig(addressing="indirect"), None),
+        (CudaConfig(flags="memory", wrap="ghost"), "flags memory with wrap ghost: the refresh of ghost rows"),
+        (CudaConfig(flags="memory", march=2), "flags memory with march 2: columns of cells read no flags"),
+        (CudaConfig(flags="memory", scheme="push", steps=2), "moving patch with steps 2: its blocks know whole faces"),
+        (CudaConfig(flags="memory", launch="resident"), "moving patch with launch resident: these kernels know whole"),
+    ],
+)
+def test_parts_of_faces_are_known_by_words(config: KernelConfig, reason: str | None) -> None:
+    case = replace(PATCHED, faces=("wall",) * 4 + ("periodic",) * 2)
+    found = broken(case, config, LIMITS)
+    assert (found or "").startswith(reason or "")
+    assert bool(found) == bool(reason)
 
 
 def test_huge_pages_of_the_device() -> None:

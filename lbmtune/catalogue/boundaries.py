@@ -22,9 +22,12 @@ from typing import Any
 import sympy
 from sympy import Add, Expr, Rational, Symbol
 
-from lbmtune.catalogue.case import Case, Face
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Assignment, Parameters, population, weight
+from lbmtune.catalogue.conditions import conditions
+from lbmtune.catalogue.faces import Face
 from lbmtune.catalogue.facing import EXCESS, INLET, boundary_values
+from lbmtune.catalogue.patches import at_face, holds
 from lbmtune.lattice import Lattice, Vector, lattice
 
 FACE_NAMES = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
@@ -51,17 +54,16 @@ def reconstructed(f: Any, case: Case, xp: ModuleType) -> Any:
     shifted = f - weights
     values = {**boundary_values(case, 1.0), "unit": 1.0}
     values |= {f"force_{a}": value for a, value in zip("xyz", case.force, strict=True)}
-    for face, kind in case.local_faces:
-        axis, high = divmod(face, 2)
-        layer: list[Any] = [slice(None)] * 4
-        layer[3 - axis] = -1 if high else 0
-        at = shifted[tuple(layer)]
+    for condition in conditions(case):
+        at = shifted[(slice(None), *at_face(condition.face, case.domain))]
+        cells = ... if condition.whole else xp.asarray(holds(case, condition))
         names: dict[str, Any] = {**values, **{str(population(i)): at[i].copy() for i in range(len(at))}}
-        for step in face_steps(case.lattice, face, kind, case.forced):
+        names |= {name: values[f"{name}{condition.values}"] for name in (*INLET, EXCESS)}
+        for step in face_steps(case.lattice, condition.face, condition.kind, case.forced):
             symbols = sorted(step.value.free_symbols, key=str)
             names[str(step.name)] = sympy.lambdify(symbols, step.value, "math")(*(names[str(s)] for s in symbols))
-        for i in arriving(case.stencil, face):
-            at[i] = names[str(population(i))]
+        for i in arriving(case.stencil, condition.face):
+            at[i][cells] = names[str(population(i))][cells]
     return shifted + weights
 
 

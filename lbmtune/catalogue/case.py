@@ -6,29 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from lbmtune.catalogue.faces import FACES, LOCAL, OPEN, Face, Faces, Patch, Real3, streamed
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Lattice, Vector, lattice
 
-Face = Literal["periodic", "wall", "moving", "slip", "velocity", "pressure"]
-Faces = tuple[Face, Face, Face, Face, Face, Face]
-Real3 = tuple[float, float, float]
 CutKind = Literal["open", "wall", "moving"]
 
 COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
-FACES: Mapping[Face, str] = {
-    "periodic": "the far face follows",
-    "wall": "resting wall, half-way bounce-back",
-    "moving": "wall with a velocity, half-way bounce-back",
-    "slip": "free slip: a plane of symmetry through the cells of the face",
-    "velocity": "velocity given at the cells of the face (Zou, He 1997; Hecht, Harting 2010)",
-    "pressure": "density given at the cells of the face, flow normal to it (the same)",
-}
-"""Kinds of faces and what they are."""
-OPEN: tuple[Face, ...] = ("velocity", "pressure")
-LOCAL: tuple[Face, ...] = ("slip", *OPEN)
-"""Kinds whose cells work out by themselves what arrives over the face; slip comes first where faces meet."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +29,7 @@ class Case:
     force: body force density (Guo forcing).
     geometry: what is solid inside the box, as text (`catalogue.geometry`); '' for nothing.
     inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure' faces.
+    patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
     """
 
     flow: str
@@ -58,6 +45,7 @@ class Case:
     geometry: str = ""
     inlet_velocity: Real3 = (0.0, 0.0, 0.0)
     outlet_density: float = 1.0
+    patches: tuple[Patch, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the relations between the fields. Raises InputError."""
@@ -93,19 +81,14 @@ class Case:
         return any(face != "periodic" for face in self.faces)
 
     @property
-    def local_faces(self) -> tuple[tuple[int, Face], ...]:
-        """Faces (0..5) whose cells work out what arrives over them, with their kinds, in the order of doing so."""
-        return tuple((n, face) for kind in LOCAL for n, face in enumerate(self.faces) if face == kind)
+    def moving(self) -> bool:
+        """Whether any wall moves."""
+        return "moving" in self.faces or any(patch.kind == "moving" for patch in self.patches)
 
     @property
     def forced(self) -> bool:
         """Whether a body force acts."""
         return any(self.force)
-
-    @property
-    def moving(self) -> bool:
-        """Whether any face is a moving wall."""
-        return "moving" in self.faces
 
     def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
         """Faces (0..5) that a link with this velocity can cross, as walls or moving ones, periodic ones left out.
@@ -114,6 +97,14 @@ class Case:
         """
         faces = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
         return tuple((face, streamed(self.faces[face])) for face in faces if self.faces[face] != "periodic")
+
+    def may_move(self, velocity: Vector) -> bool:
+        """Whether a link with this velocity can meet a moving wall, be it a face, a part of one or solid cells."""
+        crossed = self.crossed(velocity) if any(velocity) else ()
+        met = {face for face, _ in crossed} | ({None} if any(velocity) else set())
+        return ("moving" in (kind for _, kind in crossed)) or any(
+            patch.kind == "moving" and patch.side in met for patch in self.patches
+        )
 
     def cut(self, cell: Vector, velocity: Vector) -> CutKind:
         """What the link from `cell` along `velocity` meets at the faces: 'open' (nothing), 'wall' or 'moving'.
@@ -127,11 +118,6 @@ class Case:
 def collides(collision: str, lattice_name: str) -> bool:
     """Whether the collision operator is defined on the lattice."""
     return lattice_name in _LATTICES_OF.get(collision, (lattice_name,))
-
-
-def streamed(face: Face) -> Face:
-    """What streaming takes a face for: a wall, where its cells overwrite what arrives over it."""
-    return "wall" if face in LOCAL else face
 
 
 def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
@@ -162,8 +148,12 @@ def _check(case: Case) -> None:
     if case.magic <= 0:
         raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
     _check_faces(case)
+    if case.patches:
+        # here, as below, because it imports numpy, which the command line is to start without
+        from lbmtune.catalogue.patches import check_patches
+
+        check_patches(case)
     if case.geometry:
-        # here, because it imports numpy, which the command line is to start without
         from lbmtune.catalogue.geometry import generator
 
         generator(case.geometry)
@@ -180,18 +170,18 @@ def _check_faces(case: Case) -> None:
                 f"face {name}- is {low} and {name}+ is {high}; a direction is periodic on both faces or on none."
             )
     _check_local_faces(case)
-    if case.moving and not any(case.wall_velocity):
+    if "moving" in case.faces and not any(case.wall_velocity):
         raise InputError("a face is 'moving' but wall_velocity is zero; give the wall a velocity or make it 'wall'.")
 
 
 def _check_local_faces(case: Case) -> None:
-    local = [face // 2 for face, _ in case.local_faces]
+    local = [face // 2 for face, kind in enumerate(case.faces) if kind in LOCAL]
     if case.stencil.dimensions == 2 and 2 in local:
         raise InputError(f"{case.lattice} moves nothing along z, but its z faces are {case.faces[4:]}; set 'periodic'.")
     for axis in local:
         if case.domain[axis] < 2:
             raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
-    opened = sorted({face // 2 for face, kind in case.local_faces if kind in OPEN})
+    opened = sorted({face // 2 for face, kind in enumerate(case.faces) if kind in OPEN})
     if len(opened) > 1:
         names = " and ".join("xyz"[axis] for axis in opened)
         raise InputError(f"faces across {names} have given velocity or pressure; only those across one axis can.")

@@ -101,7 +101,7 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     period = config.propagation.period
     seen = seen_by(case, config)
     read = [used(seen, config.propagation, phase) for phase in phases(case.stencil, config.propagation)]
-    index, flags = sum(len(u.pointers) for u in read), sum(u.masks for u in read)
+    index, flags = sum(len(u.pointers) for u in read), sum(u.masks + u.types for u in read)
     return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
 
 Voxels = npt.NDArray[np.bool_]
+Values = npt.NDArray[Any]
 _VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
 
@@ -56,36 +57,53 @@ def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
     return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
 
 
+def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
+    """What a voxel file says of each cell of a domain: its values, (nz, ny, nx), read-only. Raises InputError."""
+    return _cell_values(geometry, domain)
+
+
+@remembered(_VOXELS_BYTES)
+def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
+    found: Values = generator(geometry).values(domain[::-1])  # type: ignore[attr-defined]
+    found.flags.writeable = False
+    return found
+
+
 def generator(geometry: str) -> Generator:
     """The generator of a text, with its parameters. Raises InputError."""
-    name, _, rest = geometry.partition(":")
-    if name not in GENERATORS:
-        raise unknown("geometry", name, GENERATORS)
-    kind = GENERATORS[name]
-    known = {f.name: f for f in fields(kind)}
+    made: Generator = parsed(geometry, GENERATORS, "geometry", _FORM)
+    return made
+
+
+def parsed(text: str, kinds: Mapping[str, Any], word: str, form: str) -> Any:
+    """What a text 'name:parameter=value:...' stands for, of some kinds by name. Raises InputError.
+
+    word: what the kinds are; form: an example of a text.
+    """
+    name, _, rest = text.partition(":")
+    if name not in kinds:
+        raise unknown(word, name, kinds)
+    known = {f.name: f for f in fields(kinds[name])}
     values: dict[str, Any] = {}
     for item in filter(None, rest.split(":")):
         key, equals, value = item.partition("=")
         if not equals:
-            raise InputError(f"geometry part {item!r} is not of the form name=value; write for example {_FORM}.")
+            raise InputError(f"{word} part {item!r} is not of the form name=value; write for example {form}.")
         if key not in known:
-            raise unknown(f"parameter of geometry {name}", key, known)
-        values[key] = _converted(geometry, known[key], value)
-    _check_complete(geometry, known, values)
-    made: Generator = kind(**values)
-    return made
+            raise unknown(f"parameter of {word} {name}", key, known)
+        values[key] = _converted(f"{word} {text!r}", known[key], value, form)
+    _check_complete(text, known, values)
+    return kinds[name](**values)
 
 
-def _converted(geometry: str, field: Field[Any], text: str) -> object:
+def _converted(what: str, field: Field[Any], text: str, form: str) -> object:
     """The value in the type of the parameter's default; a parameter without one is a text."""
     kind = str if field.default is MISSING else type(field.default)
     try:
         return kind(text)
     except ValueError:
-        form = "a whole number" if kind is int else "a number"
-        raise InputError(
-            f"geometry {geometry!r}: {field.name}={text!r} is not {form}; write for example {_FORM}."
-        ) from None
+        number = "a whole number" if kind is int else "a number"
+        raise InputError(f"{what}: {field.name}={text!r} is not {number}; write for example {form}.") from None
 
 
 def _check_complete(geometry: str, known: Mapping[str, Field[Any]], values: Mapping[str, object]) -> None:

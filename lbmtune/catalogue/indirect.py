@@ -11,6 +11,8 @@ What stands in the list follows from the table of the scheme:
   node: the others are found by chasing, the neighbour of a neighbour.
 - A place that stays in its cell, or shares its pointer, but changes its slot where its link is cut, needs one bit: it
   stands in one more word of the site, the mask.
+- What a site does at faces that are no walls, and with which velocity its wall moves where there are several, stands
+  in one more word, its type (`catalogue.conditions`).
 
 Sources: Robertsen 2018, section 3.2 (index list, 32 bits); Geier, Schoenherr 2017 (places shared by an octant,
 pointer chasing).
@@ -24,6 +26,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import layout
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import may_cut, seen_by
 from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme
@@ -71,13 +74,15 @@ class NodeList:
     """The rows of the list: the kept pointers, then the mask, whose bit n says whether link masked[n] is cut.
 
     pointers: what passes need; moves: whether a row follows that says so of moving walls; chased: whether only
-    pointers of one step are kept, of every node, and the others are found through them.
+    pointers of one step are kept, of every node, and the others are found through them; typed: whether a row of types
+    comes last.
     """
 
     pointers: tuple[Pointer, ...]
     masked: tuple[Vector, ...]
     moves: bool
     chased: bool = False
+    typed: bool = False
 
     @property
     def kept(self) -> tuple[Pointer, ...]:
@@ -87,6 +92,11 @@ class NodeList:
     @property
     def rows(self) -> int:
         """32-bit words per site, or per node where pointers are chased."""
+        return self.type_row + self.typed
+
+    @property
+    def type_row(self) -> int:
+        """Number of the row of types."""
         return len(self.kept) + bool(self.masked) + self.moves
 
     @property
@@ -139,7 +149,7 @@ def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
 
 def gains(case: Case, phase: Phase, way: Way) -> bool:
     """Whether a moving wall may add to the population on this way."""
-    return way.verb == phase.wall_term and any(kind == "moving" for _, kind in case.crossed(way.link))
+    return way.verb == phase.wall_term and case.may_move(way.link)
 
 
 def pointer(case: Case, way: Linked) -> Pointer | None:
@@ -173,6 +183,7 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
         tuple(dict.fromkeys(way.link for _, way in masked)),
         any(gains(case, phase, way) for phase, way in masked),
         chased,
+        bool(layout(case, everywhere=True)),
     )
 
 
@@ -182,10 +193,11 @@ def listed_rows(case: Case, config: KernelConfig) -> NodeList:
 
 
 class Used(NamedTuple):
-    """What one pass reads of the list at every site: pointers by number, kept or chased, and the mask (0 or 1)."""
+    """What one pass reads of the list at every site: pointers by number, kept or chased; mask and type, 0 or 1 each."""
 
     pointers: tuple[int, ...]
     masks: int
+    types: int
 
 
 def used(case: Case, scheme: Scheme, phase: Phase) -> Used:
@@ -198,4 +210,7 @@ def used(case: Case, scheme: Scheme, phase: Phase) -> Used:
         if selects(case, way) or gains(case, phase, way):
             found.add(rows.flags(way.link)[0])
     pointers = tuple(sorted(found - {rows.mask_row}))
-    return Used(pointers, int(rows.mask_row in found))
+    adds = any(gains(case, phase, way) for way in ways(case.stencil, phase))
+    words = layout(case, everywhere=True)
+    types = (phase.collides and bool(words.conditions)) or (adds and bool(words.walls))
+    return Used(pointers, int(rows.mask_row in found), int(types))

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import patched, walls
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.remember import remembered
 from lbmtune.lattice import Vector
@@ -63,14 +64,42 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
     kind = xp.zeros(tuple(map(len, reversed(window))), xp.uint8)
     if case.geometry and any(velocity):
         kind |= _solid_at(case, window, velocity, xp)
+        if case.patches:
+            kind[_moving_solid_at(case, window, velocity, xp)] = MOVING
     for value, name in ((WALL, "wall"), (MOVING, "moving")):
         for face, found in case.crossed(velocity):
             layer = _layer(face, case.domain, window)
-            if found == name and layer is not None:
+            if layer is not None and patched(case, face):
+                _set_patched(case, face, window, kind[layer], moving=value == MOVING, xp=xp)
+            elif found == name and layer is not None:
                 kind[layer] = value
     if case.geometry:
         kind = xp.where(_solid_at(case, window, (0, 0, 0), xp), xp.uint8(WALL), kind)
     return kind
+
+
+def _set_patched(case: Case, face: int, window: Window, layer: Array, *, moving: bool, xp: ModuleType) -> None:
+    """What links meet at a face that has patches: a wall everywhere, or a moving one where it moves."""
+    from lbmtune.catalogue.patches import owners
+
+    if not moving:
+        layer[...] = WALL
+        return
+    found = owners(case, face, window)
+    for number in walls(case):
+        if case.patches[number - 1].side == face if number else case.faces[face] == "moving":
+            layer[xp.asarray(found == number)] = MOVING
+
+
+def _moving_solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
+    """The same as `_solid_at` of solid cells that move."""
+    from lbmtune.catalogue.patches import of_value
+
+    moving = xp.zeros(case.domain[::-1], bool)
+    for number in walls(case):
+        if number and case.patches[number - 1].side is None:
+            moving |= xp.asarray(of_value(case, case.patches[number - 1]))
+    return _around(moving, case.domain, window, offset, xp)
 
 
 def solid_in(case: Case, window: Window, xp: ModuleType | None = None) -> Array:
@@ -86,10 +115,14 @@ def _numpy() -> ModuleType:
 
 def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
     """Whether the cell at an offset from each cell of a window is solid; coordinates wrap."""
-    cells = _solid_on(case.geometry, case.domain, xp)
-    if window == whole(case.domain):
+    return _around(_solid_on(case.geometry, case.domain, xp), case.domain, window, offset, xp)
+
+
+def _around(cells: Array, domain: tuple[int, int, int], window: Window, offset: Vector, xp: ModuleType) -> Array:
+    """A field of cells at an offset from each cell of a window."""
+    if window == whole(domain):
         return xp.roll(cells, tuple(-o for o in reversed(offset)), axis=(0, 1, 2)) if any(offset) else cells
-    for axis, (part, shift, n) in enumerate(zip(window, offset, case.domain, strict=True)):
+    for axis, (part, shift, n) in enumerate(zip(window, offset, domain, strict=True)):
         if shift or part != range(n):
             cells = xp.take(cells, (xp.arange(part.start, part.stop) + shift) % n, axis=2 - axis)
     return cells

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CHUNKS, CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
 from lbmtune.catalogue.moment_rules import why_no_moments
@@ -57,10 +58,10 @@ def _what(config: CudaConfig) -> str:
 def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
     if config.of_moments and (reason := why_no_moments(case, config)):
         return reason
-    if case.local_faces:
-        face, kind = case.local_faces[0]
-        where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
+    if where := told(case):
         return f"{where} with {_what(config)}: its cells complete what arrives, which is not kept"
+    if case.patches:
+        return f"{case.patches[0].kind} patch with {_what(config)}: its blocks know whole faces alone"
     if config.indirect:
         return f"{_what(config)} with {config.addressing} addressing: blocks march over a box"
     return None

@@ -25,6 +25,7 @@ from lbmtune.catalogue.geometry import fluid_cells
 from lbmtune.catalogue.indirect import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows
 from lbmtune.catalogue.links import cut_kind, solid_in, whole
 from lbmtune.catalogue.orders import order
+from lbmtune.catalogue.patches import types
 from lbmtune.catalogue.remember import remembered
 from lbmtune.catalogue.scheme import HERE
 from lbmtune.lattice import Vector
@@ -198,6 +199,8 @@ def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) ->
             _lead_on(numbering, found.open, words[row], xp)
     if rows.masked:
         _fill_masks(case, numbering, rows, words, xp)
+    if rows.typed:
+        words[rows.type_row, : numbering.fluid] = _at_sites(types(case, everywhere=True, xp=xp), numbering, xp)
     return words.reshape(-1)
 
 

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.case import (
-    FLOWS,
-    PIPE_INLET,
-    Case,
-    Face,
-    Real3,
-    box,
-    cavity,
-    channel,
-    half_channel,
-    pipe,
-    porous,
-)
+from lbmtune.catalogue.case import FLOWS, PIPE_INLET, Case, box, cavity, channel, half_channel, pipe, porous
+from lbmtune.catalogue.faces import Face, Patch, Real3
 from lbmtune.errors import InputError, unknown
 
 EXAMPLE_DOMAIN = "128x128x128"
@@ -35,6 +24,7 @@ class CaseFile:
     'file:path=sample.npy'; any flow may have them.
     faces: other kinds of faces than those of the flow at x-, x+, y-, y+, z-, z+ (`lbmtune list` names them);
     inlet_velocity, three components, and outlet_density belong to 'velocity' and 'pressure' faces.
+    patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
     """
 
     flow: str
@@ -53,6 +43,7 @@ class CaseFile:
     faces: tuple[Face, ...] = ()
     inlet_velocity: tuple[float, ...] = ()
     outlet_density: float = 1.0
+    patches: tuple[Patch, ...] = ()
 
 
 def case_of(file: CaseFile) -> Case:
@@ -73,8 +64,13 @@ def case_of(file: CaseFile) -> Case:
         case = porous(file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force))
     else:
         raise unknown("flow", file.flow, FLOWS)
-    case = _with_faces(case, file)
-    return replace(case, magic=file.magic, velocity_scale=file.velocity_scale, geometry=_identified(file.geometry))
+    case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
+    case = replace(case, geometry=_identified(file.geometry, file.patches), patches=file.patches)
+    if file.patches or file.geometry.startswith("file"):
+        from lbmtune.catalogue.patches import check_cells  # here: arrays are not needed otherwise
+
+        check_cells(case)
+    return case
 
 
 def _with_faces(case: Case, file: CaseFile) -> Case:
@@ -88,13 +84,15 @@ def _with_faces(case: Case, file: CaseFile) -> Case:
     return replace(case, faces=bounds, inlet_velocity=velocity, outlet_density=file.outlet_density)
 
 
-def _identified(geometry: str) -> str:
-    """The text with the digest of the voxel file that it names."""
+def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
+    """The text with the digest of the voxel file that it names, and which of its values are fluid."""
     if not geometry.startswith("file"):
         return geometry
     from lbmtune.catalogue.geometries.voxelfile import with_digest
+    from lbmtune.catalogue.patches import fluid_values
 
-    return with_digest(geometry)
+    values = "+".join(map(str, fluid_values(patches)))
+    return with_digest(f"{geometry}:fluid={values}" if values and ":fluid=" not in geometry else geometry)
 
 
 def _along(axis: str, force: float) -> Real3:

@@ -46,10 +46,12 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
 
 def catalogue() -> dict[str, dict[str, str]]:
     """What there is to choose from: names and titles of each kind."""
-    from lbmtune.catalogue.case import COLLISIONS, FACES, FLOWS
+    from lbmtune.catalogue.case import COLLISIONS, FLOWS
     from lbmtune.catalogue.collisions import collision
+    from lbmtune.catalogue.faces import FACES
     from lbmtune.catalogue.geometries import GENERATORS
     from lbmtune.catalogue.layouts import LAYOUTS
+    from lbmtune.catalogue.patches import SHAPES
     from lbmtune.catalogue.precision import STORAGES
     from lbmtune.catalogue.schemes import SCHEMES
     from lbmtune.lattice import LATTICES
@@ -62,14 +64,24 @@ def catalogue() -> dict[str, dict[str, str]]:
         "storages": {name: storage.title for name, storage in STORAGES.items()},
         "flows": dict(FLOWS),
         "faces": {str(kind): title for kind, title in FACES.items()},
+        "patches": {name: _patch(kind) for name, kind in SHAPES.items()},
         "geometries": {name: _geometry(kind) for name, kind in GENERATORS.items()},
     }
 
 
 def _geometry(kind: Any) -> str:
     """What a generator makes, and its parameters with their defaults, as a study file writes them."""
-    values = (f"{f.name}={_usual(f.default)}" for f in fields(kind) if f.name != "digest")
-    return f"{_first_sentence(kind.__module__)} ({':'.join(values)})"
+    return f"{_first_sentence(kind.__module__)} ({_parameters(kind)})"
+
+
+def _patch(kind: Any) -> str:
+    """Which cells of a face a shape holds, and its parameters."""
+    said = (kind.__doc__ or "").splitlines()[0].rstrip(".")
+    return f"{said} ({_parameters(kind)})"
+
+
+def _parameters(kind: Any) -> str:
+    return ":".join(f"{f.name}={_usual(f.default)}" for f in fields(kind) if f.name != "digest")
 
 
 def _usual(value: object) -> str:
@@ -115,7 +127,7 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     from lbmtune.cli import output
 
     console = output.stdout()
-    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "geometries"):
+    for kind in ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches", "geometries"):
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())

@@ -16,6 +16,7 @@ import msgspec
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, Case
+from lbmtune.catalogue.faces import Patch
 from lbmtune.cli.axesfile import AxesFile, spaces
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
@@ -65,6 +66,7 @@ class StudyFile:
 TABLES: Mapping[str, tuple[str, ...]] = {
     "": tuple(f.name for f in fields(StudyFile)),
     "case": tuple(f.name for f in fields(CaseFile)),
+    "case.patches": tuple(f.name for f in fields(Patch)),
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
     "accuracy": tuple(f.name for f in fields(AccuracyFile)),
@@ -124,7 +126,8 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     flow: dict[str, Any] = {name: getattr(case, name) for name in TABLES["case"] if hasattr(case, name)}
     along = max(range(3), key=lambda axis: abs(case.force[axis]))
     flow |= {"force": case.force[along], "axis": "xyz"[along]}
-    if case.moving:
+    flow["patches"] = [asdict(patch) for patch in case.patches]
+    if "moving" in case.faces:
         flow["lid"] = case.wall_velocity[0]
     budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}
     return {
@@ -192,13 +195,14 @@ def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "
 
 
 def _check_table(value: object, key: str, source: Source) -> None:
-    """That it is a table, or for axes one or more of them, with known keys."""
+    """That it is a table, or for axes and patches one or more of them, with known keys."""
     each = {key: value}
-    if isinstance(value, list) and value and key.startswith("axes."):
+    if isinstance(value, (list, tuple)) and (key == "case.patches" or (value and key.startswith("axes."))):
         each = {f"{key}[{n}]": one for n, one in enumerate(value, 1)}
     for place, one in each.items():
         if not isinstance(one, Mapping):
-            source.fail(place, f"is a table; write [{key}] and its keys below.")
+            head = f"[[{key}]]" if key == "case.patches" else f"[{key}]"
+            source.fail(place, f"is a table; write {head} and its keys below.")
         _check_keys(one, key, source, place)
 
 
@@ -217,7 +221,8 @@ def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str 
         return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        key = (table + re.sub(r"\[[^\]]*\]", "", path.strip("`"))).lstrip(".")
+        path = re.sub(r"patches\[(\d+)\]", lambda found: f"patches({int(found[1]) + 1})", path.strip("`"))
+        key = (table + re.sub(r"\[[^\]]*\]", "", path)).lstrip(".").replace("(", "[").replace(")", "]")
         missing = re.match(r"Object missing required field `(\w+)`", message)
         if missing:
             source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
@@ -237,7 +242,8 @@ def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
 def _at(tree: Mapping[str, Any], key: str) -> object:
     value: Any = tree
     for part in key.split("."):
-        value = value[part]
+        name, _, number = part.rstrip("]").partition("[")
+        value = value[name][int(number) - 1] if number else value[name]
     return value
 
 
@@ -269,13 +275,21 @@ def _case(file: CaseFile, source: Source) -> Case:
     try:
         case = case_of(file)
     except InputError as error:
-        source.fail(next((f"case.{k}" for k in TABLES["case"] if k in str(error)), "case"), str(error))
+        source.fail(_key_of(str(error)), str(error))
     if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
         note_once(
             f"relaxation_rate {case.relaxation_rate:.4g} is close to 2: the flow itself may become unstable on this "
             f"domain; use a larger domain or {'a lower reynolds' if file.reynolds else 'a higher viscosity'}."
         )
     return case
+
+
+def _key_of(message: str) -> str:
+    """The key of the case that a message is about: the first one that it names."""
+    patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
+    if patch:
+        return f"case.patches[{patch[1]}]"
+    return next((f"case.{key}" for key in TABLES["case"] if key in message), "case")
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:

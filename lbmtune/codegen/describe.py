@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.faces import SIDES
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
 from lbmtune.catalogue.indirect import listed_rows
@@ -19,7 +22,18 @@ from lbmtune.codegen.cuda import layout, march
 from lbmtune.codegen.passes import SLOT
 from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.trace import Traced
-from lbmtune.records.best import Argument, Buffer, Kernel, LaunchGeometry, LinkRow, Links, Location, Moment, Storage
+from lbmtune.records.best import (
+    Argument,
+    Buffer,
+    CellType,
+    Kernel,
+    LaunchGeometry,
+    LinkRow,
+    Links,
+    Location,
+    Moment,
+    Storage,
+)
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
@@ -38,6 +52,7 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         max_elements=max_elements(program),
         steps=program.steps,
         slots=_slots(program),
+        types=tuple(_types(program)),
     )
 
 
@@ -47,6 +62,14 @@ def _slots(program: Program) -> dict[str, str]:
     parts = {name: int(name.removeprefix(SLOT)) for name in names}
     symbols = _symbols(program)
     return {name: _plain(program.config.memory.component(slot, symbols)) for name, slot in parts.items()}
+
+
+def _types(program: Program) -> Iterator[CellType]:
+    words = words_of(program.case, program.config)
+    for c, field in words.conditions:
+        yield CellType(kind=c.kind, face=SIDES[c.face], patch=c.patch, **field._asdict())
+    for patch, field in words.walls:
+        yield CellType(kind="moving", face="", patch=patch, **field._asdict())
 
 
 def max_elements(program: Program) -> int | None:

@@ -187,7 +187,6 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
     values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
     values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
     values |= boundary_values(case, unit)
-    values |= {f"wall_{a}": u * unit for a, u in zip("xyz", case.wall_velocity, strict=True)}
     return values | {STEPS: 1}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, solid_in, whole
+from lbmtune.catalogue.patches import wall_velocity
 from lbmtune.lattice import Lattice, negate
 from lbmtune.measure import textbook
 from lbmtune.measure.faces import bounded
@@ -109,13 +110,14 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
     window: which cells of the case's domain g holds, where it is not all of them; over its rim it is periodic.
     """
     lattice, out = case.stencil, xp.empty_like(g) if out is None else out
+    moved = wall_velocity(case, window, xp)
     for i, c in enumerate(lattice.velocities):
         out[i] = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
         if not may_cut(case, negate(c)):
             continue
         kind = cut_kind(case, negate(c), window, xp)
         bounced = g[lattice.opposite[i]]
-        gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, case.wall_velocity, strict=True))
+        gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, moved, strict=True))
         out[i] = xp.where(kind != OPEN, bounced + gain * (kind == MOVING), out[i])
     return out
 

@@ -23,6 +23,7 @@ from lbmtune.backend.protocol import (
 from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.accuracy import measure_accuracy
@@ -301,14 +302,20 @@ def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary, Duty 
 
 def calm(case: Case) -> Case:
     """The case with values at which no flow diverges while it is timed: they are launch arguments and cost nothing."""
-    slowed, inlet = (tuple(u / 10 for u in velocity) for velocity in (case.wall_velocity, case.inlet_velocity))
+    patches = (replace(p, velocity=_tenth(p.velocity), density=1 + (p.density - 1) / 10) for p in case.patches)
     return replace(
         case,
         relaxation_rate=min(case.relaxation_rate, _CALM_RATE),
-        wall_velocity=(slowed[0], slowed[1], slowed[2]),
-        inlet_velocity=(inlet[0], inlet[1], inlet[2]),
+        wall_velocity=_tenth(case.wall_velocity),
+        inlet_velocity=_tenth(case.inlet_velocity),
         outlet_density=1 + (case.outlet_density - 1) / 10,
+        patches=tuple(patches),
     )
+
+
+def _tenth(velocity: Real3) -> Real3:
+    x, y, z = (u / 10 for u in velocity)
+    return x, y, z
 
 
 def _picked_up(path: Path) -> tuple[Program, Binary, Duty | None]:

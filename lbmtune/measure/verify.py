@@ -158,8 +158,10 @@ def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
     the oracle rounds unshifted ones, of order one, in float64.
     """
     heaviest = float(max(case.stencil.weights))
-    given = max(map(abs, (*case.wall_velocity, *case.inlet_velocity, case.outlet_density - 1)))
-    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * given
+    given = [*case.wall_velocity, *case.inlet_velocity, case.outlet_density - 1]
+    given += [value for patch in case.patches for value in (*patch.velocity, patch.density - 1)]
+    largest = max(map(abs, given))
+    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * largest
     roundings = STORED_ROUNDINGS * config.stored.epsilon + COMPUTED_ROUNDINGS * config.computed.epsilon
     return steps * (roundings * scale + _ORACLE_ROUNDINGS * _ORACLE_EPSILON)
 

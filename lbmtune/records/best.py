@@ -55,7 +55,8 @@ class Buffer:
     """A copy of the lattice, or a constant table. elements: for the case's domain; elements_formula: for any, in C.
 
     'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
-    bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves.
+    bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves. Above the
+    bits of the links stands what `Kernel.types` says.
     'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 before the first launch.
     """
 
@@ -75,6 +76,23 @@ class Argument:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CellType:
+    """Some bits of a cell's word: where `bits` of them, from bit `shift` on, hold `number`, the cell has a condition.
+
+    kind: of boundary; face: 'x-' to 'z+', the one that the condition is of, '' for a moving wall wherever it is;
+    patch: number from 1 of the patch of the case whose values it has, 0: those of the case itself. Moving walls are
+    named where there are several: a cell with links that one of them cuts has the bit of its wall.
+    """
+
+    kind: str
+    face: str
+    patch: int
+    shift: int
+    bits: int
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """The program. target: 'cuda' or 'cpu'; source: its text; options: of the compiler.
 
@@ -85,7 +103,8 @@ class Kernel:
     steps as that says, and exchanges the roles of the buffers as often. max_elements: the longest buffer that the
     text may be used with, since its indices have so many bits; null: no limit but the memory. slots: for each argument
     that is the start of a slot in the buffer f0, the number of the element there, in C; the argument is a pointer to
-    that element ('cuda') or the number itself as int64 ('cpu').
+    that element ('cuda') or the number itself as int64 ('cpu'). types: what the words of 'flags' say besides links, or
+    with indirect addressing those of the last row of 'links'.
     """
 
     target: str
@@ -99,6 +118,7 @@ class Kernel:
     max_elements: int | None = None
     steps: int = 1
     slots: dict[str, str] = field(default_factory=dict)
+    types: tuple[CellType, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +151,8 @@ class LinkRow:
 @dataclass(frozen=True, kw_only=True)
 class Links:
     """The buffer 'links': rows of `sites` 32-bit words, one for each pointer, then one for the mask if it has links.
+
+    One more row comes last where cells have types (`Kernel.types`).
 
     Nodes are numbered: the fluid cells in `order`, spare sites up to `sites` (a multiple of `granule`, at least one;
     their words lead to themselves), then the other cells that places of fluid cells lie in, in `order`; `nodes` is

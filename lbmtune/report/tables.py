@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.faces import Patch
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
@@ -306,9 +307,10 @@ def case_table(study: StudyRecord) -> Pairs:
         ("geometry", case.geometry),
         ("relaxation rate", f"{case.relaxation_rate:g}"),
         ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
-        ("wall velocity", str(case.wall_velocity) if case.moving else ""),
+        ("wall velocity", str(case.wall_velocity) if "moving" in case.faces else ""),
         ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
         ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
+        *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
         ("force", str(case.force) if case.forced else ""),
         ("objective", header.spec.objective),
         ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
@@ -320,6 +322,12 @@ def case_table(study: StudyRecord) -> Pairs:
         ("ceiling measured", header.ceiling.date),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _patch(patch: Patch) -> str:
+    """Kind, value and place of a patch in words."""
+    value = f" {patch.density:g}" if patch.kind == "pressure" else f" {patch.velocity}" if any(patch.velocity) else ""
+    return f"{patch.kind}{value} at {patch.face or 'solid cells'}: {patch.where}"
 
 
 def moved(bytes_per_update: float) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
-from lbmtune.catalogue.case import Case, Real3
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.cpu import support_of
 from lbmtune.codegen.describe import max_elements
@@ -65,11 +66,16 @@ def _case(recorded: Case, changes: dict[str, Any]) -> Case:
         raise InputError(
             f"force {changes['force']}: this kernel was made without a body force; run a study of a forced case."
         )
-    if any(changes.get("wall_velocity", ())) and not recorded.moving:
+    if any(changes.get("wall_velocity", ())) and "moving" not in recorded.faces:
         raise InputError(
             f"wall_velocity {changes['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
         )
-    return replace(recorded, **changes)
+    changed = replace(recorded, **changes)
+    if changed.patches:
+        from lbmtune.catalogue.patches import check_cells  # here, as above all: arrays may take long to make
+
+        check_cells(changed)
+    return changed
 
 
 def _cells(domain: Any) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
 from lbmtune.catalogue.nodes import nodes
+from lbmtune.catalogue.patches import wall_velocity
 from lbmtune.catalogue.scheme import HERE, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
 from lbmtune.lattice import Vector, negate
@@ -67,7 +68,7 @@ def placements(
             private = _element_indices(case, config, domain, window, access.cut_read, xp, wrap=False)
             indices = xp.where(kind != OPEN, private, indices)
             if phase.wall_term == "read":
-                gain = (kind == MOVING) * _gain(case, i)
+                gain = (kind == MOVING) * _gain(here, i, window, xp)
         yield Placement(indices, gain)
 
 
@@ -92,7 +93,7 @@ def node_placements(
         node = xp.where(known, node, xp.full_like(opened, numbering.fluid))
         start, other = (int(layout.component(place.slot, extents)) for place in places)
         indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
-        gain = (kinds == MOVING) * _gain(case, access.direction) if phase.wall_term == "read" else 0.0
+        gain = (kinds == MOVING) * _gain(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
         yield Placement(indices, gain)
 
 
@@ -137,9 +138,10 @@ def _at_once(
     return Placement(xp.asarray(indices), xp.asarray(gain))
 
 
-def _gain(case: Case, i: int) -> float:
+def _gain(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
+    """What a moving wall adds to f_i of each cell of a window."""
     c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
-    return 6 * w * sum(a * u for a, u in zip(c, case.wall_velocity, strict=True))
+    return 6 * w * sum(a * u for a, u in zip(c, wall_velocity(case, window, xp), strict=True))
 
 
 def _element_indices(

@@ -10,6 +10,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device, Placing
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import conditions
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
@@ -152,7 +153,7 @@ class Simulation:
 
     def _completed(self) -> Iterable[Array]:
         """f_0, f_1, ... as a step has them before it collides: with what arrives over faces that are no walls."""
-        if not self.case.local_faces:
+        if not conditions(self.case):
             return self.each_population()
         from lbmtune.catalogue.boundaries import reconstructed  # here: SymPy takes its time to come
 

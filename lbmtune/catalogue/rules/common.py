@@ -86,16 +86,6 @@ def _parity(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
-def _local_faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    if not case.local_faces:
-        return None
-    face, kind = case.local_faces[0]
-    where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
-    if config.indirect:
-        return f"{where} with {config.addressing} addressing: a list of sites does not say which lie at a face"
-    return None
-
-
 def _nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
 
@@ -172,6 +162,8 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if config.flags not in ("compiled", "memory"):
         return f"flags {config.flags!r}: compiled and memory exist"
     if config.flags == "compiled":
+        if case.patches and not config.indirect:
+            return f"flags compiled with a patch on face {case.patches[0].face}: parts of faces are known by flags"
         known = config.indirect or not case.geometry
         return None if known else f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
     if not case.geometry and not case.walled:
@@ -234,7 +226,6 @@ LAYOUTS: tuple[Rule, ...] = (
     _compute_holds_storage,
     _parity,
     _flags,
-    _local_faces,
 )
 LAST: tuple[Rule, ...] = (_nodes, _fits_in_memory)
 """Those that take longest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import conditions
 from lbmtune.catalogue.config import CPU_BOUNDARIES, CpuConfig
 from lbmtune.catalogue.pipeline_rules import why_no_pipeline
 from lbmtune.catalogue.rules import common
@@ -118,7 +119,7 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"reads {config.reads} with vector_bits 0: the compiler would have to prove that a store changes no load"
     if config.flags != "compiled":
         return f"reads {config.reads} with flags {config.flags}: cells with cut links would ask their flags twice"
-    if case.local_faces:
+    if conditions(case):
         return f"reads {config.reads} with faces {case.faces}: what completes cells at such a face is not in memory"
     if config.memory.run > 1:
         return f"reads {config.reads} with layout {config.layout}: cells that lie in groups would be put together twice"

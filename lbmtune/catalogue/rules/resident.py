@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.resident import shared_bytes
 from lbmtune.catalogue.rules.limits import Limits, extents
@@ -61,11 +62,11 @@ def _other_axes(_case: Case, config: CudaConfig, _: Limits) -> str | None:
 
 
 def _faces(case: Case, _config: CudaConfig, _: Limits) -> str | None:
-    if not case.local_faces:
-        return None
-    face, kind = case.local_faces[0]
-    where = f"{kind} face {'xyz'[face // 2]}{'+' if face % 2 else '-'}"
-    return f"{where} with launch resident: its cells complete what arrives, which these kernels do not"
+    if where := told(case):
+        return f"{where} with launch resident: its cells complete what arrives, which these kernels do not"
+    if case.patches:
+        return f"{case.patches[0].kind} patch with launch resident: these kernels know whole faces alone"
+    return None
 
 
 def _tile(case: Case, config: CudaConfig, _: Limits) -> str | None:

@@ -11,6 +11,7 @@ import sympy
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.conditions import suffix, walls, words_of
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
@@ -35,6 +36,7 @@ from lbmtune.lattice import Lattice
 
 _SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu"
 _ALWAYS = ("simd", "translate", "vectors")
+_LANE = "lane, with_lane = lanes.lane, lanes.with_lane"
 
 
 def render_cpu(case: Case, config: CpuConfig) -> Program:
@@ -87,8 +89,12 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 
 def support_of(case: Case, config: CpuConfig) -> str:
     """The digest of the support modules that the kernel of a configuration imports."""
-    lanes = needs_lanes(case, lanes_of(config))
-    return support_digest(indirect=config.indirect, lanes=lanes, chased=config.chased)
+    return support_digest(indirect=config.indirect, lanes=_uses_lanes(case, config), chased=config.chased)
+
+
+def _uses_lanes(case: Case, config: CpuConfig) -> bool:
+    """Whether cells are taken out of vectors."""
+    return needs_lanes(case, lanes_of(config), by_word=config.indirect)
 
 
 @cache
@@ -104,12 +110,13 @@ def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
     group = str(config.memory.along_x(width, some) - config.memory.along_x(0, some))
     chasing = _chasing(config, str(width), group)
     names = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store_cut", "chosen")
+    one_lane = [_LANE] if _uses_lanes(case, config) else []
     return {
         "width": str(width),
         "group": group,
         "form": config.gather,
-        "imports": "chase, lists, simd" if config.chased else "lists, simd",
-        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config), *chasing]),
+        "imports": ", ".join([*(["chase"] if config.chased else []), *(["lanes"] if one_lane else []), "lists, simd"]),
+        "names": "\n".join([*(f"{name} = by_list.{name}" for name in names), *_asking(config), *chasing, *one_lane]),
     }
 
 
@@ -129,9 +136,9 @@ def _asking(config: CpuConfig) -> list[str]:
 
 def _access(case: Case, config: CpuConfig) -> dict[str, str]:
     """Support modules, and names for what they offer."""
-    if not needs_lanes(case, lanes_of(config)):
+    if not _uses_lanes(case, config):
         return {"imports": "simd", "names": _names(config)}
-    return {"imports": "lanes, simd", "names": f"{_names(config)}\nlane, with_lane = lanes.lane, lanes.with_lane"}
+    return {"imports": "lanes, simd", "names": f"{_names(config)}\n{_LANE}"}
 
 
 def _names(config: CpuConfig) -> str:
@@ -159,11 +166,11 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
     places = (ASKED,) if config.prefetch_rows else places
     arguments = ", ".join((*names, *places))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
-    ends = complete(case, row.lanes, constants) if one.phase.collides else []
+    ends = complete(case, row.lanes, constants, words_of(case, config)) if one.phase.collides else []
     lines = {"row": row_name(one), "arguments": arguments, "lanes": str(row.lanes)}
     if one.phase.collides and config.reads != "once":
         assert isinstance(row, LinearRow)
-        before = [*invariants, *_wall_gains(case, row, constants), *row.before()]
+        before = [*invariants, *_wall_gains(row, constants), *row.before()]
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
         lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
@@ -175,13 +182,13 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
             "after": indented(guarded_after(row), 1),
         }
         cells = _cells(case, config, one.phase)
-        lines["cells_before"] = indented([*invariants, *_wall_gains(case, cells, constants), *cells.before()], 1)
+        lines["cells_before"] = indented([*invariants, *_wall_gains(cells, constants), *cells.before()], 1)
         # a cell at such a face has cut links: it is one of these
-        ends = complete(case, 1, constants) if one.phase.collides else []
+        ends = complete(case, 1, constants, words_of(case, config)) if one.phase.collides else []
         lines["cells_body"] = indented([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
         lines |= {
-            "before": indented([*invariants, *_wall_gains(case, row, constants), *row.before()], 1),
+            "before": indented([*invariants, *_wall_gains(row, constants), *row.before()], 1),
             "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
             "after": indented(row.after(), 1),
         }
@@ -208,19 +215,37 @@ def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     }
 
 
-def _wall_gains(case: Case, row: Row, constants: Constants) -> list[str]:
+def _wall_gains(row: Row, constants: Constants) -> list[str]:
     """What moving walls add, worked out once per row."""
-    gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in row.streams.gains]
+    gains = _gains(row.streams, constants)
     if gains:
         constants.name(sympy.Integer(0))
     return gains
+
+
+def _gains(streams: Streams, constants: Constants) -> list[str]:
+    """Of each moving wall, by the number of its patch where there are several."""
+    case, several = streams.case, len(walls(streams.case)) > 1
+    return [
+        f"gain{i}{f'_{wall}' if several else ''} = {text(_of_wall(wall_gain(case.stencil, i), wall), constants)}"
+        for wall in walls(case)
+        for i in streams.gains
+    ]
+
+
+def _of_wall(gain: sympy.Expr, wall: int) -> sympy.Expr:
+    return gain.xreplace({symbol: sympy.Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall})
 
 
 def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """The same over blocks of sites."""
     sites = Sites(_streams(seen_by(case, config), config, one.phase))
     invariants, body = _collision(case, config, constants) if one.phase.collides else _nothing(one.phase)
-    gains = [f"gain{i} = {text(wall_gain(case.stencil, i), constants)}" for i in sites.streams.gains]
+    gains = _gains(sites.streams, constants)
+    if words_of(case, config).walls:
+        constants.name(sympy.Integer(1))
+    words, lanes = words_of(case, config), lanes_of(config)
+    ends = sites.complete(complete(case, lanes, constants, words)) if one.phase.collides else []
     return filled(
         "sites",
         entry=one.entry,
@@ -228,10 +253,10 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
         arguments=", ".join(parameter_names(case, config, one.phase)),
         signature=signature(case, config, one.phase),
         **spread(config),
-        lanes=str(lanes_of(config)),
+        lanes=str(lanes),
         block=str(BLOCK),
         before=indented([*invariants, *gains, *sites.before()], 1),
-        body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *body, *sites.stores()], 2),
+        body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *ends, *body, *sites.stores()], 2),
     ).rstrip()
 
 

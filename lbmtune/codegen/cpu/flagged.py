@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.codegen.cpu.rows import GhostRow, SelectedRow
-from lbmtune.codegen.cpu.streams import Stream
+from lbmtune.codegen.cpu.streams import Stream, Streams
 from lbmtune.lattice import negate
 
 AT = "at = (z * ny + y) * nx"
@@ -21,7 +22,7 @@ AT = "at = (z * ny + y) * nx"
 
 def open_box(case: Case) -> Case:
     """The case without the walls that flags know."""
-    return replace(case, faces=("periodic",) * 6)
+    return replace(case, faces=("periodic",) * 6, patches=())
 
 
 def bit(case: Case, s: Stream) -> int:
@@ -81,4 +82,13 @@ class FlaggedCells(SelectedRow):
         return f"word & {bit(self.streams.case, s)}" if s.cut != s.open else ""
 
     def _gained(self, s: Stream) -> str:
-        return f" + ({s.gain} if moved & {bit(self.streams.case, s)} else c0)" if s.gain else ""
+        return f" + ({gain_here(self.streams, s)} if moved & {bit(self.streams.case, s)} else c0)" if s.gain else ""
+
+
+def gain_here(streams: Streams, s: Stream) -> str:
+    """What the cell's wall adds; its word says which one it is."""
+    several = words_of(streams.case, streams.config).walls
+    if not several:
+        return s.gain
+    each = [f"{s.gain}_{wall} if word >> {field.shift} & 1 else " for wall, field in several[:-1]]
+    return f"({''.join(each)}{s.gain}_{several[-1][0]})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.facing import boundary_scalars
+from lbmtune.catalogue.facing import boundary_scalars, wall_scalars
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.passes import Pass, passes
@@ -17,7 +17,7 @@ _WORDS = ["uint32[::1]"]
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     """Names of the real arguments."""
-    walls = tuple(f"wall_{a}" for a in "xyz") if case.moving and (phase.collides or phase.wall_term != "none") else ()
+    walls = wall_scalars(case) if phase.collides or phase.wall_term != "none" else ()
     if not phase.collides:
         return walls
     forces = tuple(f"force_{a}" for a in "xyz") if case.forced else ()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from lbmtune.catalogue.conditions import Words, words_of
 from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
 from lbmtune.catalogue.layout import Extents
+from lbmtune.codegen.cpu.rows import lanes_of
 from lbmtune.codegen.cpu.streams import Stream, Streams, plain
 from lbmtune.codegen.trace import Traced
 
@@ -24,6 +26,11 @@ class Sites:
     def rows(self) -> NodeList:
         """The rows of the list."""
         return listed_rows(self.streams.case, self.streams.config)
+
+    @cached_property
+    def words(self) -> Words:
+        """What the type of a site says."""
+        return words_of(self.streams.case, self.streams.config)
 
     @cached_property
     def extents(self) -> Extents:
@@ -46,13 +53,27 @@ class Sites:
         streams, ahead = self.streams, self.streams.config.prefetch_index
         needed = used(streams.case, streams.config.propagation, streams.phase)
         kept = (p for n in needed.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
-        rows = [*map(self.rows.row, kept), *[self.rows.mask_row] * needed.masks] if ahead else []
+        rows = (
+            [*map(self.rows.row, kept), *[self.rows.mask_row] * needed.masks, *[self.rows.type_row] * needed.types]
+            if ahead
+            else []
+        )
         return [f"prefetch(links, {self._row(row)} + {ahead})" for row in rows]
 
     def loads(self) -> list[str]:
         """Lines that set f0, f1, ..."""
         streams = zip(self.streams.directions, self.streams.reads, strict=True)
         return [f"f{i} = {self._load(s)}{self._gained(s)}" for i, s in streams]
+
+    def complete(self, lines: list[str]) -> list[str]:
+        """What the sites of a vector do at faces, one after the other. lines: what one does, by its `word`."""
+        if not lines:
+            return []
+        lanes, words = lanes_of(self.streams.config), self._row(self.rows.type_row)
+        if lanes == 1:
+            return [f"word = links[{words}]", *lines]
+        each = [f"word = links[{words} + k]", "if word:", *(f"    {line}" for line in lines)]
+        return [f"for k in range({lanes}):", *(f"    {line}" for line in each)]
 
     def stores(self) -> list[str]:
         """Lines that leave g0, g1, ..."""
@@ -110,7 +131,13 @@ class Sites:
         row, bit = self.rows.flags(s.link)
         # a mask has a row of its own that says so of moving walls
         flag = f"{self._row(row + 1)}, {bit}" if row == self.rows.mask_row else f"{self._row(row)}, {MOVING_BIT}"
-        return f" + chosen(links, {flag}, {s.gain})"
+        if not self.words.walls:
+            return f" + chosen(links, {flag}, {s.gain})"
+        own = self._row(self.rows.type_row)
+        return "".join(
+            f" + chosen(links, {own}, {field.shift}, c1) * chosen(links, {flag}, {s.gain}_{wall})"
+            for wall, field in self.words.walls
+        )
 
 
 def _name(found: Pointer) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
-from lbmtune.catalogue.case import Case, streamed
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.faces import streamed
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
@@ -106,8 +107,7 @@ class Streams:
             yield access.direction, access, velocity if sign > 0 else negate(velocity)
 
     def _gain(self, way: str, i: int, link: Vector) -> str:
-        moving = any(kind == "moving" for _, kind in self.case.crossed(link))
-        return f"gain{i}" if moving and way == self.phase.wall_term else ""
+        return f"gain{i}" if way == self.phase.wall_term and self.case.may_move(link) else ""
 
     @property
     def gains(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import suffix, walls
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda import physics
 from lbmtune.lattice import Vector, negate
@@ -192,8 +193,9 @@ def gain_scalars(case: Case, phase: Phase) -> set[str]:
     if phase.wall_term == "none":
         return set()
     velocities, towards = case.stencil.velocities, -1 if phase.wall_term == "read" else 1
-    moving = {c for c in velocities for face, kind in case.crossed(_times(towards, c)) if kind == "moving"}
-    return {f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)}
+    moving = {c for c in velocities if case.may_move(_times(towards, c))}
+    names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)]
+    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
 
 
 def _times(factor: int, c: Vector) -> Vector:

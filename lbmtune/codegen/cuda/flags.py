@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import layout, walls
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, moving_links, reads_flags
 from lbmtune.catalogue.scheme import Access, Phase, Place
@@ -15,6 +16,8 @@ from lbmtune.codegen.cuda.access import rows as access_rows
 _AT = {-1: "before", 0: "at", 1: "after"}
 _PARAMETERS = {WORDS: "words", MOVING_WORDS: "moving_words"}
 _PREDICATED = "predicated"
+TYPES = "flags.cut"
+"""Words of the fluid cells of a thread, where what they do at a patch stands above the bits of their links."""
 UNLESS_SOLID = "if (flags.of[v] & 1u) reverse(f, v); else "
 """Before the call of the collision, where a vector may hold both kinds of cells."""
 
@@ -98,9 +101,17 @@ def _either(bit: int, opened: Place, cut: Place, buffer: str) -> str:
 
 def _gains(case: Case, phase: Phase, when: str) -> Iterator[str]:
     """Momentum of moving walls, by the link that what they send back arrives by."""
-    for i in moving_links(case) if phase.wall_term == when else ():
-        carried = i if when == "read" else case.stencil.opposite[i]
-        yield f"add_cut(f[{carried}], moving, {i}, {physics.gain(case.lattice, i)});"
+    links = moving_links(case) if phase.wall_term == when else ()
+    for wall in walls(case):
+        for i in links:
+            carried = i if when == "read" else case.stencil.opposite[i]
+            yield f"add_cut(f[{carried}], {_moving(case, wall)}, {i}, {physics.gain(case.lattice, i, wall)});"
+
+
+def _moving(case: Case, wall: int) -> str:
+    """Words of the links that one of the moving walls cuts."""
+    field = dict(layout(case, everywhere=False).walls).get(wall)
+    return f"of_wall(moving, {TYPES}, {field.shift}, {field.mask}u, {field.number}u)" if field else "moving"
 
 
 def _unconditional(gains: list[str]) -> list[str]:

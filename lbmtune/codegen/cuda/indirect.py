@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import layout, suffix, walls
 from lbmtune.catalogue.indirect import (
     CUT_BIT,
     MOVING_BIT,
@@ -35,22 +37,23 @@ def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int =
     found = [rows.pointers[n] for n in needed.pointers]
     lines = [_pointer(rows, p) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
     early = _early(rows, needed, ahead) if ahead else []
-    return "\n".join([*early, *lines, *([_load("mask", rows.mask_row, rows)] if needed.masks else [])])
+    lines += [_load("mask", rows.mask_row, rows)] * needed.masks + [_load("types", rows.type_row, rows)] * needed.types
+    return "\n".join([*early, *lines])
 
 
 def names(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> tuple[str, ...]:
     """Of those words, in any order that stays."""
     needed = used(case, scheme, phase)
-    return (*(_name(rows.pointers[n]) for n in needed.pointers), *["mask"] * needed.masks)
+    others = [*["mask"] * needed.masks, *["types"] * needed.types]
+    return (*(_name(rows.pointers[n]) for n in needed.pointers), *others)
 
 
 def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
     """Prefetches of the words that lie in the list, for a site further on."""
     pitch = "nodes" if rows.chased else "sites"
     kept = [rows.row(p) for n in needed.pointers if rows.before(p := rows.pointers[n]) is None]
-    asked = [
-        f"        ask_for(links, {row}, {pitch}, site + {ahead});" for row in kept + [rows.mask_row] * needed.masks
-    ]
+    found = kept + [rows.mask_row] * needed.masks + [rows.type_row] * needed.types
+    asked = [f"        ask_for(links, {row}, {pitch}, site + {ahead});" for row in found]
     return [f"    if (site + {ahead} < sites) {{", *asked, "    }"] if asked else []
 
 
@@ -69,7 +72,8 @@ def writes(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
     """Launch arguments that the wall terms of a pass use."""
     moved = [way.link for way in ways(case.stencil, phase) if gains(case, phase, way)]
-    return {f"wall_{name}" for axis, name in enumerate("xyz") if any(link[axis] for link in moved)}
+    names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(link[axis] for link in moved)]
+    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
 
 
 def _of(verb: str, case: Case, phase: Phase) -> Iterator[Way]:
@@ -122,15 +126,24 @@ def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
     """Momentum of moving walls; flags in a row of their own are read only where there is such a wall."""
     lines: list[str] = []
     masked: list[str] = []
-    for way in _of(verb, case, phase):
+    for wall, way in product(walls(case), _of(verb, case, phase)):
         if gains(case, phase, way):
             i = way.direction if verb == "read" else case.stencil.opposite[way.direction]
             row, bit = rows.flags(way.link)
             own = row == rows.mask_row
-            flag = f"moving, {bit}" if own else f"{_name(rows.pointers[row])}, MOVING"
-            (masked if own else lines).append(f"add(f[{way.direction}], {physics.gain(case.lattice, i)}, {flag});")
+            found, bit_name = ("moving", str(bit)) if own else (_name(rows.pointers[row]), "MOVING")
+            flag = f"{_of_wall(case, wall, found)}, {bit_name}"
+            (masked if own else lines).append(
+                f"add(f[{way.direction}], {physics.gain(case.lattice, i, wall)}, {flag});"
+            )
     text = [f"    {line}" for line in lines]
     if masked:
         head = ["    if (any(mask, MOVING)) {", f"    {_load('moving', rows.mask_row + 1, rows)}"]
         text += [*head, *(f"        {line}" for line in masked), "    }"]
     return text
+
+
+def _of_wall(case: Case, wall: int, words: str) -> str:
+    """The words where one of several moving walls acts, and zeros."""
+    field = dict(layout(case, everywhere=True).walls).get(wall)
+    return f"of_wall({words}, types.of, {field.shift}, {field.mask}u, {field.number}u)" if field else words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.cuda import access, physics
 from lbmtune.codegen.cuda import program as plain
@@ -70,7 +71,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
             "lane": plain.LANE,
             "rows": access.rows(case, one.phase),
             "read": f"{access.reads(case, one.phase, source)}\n    Real m[4][CELLS];",
-            "call": "\n".join([*physics.complete(case), f"        moments(f, v, m{forces});\n{collide}"]),
+            "call": "\n".join(
+                [*physics.complete(case, words_of(case, config)), f"        moments(f, v, m{forces});\n{collide}"]
+            ),
             "write": f"{access.writes(case, one.phase, target)}\n    leave(m, {MACROSCOPICS}, x, y, z, nx, ny, nz);",
         },
         inside="entry",

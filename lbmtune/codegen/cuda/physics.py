@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from sympy import Symbol
+
 from lbmtune.catalogue.boundaries import FACE_NAMES, arriving, face_steps
-from lbmtune.catalogue.case import Case, Face
-from lbmtune.catalogue.collision import assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.conditions import Condition, Words, conditions, suffix
+from lbmtune.catalogue.faces import Face
+from lbmtune.catalogue.facing import EXCESS, INLET, in_order
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.lattice import lattice
 
@@ -38,6 +43,8 @@ def collision_scalars(name: str, lattice_name: str, forced: bool) -> tuple[str, 
     return tuple(scalar for scalar in SCALARS if scalar in used)
 
 
+_OWN = (*INLET, EXCESS)
+"""Those of which each condition has its own."""
 _AT_FACE = (
     "x == 0 && v == 0", "x + CELLS == nx && v == CELLS - 1", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz",
 )  # fmt: skip
@@ -45,24 +52,45 @@ _AT_FACE = (
 
 def functions(case: Case) -> str:
     """The device functions of a case: collision, and what the cells of its faces do before."""
-    faces = (_face_function(case.lattice, face, kind, case.forced) for face, kind in case.local_faces)
-    return "\n\n".join([collide_function(case.collision, case.lattice, case.forced), *faces])
+    faces = dict.fromkeys((_name(c), c.face, c.kind) for c in conditions(case))
+    texts = (_face_function(name, case.lattice, face, kind, case.forced) for name, face, kind in faces)
+    return "\n\n".join([collide_function(case.collision, case.lattice, case.forced), *texts])
 
 
-def cell_scalars(case: Case) -> tuple[str, ...]:
+def cell_scalars(case: Case) -> set[str]:
     """Launch arguments that collision and faces use."""
     used = {*collision_scalars(case.collision, case.lattice, case.forced)}
-    used |= {name for face in case.local_faces for name in _face_scalars(case.lattice, *face, case.forced)}
-    return tuple(scalar for scalar in SCALARS if scalar in used)
+    return used | {name for c in conditions(case) for name in _arguments(case, c)}
 
 
-def complete(case: Case) -> list[str]:
-    """Calls for cell v of a thread, which complete what arrived over the faces that it lies at."""
+def complete(case: Case, words: Words, types: str = "") -> list[str]:
+    """Calls for cell v of a thread, which complete what arrived over the faces that it lies at.
+
+    words: which of the conditions stand in a word of each cell; types: the array of those words.
+    """
     return [
-        f"        if ({_AT_FACE[face]}) at_{FACE_NAMES[face]}"
-        f"({', '.join(['f', 'v', *_face_scalars(case.lattice, face, kind, case.forced)])});"
-        for face, kind in case.local_faces
+        f"        if ({_met(c, words, types)}) {_name(c)}({', '.join(['f', 'v', *_arguments(case, c)])});"
+        for c in conditions(case)
     ]
+
+
+def _met(condition: Condition, words: Words, types: str) -> str:
+    """Whether cell v is one of those that have a condition."""
+    field = words.field(condition)
+    if field is None:
+        return _AT_FACE[condition.face]
+    return f"({types}[v] >> {field.shift} & {field.mask}u) == {field.number}u"
+
+
+def _name(condition: Condition) -> str:
+    """Of the device function; a face with patches may have one for each kind."""
+    return f"at_{FACE_NAMES[condition.face]}{'' if condition.whole else f'_{condition.kind}'}"
+
+
+def _arguments(case: Case, condition: Condition) -> tuple[str, ...]:
+    """What a call takes besides the cell: values of the condition itself, and the force."""
+    takes = _face_scalars(case.lattice, condition.face, condition.kind, case.forced)
+    return tuple(f"{name}{condition.values}" if name in _OWN else name for name in takes)
 
 
 @lru_cache(maxsize=64)
@@ -72,13 +100,13 @@ def _face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tup
     return tuple(scalar for scalar in SCALARS if scalar in used)
 
 
-def _face_function(lattice_name: str, face: int, kind: Face, forced: bool) -> str:
+def _face_function(name: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
     """The device function that completes cell v of a thread at a face."""
     stencil, steps = lattice(lattice_name), face_steps(lattice_name, face, kind, forced)
     takes = "".join(f", const Real {scalar}" for scalar in _face_scalars(lattice_name, face, kind, forced))
     known = {symbol for step in steps for symbol in step.value.free_symbols}
     over = {population(i): i for i in arriving(stencil, face)}
-    lines = [f"__device__ __forceinline__ void at_{FACE_NAMES[face]}(Real (&f)[Q][CELLS], const int v{takes}) {{"]
+    lines = [f"__device__ __forceinline__ void {name}(Real (&f)[Q][CELLS], const int v{takes}) {{"]
     lines += [f"    const Real {population(i)} = f[{i}][v];" for i in range(stencil.q) if population(i) in known]
     for step in steps:
         target = f"f[{over[step.name]}][v]" if step.name in over else f"const Real {step.name}"
@@ -87,6 +115,12 @@ def _face_function(lattice_name: str, face: int, kind: Face, forced: bool) -> st
 
 
 @lru_cache(maxsize=256)
-def gain(lattice_name: str, i: int) -> str:
-    """C text of what a moving wall adds to a population that it sends back along c_i."""
-    return text(wall_gain(lattice(lattice_name), i))
+def gain(lattice_name: str, i: int, wall: int = 0) -> str:
+    """C text of what a moving wall adds to a population that it sends back along c_i. wall: number of its patch."""
+    own = {symbol: Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall}
+    return text(wall_gain(lattice(lattice_name), i).xreplace(own))
+
+
+def ordered(used: set[str]) -> tuple[str, ...]:
+    """Launch arguments in the order in which every entry takes them."""
+    return in_order(used, SCALARS)

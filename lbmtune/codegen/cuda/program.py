@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.hints import load_instruction, store_instruction
@@ -158,6 +159,8 @@ def _entries(case: Case, config: CudaConfig) -> str:
     if file == _ONE_STEP:
         if _skips(case, config):
             entries = f"{_skipping(case)}\n{entries}"
+        if words_of(case, config).walls:
+            entries = f"{fill('cuda/walls.cu', {})}\n{entries}"
         return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
     distance = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file == _FAR else {}
     inner = entries if file == _COLUMN else fill(file, {**distance, "entry": entries})
@@ -206,7 +209,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "lane": _RING_LANE if phase.blockwise else LANE,
             "rows": _rows(case, config, phase, file),
             "read": read + (_BARRIER if phase.blockwise else ""),
-            "call": "\n".join([*physics.complete(case), collide]) if phase.collides else "",
+            "call": "\n".join([*physics.complete(case, words_of(case, config), flags.TYPES), collide])
+            if phase.collides
+            else "",
             "write": flags.writes(case, config, phase, target) if flagged else access.writes(case, phase, target),
         },
         inside="entry",
@@ -238,7 +243,7 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     used = access.gain_scalars(case, phase)
     if phase.collides:
         used |= {*physics.cell_scalars(case)}
-    return tuple(name for name in physics.SCALARS if name in used)
+    return physics.ordered(used)
 
 
 def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:

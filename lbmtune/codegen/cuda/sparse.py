@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import seen_by
@@ -26,12 +27,13 @@ def render_indirect(case: Case, config: CudaConfig) -> Program:
     )
     parts = [fill("cuda/chase.cu", {})] * config.chased
     parts += [fill("cuda/list_ahead.cu", {})] * bool(config.prefetch_index)
+    parts += [fill("cuda/walls.cu", {})] * bool(words_of(case, config).walls)
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
-        "collide": physics.collide_function(case.collision, case.lattice, case.forced),
+        "collide": physics.functions(case),
         "entry": "\n".join([*parts, _entries(seen, config)]),
     }
     return Program("cuda", case, config, fill(_ONE_STEP, regions) + "\n", compiler_options(config), period)
@@ -64,6 +66,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
     names = indirect.names(case, config.propagation, rows, phase)
+    ends = physics.complete(case, words_of(case, config), "types.of")
     return fill(
         _ONE_STEP if config.march == 1 else _COLUMN,
         {
@@ -73,7 +76,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
             "signature": _signature(case, config, one),
             "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
-            "call": f"        collide(f, v, {taken});" if phase.collides else "",
+            "call": "\n".join([*ends, f"        collide(f, v, {taken});"]) if phase.collides else "",
             "write": indirect.writes(case, rows, phase, target),
         },
         inside="entry",
@@ -95,8 +98,8 @@ def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     needed = indirect.gain_scalars(case, phase)
     if phase.collides:
-        needed |= {*physics.collision_scalars(case.collision, case.lattice, case.forced)}
-    return tuple(name for name in physics.SCALARS if name in needed)
+        needed |= physics.cell_scalars(case)
+    return physics.ordered(needed)
 
 
 def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
