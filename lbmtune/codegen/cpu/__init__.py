@@ -11,6 +11,7 @@ import sympy
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions.lean import by_axes
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
@@ -151,7 +152,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         assert isinstance(row, LinearRow)
         before = [*invariants, *_wall_gains(case, row, constants), *row.before()]
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
-        lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
+        lines |= _in_turns(config, in_turns(row, _relaxation(case, config).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
         return _with_loops(filled(name, **lines), case, config, one, row)
     if flagged and isinstance(row, GhostRow):
@@ -223,15 +224,18 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
 
 def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
     """What is worked out once per row, and for every cell."""
-    steps = _relaxation(case)
+    steps = _relaxation(case, config)
     scale = f"unit = {constants.name(sympy.Integer(int(config.stored.scale)))}"
     invariants = [scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants)]
     return invariants, [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
 
 
-def _relaxation(case: Case) -> Hoisted:
-    operator = assignments(collision(case.collision), case.stencil, case.forced)
-    return hoist(divide_late(operator, case.stencil), _parameters())
+def _relaxation(case: Case, config: CpuConfig) -> Hoisted:
+    """The operator's assignments: in short chains where a cell waits for them, in few where nothing waits."""
+    operator, form = collision(case.collision), (case.stencil, case.forced)
+    few = config.reads == "ahead"
+    steps = by_axes(operator, *form) if few else divide_late(assignments(operator, *form), case.stencil)
+    return hoist(steps, _parameters())
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
