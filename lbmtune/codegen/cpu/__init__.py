@@ -231,11 +231,11 @@ def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[lis
 
 
 def _relaxation(case: Case, config: CpuConfig) -> Hoisted:
-    """The operator's assignments: in short chains where a cell waits for them, in few where nothing waits."""
+    """The operator's assignments: in short chains where a cell waits for its own, in few where nothing waits."""
     operator, form = collision(case.collision), (case.stencil, case.forced)
-    few = config.reads == "ahead"
-    steps = by_axes(operator, *form) if few else divide_late(assignments(operator, *form), case.stencil)
-    return hoist(steps, _parameters())
+    usual = assignments(operator, *form)
+    steps = by_axes(operator, *form) if config.reads == "ahead" else usual
+    return hoist(divide_late(usual, case.stencil) if steps == usual else steps, _parameters())
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
