@@ -79,7 +79,8 @@ def test_each_pair_is_loaded_just_before_it_is_replaced(collision: str) -> None:
     moved = re.findall(r"(f\d+) = load\(|store\(field, .*(g\d+)\)", first)
     loaded, then = moved[:19], moved[19:]
     assert sorted(name for name, _ in loaded) == sorted(f"f{i}" for i in range(19))
-    pairs = [(i, i + 1) for i in range(1, 19, 2)]
+    along_the_same_axes_together = (1, 3, 5, 7, 13, 9, 11, 15, 17)
+    pairs = [(i, i + 1) for i in along_the_same_axes_together]
     expected = [("f0", ""), ("", "g0")]
     for pair in pairs:
         expected += [*((f"f{i}", "") for i in pair), *(("", f"g{i}") for i in pair)]
@@ -93,6 +94,8 @@ def test_values_of_the_next_cells_come_before_the_turns_of_these() -> None:
     summed = max(n for n, line in enumerate(lines) if line.startswith("next_"))
     relaxing = min(n for n, line in enumerate(lines) if line.startswith("f0 ="))
     assert summed < relaxing < min(n for n, line in enumerate(lines) if line.startswith("store("))
+    arrived = [line for line in lines if re.fullmatch(r"(\w+) = next_\1", line)]
+    assert sorted(arrived) == [f"{name} = next_{name}" for name in ("density", "inverse", "jx", "jy", "jz")]
 
 
 def test_a_pair_that_is_left_elsewhere_is_noticed() -> None:

@@ -11,7 +11,8 @@ from sympy import Rational, Symbol
 from lbmtune.catalogue.case import COLLISIONS
 from lbmtune.catalogue.collision import Assignment, assignments, population, relaxed
 from lbmtune.catalogue.collisions import collision
-from lbmtune.catalogue.collisions.lean import leanest
+from lbmtune.catalogue.collisions.lean import by_axes, leanest
+from lbmtune.codegen.cpu.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cuda.physics import collide_function
 from lbmtune.codegen.cuda.populations import relaxation
 from lbmtune.lattice import LATTICES, Lattice
@@ -38,8 +39,28 @@ def _relaxed(steps: tuple[Assignment, ...], lattice: Lattice) -> list[sympy.Expr
 @pytest.mark.parametrize("name", ["bgk", "trt"])
 def test_it_is_the_same_in_rational_numbers(lattice: Lattice, forced: bool, name: str) -> None:
     lean, usual = (form(collision(name), lattice, forced) for form in (leanest, assignments))
+    fewest = by_axes(collision(name), lattice, forced)
     assert lean != usual
-    assert _relaxed(lean, lattice) == _relaxed(usual, lattice)
+    assert (fewest != lean) == (name == "bgk" and not forced)
+    assert _relaxed(lean, lattice) == _relaxed(fewest, lattice) == _relaxed(usual, lattice)
+
+
+@pytest.mark.parametrize(("name", "usual", "fewest"), [("d2q9", 58, 53), ("d3q19", 121, 105), ("d3q27", 183, 153)])
+def test_instructions_of_processors(name: str, usual: int, fewest: int) -> None:
+    """Of a cell as printed for CPUs; compiled, products that have a name go into sums: 111 and 100 with D3Q19."""
+    stencil = LATTICES[name]
+    operator = assignments(collision("bgk"), stencil, False)
+    assert _counted(divide_late(operator, stencil)) == usual
+    assert _counted(by_axes(collision("bgk"), stencil, False)) == fewest
+
+
+def _counted(steps: tuple[Assignment, ...]) -> int:
+    """Additions, subtractions, divisions, and products that do not go into a sum."""
+    constants, parameters = Constants(), [Symbol("omega"), Symbol("unit")]
+    found = hoist(steps, parameters)
+    known = {*map(str, parameters), *(str(a.name) for a in found.invariants)}
+    lines = [f"    {a.name} = {text(a.value, constants)};" for a in found.body]
+    return arithmetic("\n".join(lines).replace("c1 / ", "Real(1) / "), {*known, *constants.values})
 
 
 @pytest.mark.parametrize("name", sorted(set(COLLISIONS) - {"bgk", "trt", "cumulant"}))

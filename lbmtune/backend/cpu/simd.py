@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -162,16 +162,20 @@ def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) ->
 
 
 def _in_register(builder: Any, halves: Any, lanes: int) -> Any:
-    """The same, but not converted on the way into memory, which takes Zen twice as long as one after the other.
+    """The same, but on Zen not converted on the way into memory, which takes it twice as long as one after the other.
 
     Four halves, beside four doubles, fill no register, and a compiler that is asked for one ends its process.
     """
-    if lanes * 16 < _SMALLEST_REGISTER or not isinstance(halves.type.element, ir.HalfType):
+    if lanes * 16 < _SMALLEST_REGISTER or not isinstance(halves.type.element, ir.HalfType) or not _is_zen():
         return halves
     integers = ir.VectorType(ir.IntType(16), lanes)
     kind = ir.FunctionType(integers, [integers])
     kept = builder.asm(kind, "", "=v,0", [builder.bitcast(halves, integers)], side_effect=False)
     return builder.bitcast(kept, halves.type)
+
+
+def _is_zen() -> bool:
+    return bool(binding.get_host_cpu_name().startswith("znver"))
 
 
 class _Bits:

@@ -6,7 +6,7 @@ the usual form, in which their recorded measurements were made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import sympy
@@ -26,8 +26,9 @@ from lbmtune.catalogue.collision import (
 from lbmtune.catalogue.pairwise import pair_difference, pair_sum
 from lbmtune.lattice import Lattice, Vector
 
-_KEEP, _INVERSE, _LEVEL, _DENSITY = sympy.symbols("keep inverse level density")
+_KEEP, _INVERSE, _LEVEL, _DENSITY, _ENERGY = sympy.symbols("keep inverse level density energy")
 _PART, _ODD_PART = sympy.symbols("part odd_part")
+_SLOPE, _CURVED = sympy.symbols("slope curved")
 _MOMENTUM = sympy.symbols("jx jy jz")
 
 
@@ -36,6 +37,17 @@ def leanest(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assig
     """The leanest form of an operator, in an order that can be executed."""
     steps = _LEAN.get(collision.name)
     return needed(steps(lattice, forced), lattice.q) if steps else assignments(collision, lattice, forced)
+
+
+@lru_cache(maxsize=64)
+def by_axes(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assignment, ...]:
+    """A form of fewer instructions yet, of longer chains: what directions along the same axes share is worked out once.
+
+    Of BGK without a force; others have the leanest form.
+    """
+    if collision.name != "bgk" or forced:
+        return leanest(collision, lattice, forced)
+    return needed(_bgk_by_axes(lattice), lattice.q)
 
 
 def _bgk(lattice: Lattice, forced: bool) -> list[Assignment]:
@@ -47,6 +59,63 @@ def _bgk(lattice: Lattice, forced: bool) -> list[Assignment]:
         steps.append(Assignment(relaxed(i), _KEEP * population(i) + even + odd))
         steps.append(Assignment(relaxed(o), _KEEP * population(o) + even - odd))
     return steps
+
+
+def _bgk_by_axes(lattice: Lattice) -> Iterator[Assignment]:
+    """g_i = keep f_i + b + q (c.j)^2 + k c.j, where b, q and k have one value for each weight.
+
+    With b and q of the directions along one axis, those of weight w are r b and r q with r = w over theirs. Along
+    several axes a, the sum is r b + r q sum_a j_a^2, the even part, and of each axis c_a j_a (k + 2 r q c.j of the axes
+    before it).
+    """
+    w_axis, dimensions = weight(lattice, 1), lattice.dimensions
+    yield from _sums_by_axes(lattice, False)
+    yield Assignment(_KEEP, 1 - Parameters.omega)
+    yield Assignment(_ENERGY, sympy.Add(*(j**2 for j in _MOMENTUM[:dimensions])))
+    yield Assignment(_SLOPE, Rational(9, 2) * w_axis * Parameters.omega * _INVERSE)
+    yield Assignment(_CURVED, _SLOPE * _ENERGY)
+    yield Assignment(_LEVEL, w_axis * Parameters.omega * _DENSITY - _CURVED / 3)
+    yield Assignment(relaxed(0), _KEEP * population(0) + weight(lattice, 0) / w_axis * _LEVEL)
+    for axis, j in enumerate(_MOMENTUM[:dimensions]):
+        yield Assignment(_along("slope", axis), _SLOPE * j)
+        yield Assignment(_along("even", axis), _LEVEL + _along("slope", axis) * j)
+    named = set[Symbol]()
+    for i, c in enumerate(lattice.velocities[1:], start=1):
+        axes = tuple(axis for axis in range(dimensions) if c[axis])
+        for step in (*_even(axes, dimensions, weight(lattice, i) / w_axis), *_moved(lattice, i, axes)):
+            if step.name not in named:
+                yield step
+            named.add(step.name)
+
+
+def _even(axes: tuple[int, ...], dimensions: int, ratio: Rational) -> Iterator[Assignment]:
+    """The even part of directions along several axes, from all axes or from the one that is left out."""
+    if len(axes) == dimensions:
+        yield Assignment(_along("even", *axes), ratio * _LEVEL + ratio * _CURVED)
+    elif len(axes) > 1:
+        (other,) = set(range(dimensions)) - set(axes)
+        yield Assignment(Symbol("even_two"), 2 * ratio * _LEVEL + ratio * _CURVED)
+        yield Assignment(_along("even", *axes), Symbol("even_two") - ratio * _along("even", other))
+
+
+def _moved(lattice: Lattice, i: int, axes: tuple[int, ...]) -> Iterator[Assignment]:
+    """The relaxed population of a direction, one axis after the other; directions share names where they agree."""
+    c, w = lattice.velocities[i], weight(lattice, i)
+    value, steepness = _along("even", *axes), 3 * w * Parameters.omega
+    *others, last = axes
+    for n, axis in enumerate(others):
+        signs = "".join(f"{'p' if c[a] > 0 else 'm'}{'xyz'[a]}" for a in others[: n + 1])
+        to, along_next = _along(f"to_{signs}", *axes), Symbol(f"steep{len(axes)}_{signs}")
+        yield Assignment(to, value + c[axis] * _MOMENTUM[axis] * steepness)
+        yield Assignment(along_next, steepness + 2 * w / weight(lattice, 1) * c[axis] * _along("slope", axis))
+        value, steepness = to, along_next
+    rest = Symbol(f"t{i}")
+    yield Assignment(rest, _KEEP * population(i) + value)
+    yield Assignment(relaxed(i), rest + c[last] * _MOMENTUM[last] * steepness)
+
+
+def _along(name: str, *axes: int) -> Symbol:
+    return Symbol(f"{name}_{''.join('xyz'[axis] for axis in axes)}")
 
 
 def _trt(lattice: Lattice, forced: bool) -> list[Assignment]:
@@ -75,9 +144,8 @@ def _shared(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
     and q have one value for each weight.
     """
     yield Assignment(_KEEP, 1 - Parameters.omega)
-    energy = Symbol("energy")
-    yield Assignment(energy, sympy.Add(*(j**2 for j in _MOMENTUM[: lattice.dimensions])))
-    level = Parameters.omega * (_DENSITY - Rational(3, 2) * _INVERSE * energy)
+    yield Assignment(_ENERGY, sympy.Add(*(j**2 for j in _MOMENTUM[: lattice.dimensions])))
+    level = Parameters.omega * (_DENSITY - Rational(3, 2) * _INVERSE * _ENERGY)
     if forced:
         yield Assignment(_PART, 1 - Parameters.omega / 2)
         along_force = zip(Parameters.force[: lattice.dimensions], _MOMENTUM, strict=False)

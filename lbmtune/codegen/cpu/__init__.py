@@ -11,6 +11,7 @@ import sympy
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions.lean import by_axes
 from lbmtune.catalogue.conditions import suffix, walls, words_of
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import tables
@@ -172,7 +173,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         assert isinstance(row, LinearRow)
         before = [*invariants, *_wall_gains(row, constants), *row.before()]
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
-        lines |= _in_turns(config, in_turns(row, _relaxation(case).body, constants))
+        lines |= _in_turns(config, in_turns(row, _relaxation(case, config).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
         return _with_loops(filled(name, **lines), case, config, one, row)
     if flagged and isinstance(row, GhostRow):
@@ -262,20 +263,25 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
 
 def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[list[str], list[str]]:
     """What is worked out once per row, and for every cell."""
-    steps = _relaxation(case)
+    steps = _relaxation(case, config)
     scale = f"unit = {constants.name(sympy.Integer(int(config.stored.scale)))}"
     invariants = [scale, *(f"{a.name} = {text(a.value, constants)}" for a in steps.invariants)]
     return invariants, [f"{a.name} = {text(a.value, constants)}" for a in steps.body]
 
 
-def _relaxation(case: Case) -> Hoisted:
-    return _relaxed(case.collision, case.stencil, case.forced)
+def _relaxation(case: Case, config: CpuConfig) -> Hoisted:
+    return _relaxed(case.collision, case.stencil, case.forced, config.reads == "ahead")
 
 
 @cache
-def _relaxed(name: str, lattice: Lattice, forced: bool) -> Hoisted:
-    """What the passes of a kernel share, and kernels of one study."""
-    return hoist(divide_late(assignments(collision(name), lattice, forced), lattice), _parameters())
+def _relaxed(name: str, lattice: Lattice, forced: bool, ahead: bool) -> Hoisted:
+    """The operator's assignments: in short chains where a cell waits for its own, in few where nothing waits.
+
+    Passes of a kernel share them, and kernels of one study.
+    """
+    usual = assignments(collision(name), lattice, forced)
+    steps = by_axes(collision(name), lattice, forced) if ahead else usual
+    return hoist(divide_late(usual, lattice) if steps == usual else steps, _parameters())
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
