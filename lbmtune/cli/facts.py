@@ -23,7 +23,7 @@ def devices(
     as_json: Json = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure again, even if nothing has changed")] = False,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; half a minute")
+        bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
 ) -> None:
     """Every device that can be tuned here, with its measured bandwidths."""
@@ -64,7 +64,7 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
         rows += [("ECC", {True: "on", False: "off", None: "not known"}[environment.ecc])]
         rows += [("multiprocessors", described.multiprocessors), ("driver", environment.driver)]
         rows += [("highest clock", f"{clock / 1e6:.0f} MHz")] if clock else []
-        rows += [("calibrated", "yes" if described.calibration else "no; --calibrate does it")]
+    rows += [("calibrated", "yes" if described.calibrated else "no; --calibrate does it")]
     return [*rows, ("measured", described.date)]
 
 

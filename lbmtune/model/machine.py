@@ -49,6 +49,26 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CpuCalibration:
+    """What micro-benchmarks of a CPU found beyond bandwidths of copies.
+
+    walks: 19 streams read and written row by row by all cores, by `model.walks.Walk.name`; bytes as
+    `model.walks.SHARES` counts them; thread_walks: the same by one thread; cached: in place within the L2 caches of all
+    cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at work, in registers
+    of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
+    cache has; digest: names the text of what was run.
+    """
+
+    walks_bytes_per_s: dict[str, float]
+    thread_walks_bytes_per_s: dict[str, float]
+    cached_bytes_per_s: dict[str, float]
+    multiply_add_per_s: dict[str, float]
+    divide_per_s: dict[str, float]
+    refill_s: float
+    digest: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """A measured machine description.
 
@@ -59,7 +79,7 @@ class Machine:
     first; spread: half-width of the interval of the median, relative, by the same names.
     multiprocessors: of a GPU.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
-    calibration: what the model needs besides, None where nobody has measured it.
+    calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -74,7 +94,13 @@ class Machine:
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
     calibration: Calibration | None = None
+    cpu: CpuCalibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     streams_digest: str = ""
     date: str = ""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether more than bandwidths was measured."""
+        return bool(self.calibration or self.cpu)

@@ -1,7 +1,7 @@
 """The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
 
-On a machine that is not calibrated, and on CPUs, it is bytes per update over the bandwidth measured for such accesses,
-and the issue of instructions for kernels of several steps per launch.
+On a machine that is not calibrated it is bytes per update over the bandwidth measured for such accesses, and the issue
+of instructions for kernels of several steps per launch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.model.cpu_terms import CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.terms import (
     ISSUE,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
 ONCE = {LAUNCH: launch, ISSUE: first_and_last}
 """Terms of a launch as a whole, for kernels of one step."""
-TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH)
+TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 CALIBRATED = "calibrated by micro-benchmarks"
 
@@ -64,8 +65,13 @@ def predict(
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
     """
     found = ceiling(config, machine)
-    if not isinstance(config, CudaConfig):
-        return _told(case, config, found, [_memory(case, config, found)])
+    if isinstance(config, CpuConfig):
+        if machine.cpu is None:
+            return _told(case, config, found, [_memory(case, config, found)])
+        parts = cpu_terms(CpuSubject(case, config, machine, machine.cpu), without)
+        reached = bytes_per_update(case, config) / parts[0].seconds
+        return _told(case, config, Ceiling(reached, CALIBRATED), parts)
+    assert isinstance(config, CudaConfig)
     if config.resident:
         return _told(case, config, found, _resident_terms(case, config, machine) or [_memory(case, config, found)])
     if machine.calibration is None:

@@ -234,6 +234,12 @@ def _relaxation(case: Case) -> Hoisted:
     return hoist(divide_late(operator, case.stencil), _parameters())
 
 
+def relaxation_text(case: Case) -> str:
+    """The assignments of a cell's collision, a line each."""
+    constants = Constants()
+    return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in _relaxation(case).body)
+
+
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
     """A pass that only moves."""
     return [], [f"{relaxed(a.direction)} = {population(a.direction)}" for a in phase.accesses]
