@@ -69,8 +69,25 @@ class CpuCalibration:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Datasheet:
+    """What a maker says of a GPU. clock_hz: the highest one, which the rates of operations belong to.
+
+    registers, shared: of a multiprocessor; source: the documents.
+    """
+
+    memory_bytes_per_s: float
+    bus_bits: int
+    clock_hz: float
+    fp32_flops_per_s: float
+    fp64_flops_per_s: float
+    registers: int
+    shared_bytes: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A measured machine description.
+    """A machine description. measured: False where bandwidths are those of the data sheet, which no kernel reaches.
 
     copy: two arrays, one to the other; in_place: one array, read and written; stream: q arrays read and q
     written at once, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes, and '64 streaming'
@@ -79,6 +96,7 @@ class Machine:
     first; spread: half-width of the interval of the median, relative, by the same names.
     multiprocessors: of a GPU.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
+    datasheet: what its maker says, None where nobody has looked it up.
     calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
@@ -97,6 +115,7 @@ class Machine:
     cpu: CpuCalibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
+    datasheet: Datasheet | None = None
     streams_digest: str = ""
     date: str = ""
 

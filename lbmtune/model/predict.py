@@ -43,6 +43,7 @@ ONCE = {LAUNCH: launch, ISSUE: first_and_last}
 TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 CALIBRATED = "calibrated by micro-benchmarks"
+DATASHEET = "data sheet, not measured"
 
 
 class Ceiling(NamedTuple):
@@ -250,4 +251,5 @@ def _streams(machine: Machine, name: str) -> Ceiling:
     if name not in measured:
         plain = [key for key in measured if key.isdecimal()]
         name = min(plain, key=lambda key: abs(int(key) - int(name.split()[0])))
-    return Ceiling(measured[name], f"{machine.streams}-stream copy, {name} bytes at once")
+    source = f"{machine.streams}-stream copy, {name} bytes at once" if machine.measured else DATASHEET
+    return Ceiling(measured[name], source)
