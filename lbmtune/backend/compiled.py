@@ -19,6 +19,9 @@ from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
 
+_SHARE = 4
+"""Kernels that a process compiles before it asks for more."""
+
 
 class Compiled(msgspec.Struct, frozen=True):
     """resources: None where the kernel could not be compiled, for the reason."""
@@ -28,13 +31,13 @@ class Compiled(msgspec.Struct, frozen=True):
 
 
 def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str, processes: int) -> list[Compiled]:
-    """In their order. Raises DeviceUnavailableError without NVRTC."""
+    """In their order, by several processes where they are many. Raises DeviceUnavailableError without NVRTC."""
     nvrtc.version()
     work = partial(compiled, case, architecture)
-    if processes == 1:
+    if min(processes, len(configs) // _SHARE) < 2:
         return [work(config) for config in configs]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        return list(pool.map(work, configs, chunksize=4))
+        return list(pool.map(work, configs, chunksize=_SHARE))
 
 
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
