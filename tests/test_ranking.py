@@ -19,6 +19,8 @@ from lbmtune.cli.machines import named_machine, shipped_machines
 from lbmtune.cli.ranking import Ranking, ranking
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.machine import Machine
+from lbmtune.model.predict import predict
+from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.records.study import StudySpec
@@ -160,7 +162,7 @@ def test_shipped_machines():
 @pytest.mark.parametrize("name", ["a100", "h100", "k20", "v100"])
 def test_a_data_sheet_agrees_with_itself(name):
     """Operations are units times clock times two; memory clocks are those of its kind of memory."""
-    machine = named_machine(name)
+    machine = read_machine(shipped_machines()[name])
     sheet, environment = machine.datasheet, machine.environment
     assert sheet is not None
     assert not machine.measured
@@ -179,6 +181,28 @@ def test_a_data_sheet_agrees_with_itself(name):
     assert limits.shared_bytes_per_multiprocessor == sheet.shared_bytes
     assert limits.cooperative == (name != "k20")
     assert limits.dependent == (name == "h100")
+
+
+def test_a_data_sheet_has_the_curves_of_what_was_measured():
+    """A100: 2039 of 4800 GB/s in memory, 108 x 1.41 of 132 x 1.98 GHz on chip."""
+    lender, found = named_machine("h200"), named_machine("a100")
+    assert found.calibrated_as == "NVIDIA H200"
+    assert found.copy_bytes_per_s == pytest.approx(lender.copy_bytes_per_s * 2039 / 4800)
+    ours, theirs = found.calibration, lender.calibration
+    assert ours is not None
+    assert theirs is not None
+    for name, factor in (("runs_bytes_per_s", 2039 / 4800), ("cache_bytes_per_s", 108 * 1.41 / (132 * 1.98))):
+        rates = getattr(theirs, name)
+        assert getattr(ours, name) == pytest.approx({key: rate * factor for key, rate in rates.items()})
+    assert ours.local_bytes_per_s["memory"] == pytest.approx(theirs.local_bytes_per_s["memory"] * 2039 / 4800)
+    assert ours.l1_bytes == 192 << 10
+    fast, slow = (
+        predict(CASE, CudaConfig(cells_per_thread=cells, layout=layout), found)
+        for cells, layout in ((4, "soa"), (1, "aos"))
+    )
+    assert fast.mlups > 2 * slow.mlups
+    assert fast.mlups < 2.039e12 / 152 / 1e6
+    assert fast.ceiling_source == "data sheet, not measured; curves of NVIDIA H200 scaled to it"
 
 
 def test_a_machine_that_nobody_knows():

@@ -22,8 +22,6 @@ _KEY = r"[0-9a-f]{12}"
 _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 """Blocks that are tried, in this order, where the default one is illegal; the last for kernels of moments."""
 
-_KEY = r"[0-9a-f]{12}"
-
 
 @dataclass(frozen=True)
 class Subject:

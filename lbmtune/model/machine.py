@@ -96,7 +96,8 @@ class Machine:
     first; spread: half-width of the interval of the median, relative, by the same names.
     multiprocessors: of a GPU.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
-    datasheet: what its maker says, None where nobody has looked it up.
+    datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
+    scaled to it (`model.borrowed`), or ''.
     calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
@@ -116,6 +117,7 @@ class Machine:
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     datasheet: Datasheet | None = None
+    calibrated_as: str = ""
     streams_digest: str = ""
     date: str = ""
 

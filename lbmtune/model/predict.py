@@ -78,7 +78,8 @@ def predict(
     if machine.calibration is None:
         return _told(case, config, found, _roofline_terms(case, config, machine, found))
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
-    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), CALIBRATED)
+    source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
+    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), source)
     terms = _march_terms if config.marches else _one_step_terms
     return _told(case, config, found, terms(subject, without))
 
