@@ -30,7 +30,7 @@ _APART = 13 * _LANES
 """Elements between streams beyond whole pages: no two of them, and no two of a copy, share a set of the L1 cache."""
 _PAGE = 4096 // _REAL_BYTES
 _AHEAD = 64
-_ROUNDS, _SAMPLES, _SAMPLE_S = 5, 3, 0.02
+_ROUNDS, _SAMPLES, _SAMPLE_S = 3, 2, 0.02
 """Through all walks: what disturbs a machine lasts longer than a sample."""
 _CHAIN_TURNS = 100_000
 _CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10

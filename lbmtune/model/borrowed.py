@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 from lbmtune.model.machine import Calibration, Datasheet, Machine
 
@@ -43,7 +44,7 @@ def _on_chip(machine: Machine, sheet: Datasheet, lender: Machine) -> float:
 
 def _scaled(found: Calibration, machine: Machine, memory: float, chip: float) -> Calibration:
     rates = {one.name: getattr(found, one.name) for one in fields(found) if one.name.endswith("_per_s")}
-    changed = {name: _times(rate, chip if name in _ON_CHIP else memory) for name, rate in rates.items()}
+    changed: dict[str, Any] = {name: _times(rate, chip if name in _ON_CHIP else memory) for name, rate in rates.items()}
     local = found.local_bytes_per_s
     changed["local_bytes_per_s"] = {
         level: rate * (memory if level == "memory" else chip) for level, rate in local.items()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.model.cpu_terms import CPU_TERMS, CpuSubject, cpu_terms
+from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.terms import (
     ISSUE,
@@ -42,7 +42,6 @@ ONCE = {LAUNCH: launch, ISSUE: first_and_last}
 """Terms of a launch as a whole, for kernels of one step."""
 TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
-CALIBRATED = "calibrated by micro-benchmarks"
 DATASHEET = "data sheet, not measured"
 
 
