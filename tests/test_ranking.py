@@ -191,11 +191,15 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
     ours, theirs = found.calibration, lender.calibration
     assert ours is not None
     assert theirs is not None
-    for name, factor in (("runs_bytes_per_s", 2039 / 4800), ("cache_bytes_per_s", 108 * 1.41 / (132 * 1.98))):
+    for name, factor in (("runs_bytes_per_s", 2039 / 4800), ("instructions_per_s", 108 * 1.41 / (132 * 1.98))):
         rates = getattr(theirs, name)
         assert getattr(ours, name) == pytest.approx({key: rate * factor for key, rate in rates.items()})
     assert ours.local_bytes_per_s["memory"] == pytest.approx(theirs.local_bytes_per_s["memory"] * 2039 / 4800)
     assert ours.l1_bytes == 192 << 10
+    name, seconds = max(theirs.small_s.items(), key=lambda item: int(item[0].split()[1]))
+    moved = int(name.split()[1])
+    beyond = seconds - moved / theirs.runs_bytes_per_s["4"]
+    assert ours.small_s[name] - moved / ours.runs_bytes_per_s["4"] == pytest.approx(beyond)
     fast, slow = (
         predict(CASE, CudaConfig(cells_per_thread=cells, layout=layout), found)
         for cells, layout in ((4, "soa"), (1, "aos"))

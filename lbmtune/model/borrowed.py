@@ -17,7 +17,6 @@ LENDER_BYTES_PER_S = 4.8e12
 """Memory bandwidth of the NVIDIA H200. Source: its data sheet."""
 _L1_BYTES = {"sm_35": 64 << 10, "sm_70": 128 << 10, "sm_80": 192 << 10, "sm_90": 256 << 10}
 """Of a multiprocessor, shared memory included. Source: CUDA C++ Programming Guide, compute capabilities."""
-_ON_CHIP = ("cache_bytes_per_s", "instructions_per_s")
 
 
 def borrowed(machine: Machine, lender: Machine) -> Machine:
@@ -43,14 +42,18 @@ def _on_chip(machine: Machine, sheet: Datasheet, lender: Machine) -> float:
 
 
 def _scaled(found: Calibration, machine: Machine, memory: float, chip: float) -> Calibration:
-    rates = {one.name: getattr(found, one.name) for one in fields(found) if one.name.endswith("_per_s")}
-    changed: dict[str, Any] = {name: _times(rate, chip if name in _ON_CHIP else memory) for name, rate in rates.items()}
+    rates = {one.name: getattr(found, one.name) for one in fields(found) if one.name.endswith("_bytes_per_s")}
+    changed: dict[str, Any] = {name: _times(rate, memory) for name, rate in rates.items()}
     local = found.local_bytes_per_s
     changed["local_bytes_per_s"] = {
         level: rate * (memory if level == "memory" else chip) for level, rate in local.items()
     }
+    # of a launch, all but its bytes takes what it took
+    byte_s = 1 / found.runs_bytes_per_s["4"]
+    small = {name: s + int(name.split()[1]) * byte_s * (1 / memory - 1) for name, s in found.small_s.items()}
+    instructions = _times(found.instructions_per_s, chip)
     l1_bytes = _L1_BYTES.get(machine.environment.architecture, found.l1_bytes)
-    return replace(found, **changed, l1_bytes=l1_bytes, small_s={})
+    return replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)
 
 
 def _times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
