@@ -195,8 +195,8 @@ def render(
         sys.stdout.write(program.source)
 
 
-_TOP = 10
-"""Of a ranking, unless somebody says otherwise."""
+_TOP, _COMPILED = 10, 200
+"""Of a ranking, unless somebody says otherwise: how many are printed, and compiled."""
 
 
 def predict(
@@ -222,7 +222,7 @@ def predict(
         typer.Option(
             "--compile", min=0, help="of how many of the first a ranking compiles for the device, if NVRTC is here"
         ),
-    ] = 200,
+    ] = _COMPILED,
     vary: Annotated[
         str,
         typer.Option("--vary", help="an axis whose values to compare, around CONFIG, or around the best of STUDY"),

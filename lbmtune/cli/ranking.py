@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lbmtune.records import Prediction
     from lbmtune.records.study import StudySpec
 
-COMPILED = 200
-"""How many of the first are compiled, unless somebody says otherwise."""
 _KEPT = 1000
 """How many of the first are kept on disk, at least."""
 _SHARE = 1000
