@@ -387,9 +387,10 @@ def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     assert "no axis 'colour'" in err
 
 
-def test_a_study_is_ranked_without_the_device(run):
+def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     machine = str(Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
-    asked = ("predict", "quick", "--machine", machine, "--top", "3")
+    asked = ("predict", "quick", "--machine", machine, "--top", "3", "--compile", "2")
     facts = json.loads(run(*asked, "--json")[1])
     speeds = [entry["prediction"]["mlups"] for entry in facts["first"]]
     assert len(speeds) == 3
@@ -401,3 +402,14 @@ def test_a_study_is_ranked_without_the_device(run):
     code, _, err = run("predict", "scheme=aa", "--machine", "nowhere.toml")
     assert code == 2
     assert "cannot read nowhere.toml" in err
+
+
+def test_a_study_is_ranked_by_its_name(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    out = json.loads(run("predict", "quick", "--machine", "v100", "--top", "2", "--compile", "0", "--json")[1])
+    assert out["machine"] == "NVIDIA V100 SXM2 16 GB"
+    assert len(out["first"]) == 2
+    assert out["first"][0]["prediction"]["ceiling_source"].startswith("data sheet, not measured; curves of")
+    code, _, err = run("predict", "quick", "--machine", "volta")
+    assert code == 2
+    assert "there is no machine 'volta'" in err

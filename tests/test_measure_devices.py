@@ -21,7 +21,8 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Resources
-from lbmtune.search.lock import CACHE_VARIABLE, device_held
+from lbmtune.records.caches import CACHE_VARIABLE
+from lbmtune.search.lock import device_held
 
 
 def small_cpu(_: str) -> Device:

@@ -64,6 +64,15 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
+def architectures() -> tuple[str, ...]:
+    """What it compiles for, the oldest first: 'sm_75', ... Raises DeviceUnavailableError where there is none."""
+    library, count = nvrtc(), c_int()
+    _check(library, library.nvrtcGetNumSupportedArchs(byref(count)))
+    found = (c_int * count.value)()
+    _check(library, library.nvrtcGetSupportedArchs(found))
+    return tuple(f"sm_{one}" for one in found)
+
+
 @cache
 def nvrtc() -> ctypes.CDLL:
     """The library of a pip package, of a toolkit, or of the system's search path."""

@@ -11,25 +11,13 @@ from typing import TYPE_CHECKING
 from lbmtune.backend.registry import available, backend_of, open_device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.rules import Limits, cuda_limits
 from lbmtune.cli.output import note
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Prediction
 
 if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
-
-
-_SHARED_KIB = {
-    "sm_70": (96, 96),
-    "sm_75": (64, 64),
-    "sm_80": (163, 164),
-    "sm_86": (99, 100),
-    "sm_89": (99, 100),
-    "sm_90": (227, 228),
-    "sm_100": (227, 228),
-}
-"""Shared memory of a block and of a multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +66,12 @@ def machine(
 
 
 def limits_of(described: Machine) -> Limits:
-    """What a device allows that is known by its description alone.
-
-    Source: CUDA C++ Programming Guide, technical specifications per compute capability.
-    """
+    """What a device allows that is known by its description alone."""
     environment = described.environment
-    cores, bits = environment.cores, environment.vector_bits
     if environment.backend == "cpu":
+        cores, bits = environment.cores, environment.vector_bits
         return Limits(cores=cores, vector_bits=bits, memory_bytes=environment.memory_bytes)
-    block, whole = _SHARED_KIB.get(environment.architecture.rstrip("af"), (48, 48))
-    return Limits(
-        memory_bytes=environment.memory_bytes,
-        shared_bytes_per_block=block << 10,
-        shared_bytes_per_multiprocessor=whole << 10,
-        multiprocessors=described.multiprocessors,
-        cooperative=True,
-        dependent=environment.architecture.removeprefix("sm_").startswith(("9", "10", "12")),
-    )
+    return cuda_limits(environment.architecture, described.multiprocessors, environment.memory_bytes)
 
 
 def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:

@@ -23,7 +23,7 @@ def devices(
     as_json: Json = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure again, even if nothing has changed")] = False,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; half a minute")
+        bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
 ) -> None:
     """Every device that can be tuned here, with its measured bandwidths."""
@@ -64,7 +64,7 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
         rows += [("ECC", {True: "on", False: "off", None: "not known"}[environment.ecc])]
         rows += [("multiprocessors", described.multiprocessors), ("driver", environment.driver)]
         rows += [("highest clock", f"{clock / 1e6:.0f} MHz")] if clock else []
-        rows += [("calibrated", "yes" if described.calibration else "no; --calibrate does it")]
+    rows += [("calibrated", "yes" if described.calibrated else "no; --calibrate does it")]
     return [*rows, ("measured", described.date)]
 
 
@@ -195,19 +195,34 @@ def render(
         sys.stdout.write(program.source)
 
 
+_TOP, _COMPILED = 10, 200
+"""Of a ranking, unless somebody says otherwise: how many are printed, and compiled."""
+
+
 def predict(
     subject: Annotated[
         str,
-        typer.Argument(metavar="CONFIG|STUDY", help="as with explain; with --top a study, whose whole space is ranked"),
+        typer.Argument(metavar="CONFIG|STUDY", help="as with explain, or a study, whose whole space is ranked"),
     ] = "quick",
     study: Study = "quick",
     sets: Sets = None,
     device: Device = None,
     out: Out = RESULTS,
     machine: Annotated[
-        Path | None, typer.Option("--machine", help="description of a device that need not be here, as TOML")
+        str | None,
+        typer.Option(
+            "--machine", help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it"
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=0, help="how many of the fastest of a study to print")] = 0,
+    top: Annotated[
+        int, typer.Option("--top", min=0, help="how many of the fastest of a study to print (default: 10)")
+    ] = 0,
+    compiled: Annotated[
+        int,
+        typer.Option(
+            "--compile", min=0, help="of how many of the first a ranking compiles for the device, if NVRTC is here"
+        ),
+    ] = _COMPILED,
     vary: Annotated[
         str,
         typer.Option("--vary", help="an axis whose values to compare, around CONFIG, or around the best of STUDY"),
@@ -215,26 +230,31 @@ def predict(
     page: Annotated[Path | None, typer.Option("--page", help="with --vary: also write it as an HTML file")] = None,
     as_json: Json = False,
 ) -> None:
-    """The speed that the model expects on a device that is here, or on one that is described by a file."""
+    """The speed that the model expects on a device that is here, or on one that is described.
+
+    Where a study is named and no configuration, its whole legal space is ranked.
+    """
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import is_config, resolve, study_spec
-    from lbmtune.cli.ranking import print_ranking, ranking
-    from lbmtune.cli.varying import varied
-    from lbmtune.model.toml import read_machine
+    from lbmtune.cli.machines import named_machine
 
-    elsewhere = read_machine(machine) if machine else None
-    if top:
+    elsewhere = named_machine(machine) if machine else None
+    if top or not (vary or is_config(subject)):
+        from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
+
         described = elsewhere or here.machine(here.chosen(device))
-        ranked = ranking(study_spec(subject, sets), described)
+        ranked = ranking(study_spec(subject, sets), described, top or _TOP, compiled, output.note)
         if as_json:
-            output.emit_json(ranked.facts(top))
+            output.emit_json(ranked.facts())
         else:
-            print_ranking(ranked, top)
+            print_ranking(ranked)
         return
     if elsewhere:
         device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
     if vary:
+        from lbmtune.cli.varying import varied
+
         given = resolve(subject, study, sets, device, out).legal() if is_config(subject) else None
         described = elsewhere or here.machine(given.device if given else here.chosen(device))
         spec = study_spec(study if given else subject, sets)

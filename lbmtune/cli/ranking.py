@@ -2,57 +2,195 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.codegen.skeleton import kernels_folder
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.model.predict import predict
+from lbmtune.records import Resources
+from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import write_atomically
 
 if TYPE_CHECKING:
+    from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
     from lbmtune.records.study import StudySpec
 
+_KEPT = 1000
+"""How many of the first are kept on disk, at least."""
+_SHARE = 1000
+"""Estimates that a process makes before it asks for more."""
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+Say = Callable[[str], None]
+
+
+class Entry(NamedTuple):
+    """A configuration with its prediction; compiled: whether that knows what was compiled."""
+
+    config: KernelConfig
+    prediction: Prediction
+    compiled: bool
+
 
 @dataclass(frozen=True)
 class Ranking:
-    """Configurations with their predictions, the fastest first; where two are expected to be equal, by their keys."""
+    """Configurations with their predictions, the fastest first; those that are expected to be equal as in the space.
+
+    legal: how many there are, of which `entries` are the first.
+    """
 
     study: str
     machine: str
-    entries: tuple[tuple[KernelConfig, Prediction], ...]
+    legal: int
+    entries: tuple[Entry, ...]
 
-    def facts(self, top: int) -> dict[str, Any]:
-        """The first ones as plain data."""
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
         return {
             "study": self.study,
             "machine": self.machine,
-            "legal_configurations": len(self.entries),
+            "legal_configurations": self.legal,
             "first": [
-                {"config": config.flat(), "key": config.key, "prediction": prediction}
-                for config, prediction in self.entries[:top]
+                {"config": config.flat(), "key": config.key, "compiled": compiled, "prediction": prediction}
+                for config, prediction, compiled in self.entries
             ],
         }
 
 
-def ranking(spec: StudySpec, described: Machine) -> Ranking:
-    """Predicts the whole legal space of a study. Raises InputError where no configuration is legal."""
-    from lbmtune.cli.devices import limits_of, predictor
+class _First(msgspec.Struct, frozen=True):
+    """The first of a ranking, as they are kept: configurations in flat form, and what was compiled of them."""
+
+    legal: int
+    configs: list[dict[str, int | str]]
+    resources: list[Resources | None]
+
+
+def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: Say) -> Ranking:
+    """The first of the legal space of a study, of which so many are compiled and predicted anew.
+
+    What was found is kept on disk, named after all that it follows from. Raises InputError where nothing is legal.
+    """
+    compiler = _compiler(described, say) if compiled else ""
+    path = cache_folder("rankings") / f"{_name(spec, described, compiler, compiled)}.json"
+    found = _kept(path)
+    if found is None or len(found.configs) < min(top, found.legal):
+        found = _ranked(spec, described, compiled if compiler else 0, max(top, _KEPT), say)
+        write_atomically(path, msgspec.json.encode(found))
+    configs = map(from_flat, found.configs[:top])
+    entries = (
+        Entry(config, predict(spec.case, config, described, resources), resources is not None)
+        for config, resources in zip(configs, found.resources, strict=False)
+    )
+    return Ranking(spec.name, described.name, found.legal, tuple(entries))
+
+
+def _kept(path: Path) -> _First | None:
+    """None where it is not there, or was written by another version."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_First)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _name(spec: StudySpec, described: Machine, compiler: str, compiled: int) -> str:
+    """The digest of what a ranking follows from: case and axes, machine, compiler, and the text of this package."""
+    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, described, compiler, compiled)))
+    for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _compiler(described: Machine, say: Say) -> str:
+    """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
+    from lbmtune.backend import nvrtc
+
+    if described.environment.backend == "cpu":
+        return ""
+    alone = "the ranking is of estimates alone"
+    try:
+        name, known = f"NVRTC {'.'.join(map(str, nvrtc.version()))}", nvrtc.architectures()
+    except DeviceUnavailableError as error:
+        say(f"{error}; {alone}.")
+        return ""
+    architecture = described.environment.architecture
+    if architecture.rstrip("af") not in known:
+        say(f"{name} compiles for {known[0]} and newer, not for {architecture}: {alone}.")
+        return ""
+    return name
+
+
+def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: Say) -> _First:
+    """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
+    from lbmtune.backend.compiled import compiled_all
+    from lbmtune.cli.devices import limits_of
     from lbmtune.search.space import legal_set
 
-    backend = described.environment.backend
-    space = legal_set(spec.case, backend, spec.axes[backend], limits_of(described))
-    expected = predictor(spec.case, described)
-    found = [(config, expected(config)) for config in space.configs]
-    found.sort(key=lambda entry: (-entry[1].mlups, entry[0].key))
-    return Ranking(spec.name, described.name, tuple(found))
+    environment = described.environment
+    space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(described))
+    speeds = dict(enumerate(_speeds(spec.case, described, space.configs)))
+    resources: dict[int, Resources] = {}
+    first = _fastest(speeds)[:compiled]
+    if first:
+        say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
+        configs = [space.configs[n] for n in first]
+        refused = []
+        for n, one in zip(first, compiled_all(spec.case, configs, environment.architecture, _processes()), strict=True):
+            if one.resources is None:
+                refused.append(one.reason.splitlines()[0])
+                del speeds[n]
+            else:
+                resources[n] = one.resources
+                speeds[n] = predict(spec.case, space.configs[n], described, one.resources).mlups
+        if refused:
+            say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
+    order = _fastest(speeds)[:keep]
+    return _First(len(space.configs), [space.configs[n].flat() for n in order], [resources.get(n) for n in order])
 
 
-def print_ranking(ranked: Ranking, top: int) -> None:
+def _fastest(speeds: dict[int, float]) -> list[int]:
+    """Numbers in the order of their speeds; equal ones as they are numbered."""
+    return sorted(speeds, key=lambda n: (-speeds[n], n))
+
+
+def _speeds(case: Case, described: Machine, configs: Sequence[KernelConfig]) -> list[float]:
+    """Million updates per second of each, estimated by as many processes as there are cores where they are many."""
+    shares = [configs[start : start + _SHARE] for start in range(0, len(configs), _SHARE)]
+    one = partial(_share, case, described)
+    if len(shares) < 2 or _processes() < 2:
+        return [speed for share in shares for speed in one(share)]
+    with ProcessPoolExecutor(_processes(), get_context("spawn")) as pool:
+        return [speed for speeds in pool.map(one, shares) for speed in speeds]
+
+
+def _share(case: Case, described: Machine, configs: Iterable[KernelConfig]) -> list[float]:
+    return [predict(case, config, described).mlups for config in configs]
+
+
+def _processes() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def print_ranking(ranked: Ranking) -> None:
     """As a table."""
     from lbmtune.cli import output
 
     rows = (
-        (f"{prediction.mlups:,.0f}", prediction.limit, config.key, config.brief)
-        for config, prediction in ranked.entries[:top]
+        (f"{prediction.mlups:,.0f}", prediction.limit, "yes" if compiled else "no", config.key, config.brief)
+        for config, prediction, compiled in ranked.entries
     )
-    title = f"{ranked.study} on {ranked.machine}: {len(ranked.entries)} legal configurations"
-    output.stdout().print(output.table(title, ("MLUPS>", "limit", "key", "configuration"), rows))
+    title = f"{ranked.study} on {ranked.machine}: {ranked.legal} legal configurations"
+    output.stdout().print(output.table(title, ("MLUPS>", "limit", "compiled", "key", "configuration"), rows))

@@ -54,12 +54,13 @@ def varied(spec: StudySpec, described: Machine, axis: str, around: KernelConfig 
     from lbmtune.catalogue.config import from_flat
     from lbmtune.catalogue.rules import broken
     from lbmtune.cli.devices import limits_of, predictor
+    from lbmtune.cli.output import note
     from lbmtune.cli.ranking import ranking
 
     backend, limits = described.environment.backend, limits_of(described)
     if axis not in {one.name for one in AXES[backend]}:
         raise InputError(f"there is no axis {axis!r} of {backend} kernels; lbmtune list shows the axes.")
-    base = around or ranking(spec, described).entries[0][0]
+    base = around or ranking(spec, described, 1, 0, note).entries[0].config
     rest = {name: value for name, value in base.flat().items() if (axis, name) != ("storage", "compute")}
     expected = predictor(spec.case, described)
     predictions, illegal = {}, {}

@@ -23,6 +23,7 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.calibrate import calibrate
+from lbmtune.measure.calibrate_cpu import calibrate_cpu
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
@@ -50,8 +51,8 @@ def describe(
     """The description of a device, from its file, or measured in a process of its own.
 
     refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
-    nor does one measured while other programs used the processor; calibration: also what the model needs besides, of a
-    GPU. What is on file of that is kept where bandwidths alone are measured again. alone: holds the device while it is
+    nor does one measured while other programs used the processor; calibration: also what the model needs besides.
+    What is on file of that is kept where bandwidths alone are measured again. alone: holds the device while it is
     measured.
     Raises InputError, DeviceUnavailableError.
     """
@@ -62,15 +63,15 @@ def describe(
     try:
         environment: Environment = _heard(worker, None)
         path = machine_path(environment)
-        on_file, wanted = _known(path, environment, None), calibration and environment.backend == "cuda"
+        on_file = _known(path, environment, None)
         known = None if refresh else _known(path, environment, max_age_s)
-        if known and (known.calibration or not wanted):
+        if known and (known.calibrated or not calibration):
             return known
         with alone(environment):
-            worker.ask(spec, wanted)
+            worker.ask(spec, calibration)
             machine: Machine = _heard(worker, say)
-        if on_file and not wanted:
-            machine = replace(machine, calibration=on_file.calibration)
+        if on_file and not calibration:
+            machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu)
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,13 +90,14 @@ def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
 
 
 def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
-    """Measures the bandwidths of an open device; calibration: also what the model needs besides, of a GPU."""
+    """Measures the bandwidths of an open device; calibration: also what the model needs besides."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     before = usage()
     compiler = compiler_for(environment)
     found = measure_bandwidths(device, compiler, last_cache_bytes, say)
-    more = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
+    gpu = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
+    cpu = calibrate_cpu(device, compiler, caches, say) if calibration and environment.backend == "cpu" else None
     conditions = device.conditions()
     if environment.backend == "cpu":
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))
@@ -110,7 +112,8 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
         caches_bytes=caches,
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
-        calibration=more,
+        calibration=gpu,
+        cpu=cpu,
         conditions=conditions,
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),

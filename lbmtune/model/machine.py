@@ -49,8 +49,45 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CpuCalibration:
+    """What micro-benchmarks of a CPU found beyond bandwidths of copies.
+
+    walks: 19 streams read and written row by row by all cores, by `model.walks.Walk.name`; bytes as
+    `model.walks.SHARES` counts them; thread_walks: the same by one thread; cached: in place within the L2 caches of all
+    cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at work, in registers
+    of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
+    cache has; digest: names the text of what was run.
+    """
+
+    walks_bytes_per_s: dict[str, float]
+    thread_walks_bytes_per_s: dict[str, float]
+    cached_bytes_per_s: dict[str, float]
+    multiply_add_per_s: dict[str, float]
+    divide_per_s: dict[str, float]
+    refill_s: float
+    digest: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Datasheet:
+    """What a maker says of a GPU. clock_hz: the highest one, which the rates of operations belong to.
+
+    registers, shared: of a multiprocessor; source: the documents.
+    """
+
+    memory_bytes_per_s: float
+    bus_bits: int
+    clock_hz: float
+    fp32_flops_per_s: float
+    fp64_flops_per_s: float
+    registers: int
+    shared_bytes: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A measured machine description.
+    """A machine description. measured: False where bandwidths are those of the data sheet, which no kernel reaches.
 
     copy: two arrays, one to the other; in_place: one array, read and written; stream: q arrays read and q
     written at once, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes, and '64 streaming'
@@ -59,7 +96,9 @@ class Machine:
     first; spread: half-width of the interval of the median, relative, by the same names.
     multiprocessors: of a GPU.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
-    calibration: what the model needs besides, None where nobody has measured it.
+    datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
+    scaled to it (`model.borrowed`), or ''.
+    calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -74,7 +113,15 @@ class Machine:
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
     calibration: Calibration | None = None
+    cpu: CpuCalibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
+    datasheet: Datasheet | None = None
+    calibrated_as: str = ""
     streams_digest: str = ""
     date: str = ""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether more than bandwidths was measured."""
+        return bool(self.calibration or self.cpu)

@@ -1,7 +1,7 @@
 """The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
 
-On a machine that is not calibrated, and on CPUs, it is bytes per update over the bandwidth measured for such accesses,
-and the issue of instructions for kernels of several steps per launch.
+On a machine that is not calibrated it is bytes per update over the bandwidth measured for such accesses, and the issue
+of instructions for kernels of several steps per launch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.terms import (
     ISSUE,
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
 ONCE = {LAUNCH: launch, ISSUE: first_and_last}
 """Terms of a launch as a whole, for kernels of one step."""
-TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH)
+TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
-CALIBRATED = "calibrated by micro-benchmarks"
+DATASHEET = "data sheet, not measured"
 
 
 class Ceiling(NamedTuple):
@@ -64,14 +65,20 @@ def predict(
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
     """
     found = ceiling(config, machine)
-    if not isinstance(config, CudaConfig):
-        return _told(case, config, found, [_memory(case, config, found)])
+    if isinstance(config, CpuConfig):
+        if machine.cpu is None:
+            return _told(case, config, found, [_memory(case, config, found)])
+        parts = cpu_terms(CpuSubject(case, config, machine, machine.cpu), without)
+        reached = bytes_per_update(case, config) / parts[0].seconds
+        return _told(case, config, Ceiling(reached, CALIBRATED), parts)
+    assert isinstance(config, CudaConfig)
     if config.resident:
         return _told(case, config, found, _resident_terms(case, config, machine) or [_memory(case, config, found)])
     if machine.calibration is None:
         return _told(case, config, found, _roofline_terms(case, config, machine, found))
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
-    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), CALIBRATED)
+    source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
+    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), source)
     terms = _march_terms if config.marches else _one_step_terms
     return _told(case, config, found, terms(subject, without))
 
@@ -244,4 +251,5 @@ def _streams(machine: Machine, name: str) -> Ceiling:
     if name not in measured:
         plain = [key for key in measured if key.isdecimal()]
         name = min(plain, key=lambda key: abs(int(key) - int(name.split()[0])))
-    return Ceiling(measured[name], f"{machine.streams}-stream copy, {name} bytes at once")
+    source = f"{machine.streams}-stream copy, {name} bytes at once" if machine.measured else DATASHEET
+    return Ceiling(measured[name], source)

@@ -119,7 +119,7 @@ def _elements(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]
         axes.append(placed.coordinate(axis, np.arange(first, first + cells)) + place.offset[axis])
     if not placed.blocks:
         axes[0] %= domain[0]
-    x, y, z = np.meshgrid(*axes, indexing="ij")
+    x, y, z = np.meshgrid(*axes, indexing="ij", sparse=True)
     return index(config.memory, placed.extents(Domain(*domain)), x, y, z, place.slot).ravel()
 
 

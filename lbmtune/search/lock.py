@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import platformdirs
-
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
+from lbmtune.records.caches import cache_folder
 
-CACHE_VARIABLE = "LBMTUNE_CACHE"
 _FOLDER_LOCK = ".lock"
 
 
@@ -50,8 +48,6 @@ def folder_held(folder: Path) -> Iterator[None]:
 def device_held(environment: Environment) -> Iterator[None]:
     """No other study of this user runs on the device: it would disturb the samples. Raises InputError."""
     name = hashlib.sha256(f"{environment.backend} {environment.device_id}".encode()).hexdigest()[:16]
-    base = Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("lbmtune"))
-    with held(
-        base / "locks" / name, f"another study runs on {environment.device}; wait for it, or choose another --device."
-    ):
+    taken = f"another study runs on {environment.device}; wait for it, or choose another --device."
+    with held(cache_folder("locks") / name, taken):
         yield

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import platformdirs
 from numba.core.errors import NumbaError
 
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
+from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
-
-CACHE_VARIABLE = "LBMTUNE_CACHE"
 
 
 def compile_program(program: Program) -> Binary:
     """Writes the text to a file named after its digest and imports it, which compiles it. Raises CompileError."""
-    path = cache_folder() / f"lbm_{program.digest[:24]}.py"
+    path = cache_folder("cpu") / f"lbm_{program.digest[:24]}.py"
     module = import_text(path, program.source)
     code = [machine_code(getattr(module, entry)) for entry in program.entries]
     return Binary(
@@ -31,12 +28,6 @@ def compile_program(program: Program) -> Binary:
         digest=hashlib.sha256(b"\0".join(code)).hexdigest(),
         resources=Resources(code_bytes=max(map(len, code))),
     )
-
-
-def cache_folder() -> Path:
-    """Where generated modules and their machine code are kept; LBMTUNE_CACHE overrides the user's cache folder."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    return Path(chosen or platformdirs.user_cache_dir("lbmtune")) / "cpu"
 
 
 def import_text(path: Path, source: str) -> ModuleType:

@@ -29,6 +29,39 @@ class Limits:
     dependent: bool = False
 
 
+_SHARED_KIB = {
+    "sm_70": (96, 96),
+    "sm_75": (64, 64),
+    "sm_80": (163, 164),
+    "sm_86": (99, 100),
+    "sm_89": (99, 100),
+    "sm_90": (227, 228),
+    "sm_100": (227, 228),
+}
+"""Shared memory of a block and of a multiprocessor; 48 and 48 before.
+
+Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+"""
+_DEPENDENT = ("9", "10", "12")
+"""First digits of the compute capabilities with programmatic dependent launch."""
+_COOPERATIVE_SINCE = 60
+
+
+def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
+    """Of a GPU that is known by its description alone."""
+    name = architecture.rstrip("af")
+    capability = name.removeprefix("sm_")
+    block, whole = _SHARED_KIB.get(name, (48, 48))
+    return Limits(
+        memory_bytes=memory_bytes,
+        shared_bytes_per_block=block << 10,
+        shared_bytes_per_multiprocessor=whole << 10,
+        multiprocessors=multiprocessors,
+        cooperative=capability.isdecimal() and int(capability) >= _COOPERATIVE_SINCE,
+        dependent=capability.startswith(_DEPENDENT),
+    )
+
+
 def extents(cells: Sequence[int]) -> str:
     """Three numbers as reasons print them: 32x4x1."""
     return "x".join(map(str, cells))

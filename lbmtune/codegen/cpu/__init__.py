@@ -284,6 +284,12 @@ def _relaxed(name: str, lattice: Lattice, forced: bool, ahead: bool) -> Hoisted:
     return hoist(divide_late(usual, lattice) if steps == usual else steps, _parameters())
 
 
+def relaxation_text(case: Case) -> str:
+    """The assignments of a cell's collision, a line each."""
+    constants = Constants()
+    return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in _relaxation(case).body)
+
+
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
     """A pass that only moves."""
     return [], [f"{relaxed(a.direction)} = {population(a.direction)}" for a in phase.accesses]

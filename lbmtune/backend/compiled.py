@@ -1,0 +1,57 @@
+"""What kernels use once they are compiled, kept on disk: for a ranking of many of them on a machine without a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+import msgspec
+
+from lbmtune.backend import nvrtc
+from lbmtune.backend.protocol import CompileError
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.codegen.render import render
+from lbmtune.records import Resources
+from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import write_atomically
+
+_SHARE = 4
+"""Kernels that a process compiles before it asks for more."""
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """resources: None where the kernel could not be compiled, for the reason."""
+
+    resources: Resources | None = None
+    reason: str = ""
+
+
+def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str, processes: int) -> list[Compiled]:
+    """In their order, by several processes where they are many. Raises DeviceUnavailableError without NVRTC."""
+    nvrtc.version()
+    work = partial(compiled, case, architecture)
+    if min(processes, len(configs) // _SHARE) < 2:
+        return [work(config) for config in configs]
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        return list(pool.map(work, configs, chunksize=_SHARE))
+
+
+def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
+    """From the cache, where the same text was compiled by the same NVRTC. Raises DeviceUnavailableError without it."""
+    program = render(case, config)
+    named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version()))))
+    path = cache_folder("nvrtc") / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Compiled)
+    except (OSError, msgspec.DecodeError):
+        pass  # not there, or of another version: it is compiled
+    try:
+        found = Compiled(nvrtc.compile_cuda(program, architecture).resources)
+    except CompileError as error:
+        found = Compiled(reason=str(error))
+    write_atomically(path, msgspec.json.encode(found))
+    return found

@@ -1,0 +1,44 @@
+"""Machine descriptions that come with the package, by name: measured ones, and what data sheets say."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import resources
+from pathlib import Path
+
+from lbmtune.errors import InputError
+from lbmtune.model.borrowed import borrowed
+from lbmtune.model.machine import Machine
+from lbmtune.model.toml import read_machine
+
+_LENDER = "h200"
+_RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
+"""Where a checkout has what was measured; a wheel has all in one folder."""
+
+
+def named_machine(reference: str) -> Machine:
+    """The description in a file, or the shipped one of that name. Raises InputError.
+
+    One from a data sheet has the calibration of a measured one, scaled.
+    """
+    path = Path(reference)
+    if path.suffix or path.is_file():
+        return read_machine(path)
+    shipped = shipped_machines()
+    if reference.lower() in shipped:
+        found = read_machine(shipped[reference.lower()])
+        return found if found.measured else borrowed(found, read_machine(shipped[_LENDER]))
+    close = difflib.get_close_matches(reference.lower(), shipped, n=1)
+    hint = f"did you mean {close[0]}?" if close else "or give a file that lbmtune devices wrote."
+    raise InputError(f"there is no machine {reference!r}; known are {', '.join(shipped)}; {hint}")
+
+
+def shipped_machines() -> dict[str, Path]:
+    """By name."""
+    package = Path(str(resources.files("lbmtune")))
+    root = package if (package / "machines").is_dir() else package.parent
+    found = {path.stem: path for path in (root / "machines").glob("*.toml")}
+    measured = root / _RECORDED.format(name=_LENDER)
+    if measured.is_file():
+        found[_LENDER] = measured
+    return dict(sorted(found.items()))

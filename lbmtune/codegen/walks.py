@@ -1,0 +1,72 @@
+"""Programs of the micro-benchmarks by which a CPU is calibrated: none of them has a lattice in it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.codegen.cpu import support_digest
+from lbmtune.codegen.cpu.filling import filled, indented
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.skeleton import skeleton
+from lbmtune.codegen.streams import CASE, STREAMS, CpuAccess
+
+WALK, MULTIPLY_ADD, DIVIDE = "walk", "multiply_add", "divide"
+CHAINS = 10
+"""Enough to hide the latency of an operation, few enough for the registers that every vector width has."""
+APART = 64
+"""Elements between what two threads write: not of one cache line."""
+
+
+def walks_digest() -> str:
+    """Names the text of these programs."""
+    text = skeleton("cpu/walk.py.in") + skeleton("cpu/arithmetic.py.in") + support_digest()
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool) -> Program:
+    """Reads streams and writes as many, wherever they start.
+
+    ahead: whether it asks for lines of what it reads; grouped: whether one access of each stream lies beside those of
+    the others.
+    """
+    numbers = range(STREAMS)
+    starts = [f"from{q} = starts[{q}] + at" for q in numbers] + [f"to{q} = starts[{STREAMS + q}] + at" for q in numbers]
+    asks = [f"prefetch(source, from{q} + x + ahead)" for q in numbers if ahead]
+    loads = [f"v{q} = load(source, from{q} + x)" for q in numbers]
+    moves = [f"move(target, to{q} + x, v{q})" for q in numbers]
+    source = filled(
+        "walk",
+        title=f"{STREAMS} streams, {access.bytes} bytes at once",
+        support=support_digest(),
+        real=access.real,
+        lanes=str(access.lanes),
+        store="stream" if access.streaming else "store",
+        streams=str(STREAMS),
+        step=str(access.lanes * (STREAMS if grouped else 1)),
+        starts=indented(starts, 1),
+        moves=indented([*asks, *loads, *moves], 2),
+        fence=indented(["simd.fence()"] if access.streaming else [], 2),
+    )
+    names = ("source", "target", "starts", "parts", "apart", "rows", "pitch", "length", "ahead")
+    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), ((Launch(WALK, names),),))
+
+
+def arithmetic(access: CpuAccess, threads: int) -> Program:
+    """Products with sums, and quotients, of vectors that stay in registers."""
+    chains = range(CHAINS)
+    source = filled(
+        "arithmetic",
+        support=support_digest(),
+        real=access.real,
+        lanes=str(access.lanes),
+        chains=str(CHAINS),
+        apart=str(APART),
+        values=indented([f"v{i} = load(array, at + {i})" for i in chains], 1),
+        products=indented([f"v{i} = v{i} * factor + c1" for i in chains], 2),
+        ratios=indented([f"v{i} = c1 / v{i}" for i in chains], 2),
+        all=" + ".join(f"v{i}" for i in chains),
+    )
+    names = ("array", "factor", "threads", "turns")
+    launches = (Launch(MULTIPLY_ADD, names), Launch(DIVIDE, names))
+    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))

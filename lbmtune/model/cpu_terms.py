@@ -1,0 +1,240 @@
+"""The terms of the model of CPU kernels: seconds that an update takes of the whole device.
+
+In the way of the ECM model (Treibig and Hager 2010) a kernel is what its arithmetic takes in registers and what its
+loads and stores take, from the L1 cache to memory. The second is measured as a walk (`model.walks`): streams that are
+read and written with the same width, in the same place or in another one, starting in lines as rows of the kernel do.
+Parameters come from micro-benchmarks alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layout import index
+from lbmtune.catalogue.scheme import Phase, Place
+from lbmtune.catalogue.storage import stored_extents
+from lbmtune.model.instructions import by_kind
+from lbmtune.model.machine import CpuCalibration, Machine
+from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, Kind, Walk
+from lbmtune.records import Term
+from lbmtune.units import format_rate
+
+MEMORY, ARITHMETIC, REFILLS, CACHE = "memory", "arithmetic", "refills", "cache"
+SHIFTED, AHEAD, GROUPED = "shifted rows", "prefetch", "groups"
+CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, AHEAD, GROUPED)
+"""What can be left out to see what it is worth; the last three tell walks apart."""
+CALIBRATED = "calibrated by micro-benchmarks"
+_SETS, _PAGE_BYTES = 64, 4096
+"""Of an L1 cache that is indexed by the part of an address within a page: its size in pages is its ways."""
+
+
+class CpuSubject(NamedTuple):
+    """What is predicted: a configuration of a case on a calibrated machine."""
+
+    case: Case
+    config: CpuConfig
+    machine: Machine
+    calibration: CpuCalibration
+
+    @property
+    def access_bytes(self) -> int:
+        """What a load or store of populations moves."""
+        config = self.config
+        lanes = config.vector_bits // (8 * config.computed.bytes) or 1
+        return lanes * config.stored.bytes
+
+    @property
+    def phases(self) -> list[Phase]:
+        """Of all parities."""
+        scheme = self.config.propagation
+        return [scheme.phase(self.case.stencil, parity) for parity in range(scheme.period)]
+
+
+def cpu_terms(subject: CpuSubject, without: Collection[str] = ()) -> list[Term]:
+    """Memory, arithmetic, lines that the L1 cache loses, and caches where several steps go through them.
+
+    They add up: what a core can look ahead is about one turn of the loop of such a kernel, so that little of one hides
+    behind another.
+    """
+    terms = [_memory(subject, without)]
+    if ARITHMETIC not in without:
+        terms.append(_arithmetic(subject))
+    if REFILLS not in without:
+        terms.append(_refills(subject))
+    if CACHE not in without and subject.config.fused_steps > 1:
+        terms.append(_cached(subject))
+    return terms
+
+
+def _memory(subject: CpuSubject, without: Collection[str]) -> Term:
+    """Bytes of an update over the rate of such walks; what asks ahead for some of its streams has a share of both."""
+    moved = traffic(subject.case, subject.config).total
+    one, share = walk(subject, without), 0.0 if AHEAD in without else asked(subject)
+    seconds = sum(
+        part * moved / rate(subject, one._replace(ahead=ahead))
+        for ahead, part in ((True, share), (False, 1 - share))
+        if part
+    )
+    told = f", {share:.0%} of the streams asked for ahead" if share else ""
+    sentence = f"{moved:g} bytes per update at {format_rate(moved / seconds)}, {one.name}{told}"
+    return Term(name=MEMORY, seconds=seconds, sentence=sentence, source=CALIBRATED)
+
+
+def walk(subject: CpuSubject, without: Collection[str] = ()) -> Walk:
+    """The walk that is most like what the kernel does with memory."""
+    config, memory = subject.config, subject.config.memory
+    widths = [int(name) for name in subject.calibration.multiply_add_per_s]
+    width = min(widths, key=lambda known: abs(known - subject.access_bytes))
+    if config.streaming_stores:
+        return Walk("streaming", LINE_BYTES)
+    kind: Kind = "in place" if config.propagation.in_place else "copy"
+    grouped = memory.run > 0 and not config.indirect
+    return Walk(
+        kind,
+        width,
+        shifted=shifted(subject) and not grouped and SHIFTED not in without,
+        grouped=grouped and GROUPED not in without,
+    )
+
+
+def shifted(subject: CpuSubject) -> bool:
+    """Whether rows start anywhere in a line, and not all in the same place of one."""
+    config, extents = subject.config, stored_extents(subject.case, subject.config)
+    starts = (
+        config.memory.along_x(config.row_offset, extents),
+        config.memory.along_y(1, extents),
+        config.memory.component(1, extents),
+    )
+    return any(start * config.stored.bytes % LINE_BYTES for start in starts)
+
+
+def asked(subject: CpuSubject) -> float:
+    """Share of the streams for whose lines the kernel asks ahead."""
+    config, accesses = subject.config, [access for phase in subject.phases for access in phase.accesses]
+    ahead = [config.prefetch_propagated if any(access.read.offset) else config.prefetch_local for access in accesses]
+    return sum(map(bool, ahead)) / len(ahead)
+
+
+def rate(subject: CpuSubject, one: Walk) -> float:
+    """Bytes per second of a walk by the threads of the kernel: so many times one thread, at most what all reach."""
+    found, threads = subject.calibration, subject.config.threads
+    plain = Walk(one.kind, one.access_bytes).name
+    everybody = found.walks_bytes_per_s[_known(one, found.walks_bytes_per_s)]
+    alone = found.thread_walks_bytes_per_s[plain] * everybody / found.walks_bytes_per_s[plain]
+    return everybody if threads >= subject.machine.environment.cores else min(everybody, threads * alone)
+
+
+def _known(one: Walk, rates: Mapping[str, float]) -> str:
+    """Its name; scalars ask for nothing ahead, and were not measured so."""
+    return one.name if one.name in rates else one._replace(ahead=False).name
+
+
+def _arithmetic(subject: CpuSubject) -> Term:
+    """Operations of the collision and of moving lanes over what a core does in registers of that width."""
+    config, found = subject.config, subject.calibration
+    lanes = config.vector_bits // (8 * config.computed.bytes) or 1
+    width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
+    counted = operations(subject.case)
+    each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
+    vector_s = each / found.multiply_add_per_s[str(width)] + counted.quotients / found.divide_per_s[str(width)]
+    sentence = f"{each:.0f} operations and {counted.quotients} quotients per update, {lanes} cells at once"
+    return Term(name=ARITHMETIC, seconds=vector_s / lanes / config.threads, sentence=sentence, source=CALIBRATED)
+
+
+class Operations(NamedTuple):
+    """Of a cell: quotients, and all others, a product that is added to something being one with it."""
+
+    plain: int
+    quotients: int
+
+
+@lru_cache(maxsize=64)
+def operations(case: Case) -> Operations:
+    """Of the collision of a case, as printed."""
+    from lbmtune.codegen.cpu import relaxation_text  # here: it needs SymPy
+
+    return Operations(*by_kind(relaxation_text(case)))
+
+
+_TO_MOVE = 3
+"""Instructions to take a lane from or to another group: the lane itself, its place, and the others' places."""
+_TO_CONVERT = {"fp16": 2, "fp16s": 2, "bf16": 6, "fp16c": 13}
+"""Instructions of a vector from or to 16 bits, the mean of both ways, as `backend.cpu.simd` prints them."""
+
+
+def _moves(subject: CpuSubject) -> float:
+    """Of a cell: instructions for lanes that come from or go to the group beside."""
+    if subject.config.memory.run <= 1:
+        return 0.0
+    places = [place for phase in subject.phases for access in phase.accesses for place in (access.read, access.write)]
+    return _TO_MOVE * sum(bool(place.offset[0]) for place in places) / len(subject.phases)
+
+
+def _conversions(subject: CpuSubject) -> int:
+    config = subject.config
+    narrow = config.stored.bytes < config.computed.bytes
+    return 2 * subject.case.stencil.q * _TO_CONVERT.get(config.storage, 2) if narrow else 0
+
+
+def _refills(subject: CpuSubject) -> Term:
+    """Lines that the L1 cache has lost when they are accessed again."""
+    config = subject.config
+    lost = refills(subject)
+    sentence = f"{lost:.1f} lines per update that the L1 cache has lost"
+    seconds = lost * subject.calibration.refill_s / config.threads
+    return Term(name=REFILLS, seconds=seconds, sentence=sentence, source=CALIBRATED)
+
+
+def refills(subject: CpuSubject) -> float:
+    """Lines per update that others of the same set have driven out of the L1 cache while they were still needed.
+
+    Streams move on together, so their distances decide: of more lines in a set than it has ways, none stays until it is
+    accessed again (least recently used).
+    """
+    config = subject.config
+    if config.memory.run or config.indirect or config.of_moments:
+        return 0.0
+    ways = subject.machine.caches_bytes.get("L1", _PAGE_BYTES * 8) // _PAGE_BYTES
+    per_line = LINE_BYTES // config.stored.bytes
+    accesses = LINE_BYTES / subject.access_bytes  # of a line, one after another
+    again = max(0.0, accesses - 1) / per_line
+    found = []
+    for phase in subject.phases:
+        read, written = ({getattr(access, way) for access in phase.accesses} for way in ("read", "write"))
+        places = [*(read | written)] if phase.in_place else [*read, *written]
+        found.append(_driven_out(tuple(sorted(_starts(subject, places))), ways))
+    both = 2 if config.propagation.in_place else 1  # read, and written when others have been read
+    return both * again * sum(found) / len(found)
+
+
+def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
+    """Bytes within a page at which the rows of some places start, of a row in the middle."""
+    config, extents = subject.config, stored_extents(subject.case, subject.config)
+    return [
+        index(config.memory, extents, 1 + x, 1 + y, 1 + z, slot) * config.stored.bytes % _PAGE_BYTES
+        for slot, (x, y, z) in places
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _driven_out(starts: tuple[int, ...], ways: int) -> float:
+    """How many of the lines of streams share a set with too many others, over all places in a line."""
+    moved = range(0, LINE_BYTES, SCALAR_BYTES)
+    sets = (Counter((start + place) // LINE_BYTES % _SETS for start in starts) for place in moved)
+    return sum(count for one in sets for count in one.values() if count > ways) / len(moved)
+
+
+def _cached(subject: CpuSubject) -> Term:
+    """Populations that each step of several reads and writes within a cache."""
+    config, found = subject.config, subject.calibration
+    width = min(map(int, found.cached_bytes_per_s), key=lambda known: abs(known - subject.access_bytes))
+    within = found.cached_bytes_per_s[str(width)] * config.threads / subject.machine.environment.cores
+    moved = 2 * subject.case.stencil.q * (config.computed if config.of_moments else config.stored).bytes
+    sentence = f"{moved:g} bytes per update within a cache at {format_rate(within)}"
+    return Term(name=CACHE, seconds=moved / within, sentence=sentence, source=CALIBRATED)

@@ -1,0 +1,125 @@
+"""Calibration of a CPU: what is gone through lies in the arrays, is moved, and is asked for in the ways that count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.streams import STREAMS, CpuAccess
+from lbmtune.codegen.walks import CHAINS, DIVIDE, MULTIPLY_ADD, WALK, arithmetic, walk, walks_digest
+from lbmtune.measure import calibrate_cpu as calibration
+from lbmtune.model.walks import calibrated
+from lbmtune.records import Resources
+
+CACHES = {"L1": 32 << 10, "L2": 256 << 10}
+
+
+class Cores:
+    """Goes through streams in NumPy, a row of each part. wrong: whether it forgets what it read."""
+
+    xp = np
+    limits = Limits(cores=2, vector_bits=512)
+    resources = Resources()
+
+    def __init__(self, wrong: bool = False) -> None:
+        self.wrong = wrong
+        self.program: Program | None = None
+
+    def empty(self, elements: int, dtype: str) -> Any:
+        return np.zeros(elements, dtype)
+
+    def load(self, program: Program, binary: Binary) -> Cores:
+        self.program = program
+        return self
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start + 1e-3
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
+        if launch.entry != WALK:
+            return
+        source, target, starts, parts, apart, rows, pitch, length, _ = arguments
+        last = (parts - 1) * apart + (rows - 1) * pitch
+        assert starts.min() >= 0
+        assert starts.max() + last + length <= len(source) == len(target)
+        if not self.wrong:
+            for read, written in starts.reshape(2, STREAMS).T:
+                target[written : written + 16] = source[read : read + 16]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "_STREAM_BYTES": 1 << 17,
+        "_SAMPLE_S": 1e-5,
+        "_ROUNDS": 1,
+        "_SAMPLES": 1,
+        "_TIMES_CACHE": 1,
+    }.items():
+        monkeypatch.setattr(calibration, name, value)
+
+
+def compiled(_: Program) -> Binary:
+    return Binary(b"", "", Resources())
+
+
+@pytest.mark.usefixtures("small")
+def test_a_cpu_is_calibrated() -> None:
+    heard: list[str] = []
+    found = calibration.calibrate_cpu(Cores(), compiled, CACHES, heard.append)  # type: ignore[arg-type]
+    assert list(found.walks_bytes_per_s) == [one.name for one in calibrated((4, 32, 64))]
+    assert len(found.thread_walks_bytes_per_s) == 7
+    assert (
+        set(found.multiply_add_per_s) == set(found.divide_per_s) == set(found.cached_bytes_per_s) == {"4", "32", "64"}
+    )
+    assert min(found.walks_bytes_per_s.values()) > 0
+    assert found.refill_s >= 0
+    assert found.digest == walks_digest()
+    assert "arithmetic" in heard
+
+
+@pytest.mark.usefixtures("small")
+def test_a_walk_that_moves_nothing_has_no_rate() -> None:
+    with pytest.raises(RuntimeError, match="did not move what it should"):
+        calibration.calibrate_cpu(Cores(wrong=True), compiled, CACHES, lambda _: None)  # type: ignore[arg-type]
+
+
+def test_walks_and_chains_do_what_they_say() -> None:
+    """As compiled: every element of every row, and no other; products with sums, and quotients."""
+    device = open_cpu()
+    parts, rows, pitch, length, lanes = 3, 2, 24, 16, 8
+    program = walk(CpuAccess("float32", lanes, streaming=False), 1, ahead=False, grouped=False)
+    executable = device.load(program, compile_cpu(program))
+    stride = parts * rows * pitch
+    source = np.arange(1, STREAMS * stride + 2, dtype=np.float32)
+    target = np.zeros_like(source)
+    read = [q * stride for q in range(STREAMS)]
+    starts = np.array([*(1 + place for place in read), *reversed(read)], np.int64)
+    numbers = parts, rows * pitch, rows, pitch, length, 0
+    executable.launch(program.period[0][0], (1, 1, 1), (source, target, starts, *numbers))
+    expected = np.zeros_like(target)
+    for one, other in starts.reshape(2, STREAMS).T:
+        for row in range(parts * rows):
+            at = row * pitch
+            expected[other + at : other + at + length] = source[one + at : one + at + length]
+    assert (target == expected).all()
+
+    chains = arithmetic(CpuAccess("float32", lanes, streaming=False), 1)
+    executable = device.load(chains, compile_cpu(chains))
+    results = {}
+    for launch in chains.period[0]:
+        values = np.full(64 + lanes, 2, np.float32)
+        executable.launch(launch, (1, 1, 1), (values, np.float32(0.5), 1, 3))
+        results[launch.entry] = values[:lanes]
+    assert (results[MULTIPLY_ADD] == 2 * CHAINS).all()
+    assert (results[DIVIDE] == 0.5 * CHAINS).all()

@@ -1,0 +1,164 @@
+"""The model of CPU kernels: which walk a kernel is, what its arithmetic takes, and which lines its L1 cache loses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.model.cpu_terms import CPU_TERMS, CpuSubject, Operations, asked, cpu_terms, operations, refills, walk
+from lbmtune.model.instructions import by_kind
+from lbmtune.model.machine import CpuCalibration, Machine
+from lbmtune.model.predict import predict
+from lbmtune.model.walks import Walk, calibrated
+from lbmtune.records import Environment
+
+CASE = box("d3q19", "bgk", (128, 128, 128))
+WIDTHS = (4, 32, 64)
+RATES = {one.name: 1e9 * (n + 20) for n, one in enumerate(calibrated(WIDTHS))}
+FOUND = CpuCalibration(
+    walks_bytes_per_s=RATES,
+    thread_walks_bytes_per_s={name: rate / 3 for name, rate in RATES.items() if name.count(",") == 1},
+    cached_bytes_per_s={"4": 20e9, "32": 60e9, "64": 80e9},
+    multiply_add_per_s={"4": 5e9, "32": 4e9, "64": 3e9},
+    divide_per_s={"4": 8e8, "32": 5e8, "64": 2e8},
+    refill_s=2e-9,
+)
+MACHINE = Machine(
+    name="cores",
+    environment=Environment(
+        backend="cpu", device="cores", device_id="host", architecture="x", cores=4, vector_bits=512
+    ),
+    copy_bytes_per_s=40e9,
+    in_place_bytes_per_s=45e9,
+    stream_bytes_per_s={"4": 20e9, "64": 32e9},
+    caches_bytes={"L1": 32 << 10, "L2": 1 << 20},
+    cpu=FOUND,
+)
+ALIGNED = CpuConfig(threads=4, row_padding=15)
+"""Rows of 16 + 128 + 1 + 15 cells: whole lines of 64 bytes."""
+ODD = replace(ALIGNED, row_padding=0)
+SCALAR = replace(ALIGNED, vector_bits=0)
+GROUPS = replace(ALIGNED, layout="aosoa", width=16)
+
+
+def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, int, int] = CASE.domain) -> CpuSubject:
+    assert machine.cpu is not None
+    return CpuSubject(replace(CASE, domain=domain), config, machine, machine.cpu)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (ALIGNED, Walk("copy", 64)),
+        (ODD, Walk("copy", 64, shifted=True)),
+        (replace(ALIGNED, row_offset=1), Walk("copy", 64, shifted=True)),
+        (replace(ALIGNED, padding=1), Walk("copy", 64, shifted=True)),
+        (replace(ALIGNED, padding=208), Walk("copy", 64)),
+        (replace(ALIGNED, streaming_stores=1), Walk("streaming", 64)),
+        (replace(ALIGNED, scheme="aa", vector_bits=256), Walk("in place", 32)),
+        (replace(ALIGNED, storage="fp16s"), Walk("copy", 32, shifted=True)),
+        (replace(ALIGNED, storage="fp64", compute="fp64"), Walk("copy", 64)),
+        (replace(SCALAR, scheme="push"), Walk("copy", 4)),
+        (GROUPS, Walk("copy", 64, grouped=True)),
+        (replace(GROUPS, scheme="esoteric-pull"), Walk("in place", 64, grouped=True)),
+    ],
+)
+def test_the_walk_of_a_kernel(config: CpuConfig, expected: Walk) -> None:
+    assert walk(subject(config)) == expected
+
+
+def test_every_walk_was_calibrated() -> None:
+    names = [one.name for one in calibrated(WIDTHS)]
+    assert len(set(names)) == len(names) == 32
+    assert names[:3] == ["in place, 4 bytes", "in place, 4 bytes, shifted", "in place, 4 bytes, grouped"]
+    assert "streaming, 64 bytes, ahead" in names
+
+
+def test_memory_is_bytes_over_the_rate_of_the_walk() -> None:
+    (memory,) = cpu_terms(subject(ALIGNED), without=CPU_TERMS)
+    assert memory.name == "memory"
+    assert memory.seconds == pytest.approx(228 / RATES["copy, 64 bytes"])
+    assert memory.sentence.startswith("228 bytes per update at ")
+    assert memory.sentence.endswith("GB/s, copy, 64 bytes")
+
+
+def test_what_is_asked_for_ahead_has_its_share_of_both_rates() -> None:
+    config = replace(ALIGNED, prefetch_propagated=64)
+    assert asked(subject(config)) == pytest.approx(18 / 19)
+    assert asked(subject(replace(config, prefetch_local=32))) == 1
+    assert asked(subject(replace(config, scheme="aa"))) == pytest.approx((0 + 18) / 38)
+    memory = cpu_terms(subject(config))[0]
+    expected = 228 * (18 / 19 / RATES["copy, 64 bytes, ahead"] + 1 / 19 / RATES["copy, 64 bytes"])
+    assert memory.seconds == pytest.approx(expected)
+
+
+def test_few_threads_have_so_many_times_what_one_has() -> None:
+    one, two, three = (
+        cpu_terms(subject(replace(ODD, threads=threads)))[0].seconds / cpu_terms(subject(ODD))[0].seconds
+        for threads in (1, 2, 3)
+    )
+    assert (one, two, three) == pytest.approx((3, 1.5, 1))
+
+
+def test_operations_are_counted_on_the_text() -> None:
+    assert by_kind("a = b * c + d\ne = c1 / a\nf = (a + b) * (c - d) / e\ng = -f") == (4, 2)
+    assert operations(CASE) == Operations(operations(CASE).plain, 1)
+    assert 90 < operations(CASE).plain < 250
+    assert operations(box("d3q27", "bgk", (32, 32, 32))).plain > operations(CASE).plain
+
+
+def test_arithmetic_goes_by_lanes_and_threads() -> None:
+    def seconds(config: CpuConfig) -> float:
+        return next(one.seconds for one in cpu_terms(subject(config)) if one.name == "arithmetic")
+
+    plain = operations(CASE).plain
+    assert seconds(SCALAR) == pytest.approx((plain / 5e9 + 1 / 8e8) / 4)
+    assert seconds(ALIGNED) == pytest.approx((plain / 3e9 + 1 / 2e8) / 16 / 4)
+    assert seconds(replace(ALIGNED, threads=1)) == pytest.approx(4 * seconds(ALIGNED))
+    # 10 of 19 populations come from the side, by 3 instructions each; they stay where they are when they are written
+    assert seconds(GROUPS) - seconds(ALIGNED) == pytest.approx(3 * 10 / 3e9 / 16 / 4)
+    halves = replace(ALIGNED, storage="fp16s")
+    assert seconds(halves) - seconds(ALIGNED) == pytest.approx(2 * 19 * 2 / 3e9 / 16 / 4)
+
+
+def test_lines_that_share_a_set_are_lost() -> None:
+    """Rows of 4096 bytes: all rows of all directions start in the same set, which has eight lines.
+
+    In the even steps of AA all 19 lie there. In the odd ones five are displaced to either side: at the first and at the
+    last element of a line five of them are in the set beside. 15 of 16 accesses find their line gone, to read and to
+    write.
+    """
+    row = CpuConfig(threads=4, scheme="aa", wrap="select", row_offset=0, vector_bits=0)
+    domain = (1024, 16, 16)
+    odd = (14 * 19 + 2 * 14) / 16
+    assert refills(subject(row, domain=domain)) == pytest.approx(2 * 15 / 16 * (19 + odd) / 2)
+    assert refills(subject(replace(row, padding=208), domain=domain)) == 0
+    assert refills(subject(row, replace(MACHINE, caches_bytes={"L1": 128 << 10}), domain=domain)) == 0
+    assert refills(subject(ALIGNED)) == 0  # a vector is a line, which nobody needs again
+    half = replace(row, wrap="ghost", row_offset=16, vector_bits=256, row_padding=1024 - 17)
+    assert refills(subject(half, domain=domain)) == pytest.approx(2 * 1 / 16 * (19 + odd) / 2)
+
+
+def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
+    config = replace(ODD, scheme="aa", loop="tile", tile_y=8, tile_z=4, steps=4)
+    terms = {one.name: one.seconds for one in cpu_terms(subject(config))}
+    assert terms["cache"] == pytest.approx(152 / 80e9)
+    assert terms["memory"] < 0.5 * cpu_terms(subject(replace(config, steps=1)))[0].seconds
+    assert "cache" not in {one.name for one in cpu_terms(subject(replace(config, steps=1)))}
+
+
+@pytest.mark.parametrize("config", [ALIGNED, ODD, SCALAR, GROUPS, replace(SCALAR, scheme="aa")])
+def test_a_prediction_is_its_terms_and_stays_below_the_ceiling(config: CpuConfig) -> None:
+    found = predict(CASE, config, MACHINE)
+    assert found.mlups == pytest.approx(1e-6 / sum(one.seconds for one in found.terms))
+    assert found.ceiling_source == "calibrated by micro-benchmarks"
+    assert found.mlups < found.bandwidth_bytes_per_s / bytes_per_update(CASE, config) / 1e6
+    assert all(
+        predict(CASE, config, MACHINE, without=(term,)).mlups >= found.mlups for term in ("arithmetic", "refills")
+    )
+    faster = replace(FOUND, walks_bytes_per_s={name: 2 * rate for name, rate in RATES.items()})
+    assert found.mlups < predict(CASE, config, replace(MACHINE, cpu=faster)).mlups < 2 * found.mlups

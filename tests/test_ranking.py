@@ -1,0 +1,216 @@
+"""Rankings: estimates, then what was compiled; kept on disk; machines by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lbmtune.backend import compiled as backend_compiled
+from lbmtune.backend import nvrtc
+from lbmtune.backend.compiled import Compiled, compiled, compiled_all
+from lbmtune.backend.protocol import CompileError
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.rules import cuda_limits
+from lbmtune.cli import ranking as cli_ranking
+from lbmtune.cli.machines import named_machine, shipped_machines
+from lbmtune.cli.ranking import Ranking, ranking
+from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.model.machine import Machine
+from lbmtune.model.predict import predict
+from lbmtune.model.toml import read_machine
+from lbmtune.records import Resources
+from lbmtune.records.caches import CACHE_VARIABLE
+from lbmtune.records.study import StudySpec
+
+CASE = box("d3q19", "bgk", (128, 128, 128))
+AXES = {"scheme": ("pull", "aa"), "block": ("32x1x1", "64x1x1"), "cells_per_thread": (1, 2), "layout": ("soa",)}
+SPEC = StudySpec(name="few", case=CASE, axes={"cuda": AXES}, objective="mlups", seed=1)
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Stands in for the compiler: kernels of AA spill, those with block 64x1x1 of pull are refused."""
+    heard: list[list[str]] = []
+
+    def stand_in(case, configs, architecture, processes):
+        heard.append([config.brief for config in configs])
+        spilled = Resources(registers=255, spill_bytes=400, local_bytes=200)
+        refused = Compiled(reason="too much\nin line 3")
+        return [
+            Compiled(spilled)
+            if config.scheme == "aa"
+            else refused
+            if config.block[0] == 64
+            else Compiled(Resources(registers=40))
+            for config in configs
+        ]
+
+    monkeypatch.setattr(backend_compiled, "compiled_all", stand_in)
+    return heard
+
+
+def ranked(machine: Machine, compile_first: int = 100, top: int = 5) -> tuple[Ranking, list[str]]:
+    said: list[str] = []
+    return ranking(SPEC, machine, top, compile_first, said.append), said
+
+
+def test_what_was_compiled_decides(asked):
+    machine = named_machine("h200")
+    estimated, _ = ranked(machine, 0)
+    assert asked == []
+    assert not any(entry.compiled for entry in estimated.entries)
+    found, said = ranked(machine)
+    assert len(asked[0]) == estimated.legal == found.legal == 8
+    assert said == [
+        "8 configurations estimated; compiling the first 8 for sm_90",
+        "2 of them do not compile and are left out: too much",
+    ]
+    assert all(entry.compiled for entry in found.entries)
+    assert [entry.config.scheme for entry in found.entries] == ["pull", "pull", "aa", "aa", "aa"]
+    assert {entry.config.block[0] for entry in found.entries[:2]} == {32}
+    speeds = [entry.prediction.mlups for entry in found.entries]
+    assert speeds == sorted(speeds, reverse=True)
+    assert any(term.name == "local memory" for term in found.entries[-1].prediction.terms)
+    assert found.facts()["first"][0]["compiled"] is True
+
+
+def test_only_the_first_are_compiled(asked):
+    estimated, _ = ranked(named_machine("h200"), 0, top=8)
+    ranked(named_machine("h200"), 3)
+    assert asked == [[entry.config.brief for entry in estimated.entries[:3]]]
+
+
+def test_a_ranking_is_kept_by_all_that_it_follows_from(asked, monkeypatch):
+    machine = named_machine("h200")
+    first, _ = ranked(machine)
+    again, said = ranked(machine)
+    assert again == first
+    assert (len(asked), said) == (1, [])
+    ranked(replace(machine, copy_bytes_per_s=1e12))
+    ranked(machine, 7)
+    assert len(asked) == 3
+    monkeypatch.setattr(nvrtc, "version", lambda: (12, 0))
+    ranked(machine)
+    assert len(asked) == 4
+    monkeypatch.setattr(cli_ranking, "_KEPT", 1)
+    ranked(replace(machine, name="other"), top=1)
+    assert len(ranked(replace(machine, name="other"), top=4)[0].entries) == 4
+
+
+def test_estimates_where_nothing_compiles(asked, monkeypatch):
+    found, said = ranked(named_machine("k20"))
+    (line,) = said
+    version = ".".join(map(str, nvrtc.version()))
+    oldest = nvrtc.architectures()[0]
+    assert line == f"NVRTC {version} compiles for {oldest} and newer, not for sm_35: the ranking is of estimates alone."
+    assert found.legal == 8
+    assert not any(entry.compiled for entry in found.entries)
+
+    def missing():
+        raise DeviceUnavailableError("NVRTC was not found")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    _, said = ranked(named_machine("h200"))
+    assert said == ["NVRTC was not found; the ranking is of estimates alone."]
+    assert asked == []
+
+
+def test_compiled_once(monkeypatch, cache):
+    config = CudaConfig(scheme="aa", block=(64, 1, 1))
+    (found,) = compiled_all(CASE, [config], "sm_90", 1)
+    assert found.resources is not None
+    assert 20 < found.resources.registers < 128
+    times = []
+
+    def refused(program, architecture):
+        times.append(architecture)
+        raise CompileError("no\nway")
+
+    monkeypatch.setattr(nvrtc, "compile_cuda", refused)
+    assert compiled(CASE, "sm_90", config) == found
+    assert times == []
+    assert compiled(CASE, "sm_80", config) == Compiled(reason="no\nway")
+    assert compiled(CASE, "sm_80", config).resources is None
+    assert times == ["sm_80"]
+    for path in (cache / "nvrtc").iterdir():
+        path.write_text("damaged")
+    compiled(CASE, "sm_80", config)
+    assert times == ["sm_80"] * 2
+
+
+# machines by name
+
+UNITS = {"sm_35": (192, 64), "sm_70": (64, 32), "sm_80": (64, 32), "sm_90": (128, 64)}
+"""Of a multiprocessor: for single and for double precision. Source: CUDA C++ Programming Guide."""
+
+
+def test_shipped_machines():
+    assert list(shipped_machines()) == ["a100", "h100", "h200", "k20", "v100"]
+    assert named_machine("H200").measured
+    assert named_machine("H200").calibrated
+
+
+@pytest.mark.parametrize("name", ["a100", "h100", "k20", "v100"])
+def test_a_data_sheet_agrees_with_itself(name):
+    """Operations are units times clock times two; memory clocks are those of its kind of memory."""
+    machine = read_machine(shipped_machines()[name])
+    sheet, environment = machine.datasheet, machine.environment
+    assert sheet is not None
+    assert not machine.measured
+    assert "measured" in shipped_machines()[name].read_text().splitlines()[0]
+    assert sheet.source
+    for flops, units in zip(
+        (sheet.fp32_flops_per_s, sheet.fp64_flops_per_s), UNITS[environment.architecture], strict=True
+    ):
+        assert flops == pytest.approx(2 * units * machine.multiprocessors * sheet.clock_hz, rel=0.01)
+    assert set(machine.stream_bytes_per_s.values()) == {sheet.memory_bytes_per_s}
+    assert machine.copy_bytes_per_s == machine.in_place_bytes_per_s == sheet.memory_bytes_per_s
+    assert sheet.clock_hz == environment.max_sm_clock_hz
+    bits_per_pin = sheet.memory_bytes_per_s * 8 / sheet.bus_bits
+    assert 1.7e9 < bits_per_pin < 5.3e9
+    limits = cuda_limits(environment.architecture, machine.multiprocessors, environment.memory_bytes)
+    assert limits.shared_bytes_per_multiprocessor == sheet.shared_bytes
+    assert limits.cooperative == (name != "k20")
+    assert limits.dependent == (name == "h100")
+
+
+def test_a_data_sheet_has_the_curves_of_what_was_measured():
+    """A100: 2039 of 4800 GB/s in memory, 108 x 1.41 of 132 x 1.98 GHz on chip."""
+    lender, found = named_machine("h200"), named_machine("a100")
+    assert found.calibrated_as == "NVIDIA H200"
+    assert found.copy_bytes_per_s == pytest.approx(lender.copy_bytes_per_s * 2039 / 4800)
+    ours, theirs = found.calibration, lender.calibration
+    assert ours is not None
+    assert theirs is not None
+    for name, factor in (("runs_bytes_per_s", 2039 / 4800), ("instructions_per_s", 108 * 1.41 / (132 * 1.98))):
+        rates = getattr(theirs, name)
+        assert getattr(ours, name) == pytest.approx({key: rate * factor for key, rate in rates.items()})
+    assert ours.local_bytes_per_s["memory"] == pytest.approx(theirs.local_bytes_per_s["memory"] * 2039 / 4800)
+    assert ours.l1_bytes == 192 << 10
+    name, seconds = max(theirs.small_s.items(), key=lambda item: int(item[0].split()[1]))
+    moved = int(name.split()[1])
+    beyond = seconds - moved / theirs.runs_bytes_per_s["4"]
+    assert ours.small_s[name] - moved / ours.runs_bytes_per_s["4"] == pytest.approx(beyond)
+    fast, slow = (
+        predict(CASE, CudaConfig(cells_per_thread=cells, layout=layout), found)
+        for cells, layout in ((4, "soa"), (1, "aos"))
+    )
+    assert fast.mlups > 2 * slow.mlups
+    assert fast.mlups < 2.039e12 / 152 / 1e6
+    assert fast.ceiling_source == "data sheet, not measured; curves of NVIDIA H200 scaled to it"
+
+
+def test_a_machine_that_nobody_knows():
+    with pytest.raises(InputError, match=r"no machine 'h20'; known are a100, .*; did you mean h200\?"):
+        named_machine("h20")
+    with pytest.raises(InputError, match=r"cannot read there\.toml"):
+        named_machine("there.toml")
