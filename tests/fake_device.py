@@ -184,5 +184,8 @@ class FakeDevice:
     def conditions(self) -> Conditions:
         return self.weather()
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        return None
+
     def energy_j(self) -> float | None:
         return self.counter_j()

@@ -288,6 +288,10 @@ class CudaDevice:
         """From NVML."""
         return self._monitor.energy_j
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        """Of its memory, from NVML."""
+        return self._monitor.memory_bytes_per_s
+
     @contextmanager
     def launching(self, launch: Launch) -> Iterator[None]:
         """Tells a launch that asks for too much from one that finds the device broken."""

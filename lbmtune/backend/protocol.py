@@ -116,6 +116,10 @@ class Device(Protocol):
         """Clocks, power, temperature, throttle reasons now."""
         ...
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        """What its memory could deliver at most by bus width and clock; None where it does not tell."""
+        ...
+
     def energy_j(self) -> float | None:
         """What it has drawn since some moment in the past; None where it does not tell."""
         ...

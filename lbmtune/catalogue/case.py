@@ -15,6 +15,8 @@ Real3 = tuple[float, float, float]
 CutKind = Literal["open", "wall", "moving"]
 
 COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
+NO_COLLISION = "none"
+"""Streaming alone: not to be chosen in a study, but what a kernel is held against that collides (`measure.ladder`)."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
 FACES: Mapping[Face, str] = {
@@ -103,6 +105,11 @@ class Case:
         return any(self.force)
 
     @property
+    def relaxes(self) -> bool:
+        """Whether populations collide at all."""
+        return self.collision != NO_COLLISION
+
+    @property
     def moving(self) -> bool:
         """Whether any face is a moving wall."""
         return "moving" in self.faces
@@ -141,7 +148,7 @@ def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
 
 def _check(case: Case) -> None:
     stencil = lattice(case.lattice)
-    if case.collision not in COLLISIONS:
+    if case.collision not in (*COLLISIONS, NO_COLLISION):
         raise unknown("collision", case.collision, COLLISIONS)
     if not collides(case.collision, case.lattice):
         raise InputError(

@@ -98,6 +98,10 @@ class Arena:
         """As the device does."""
         return self.device.conditions()
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        """As the device does."""
+        return self.device.datasheet_bytes_per_s()
+
     def energy_j(self) -> float | None:
         """As the device does."""
         return self.device.energy_j()

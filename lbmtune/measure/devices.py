@@ -60,7 +60,7 @@ def describe(
         "devices", partial(open_describer, partial(opener, spec)), {}, folder / "devices.log", _STEP_LIMIT_S
     )
     try:
-        environment: Environment = _heard(worker, None)
+        environment: Environment = heard(worker, None)
         path = machine_path(environment)
         on_file, wanted = _known(path, environment, None), calibration and environment.backend == "cuda"
         known = None if refresh else _known(path, environment, max_age_s)
@@ -68,7 +68,7 @@ def describe(
             return known
         with alone(environment):
             worker.ask(spec, wanted)
-            machine: Machine = _heard(worker, say)
+            machine: Machine = heard(worker, say)
         if on_file and not wanted:
             machine = replace(machine, calibration=on_file.calibration)
     finally:
@@ -176,7 +176,7 @@ def _age_s(machine: Machine) -> float:
         return inf
 
 
-def _heard(worker: Worker, say: Say | None) -> Any:
+def heard(worker: Worker, say: Say | None) -> Any:
     """The next greeting or answer of the worker."""
     while True:
         event = _event(worker)

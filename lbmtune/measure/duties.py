@@ -189,6 +189,10 @@ class _HostSide:
     def conditions(self) -> Any:
         return self.device.conditions()
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        """As the device does."""
+        return self.device.datasheet_bytes_per_s()
+
     def energy_j(self) -> float | None:
         return self.device.energy_j()
 

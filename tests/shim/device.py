@@ -143,6 +143,9 @@ class HostDevice:
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
         raise NotImplementedError("the host shim proves results; it has no speed")
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        return None
+
     def energy_j(self) -> None:
         return None
 

@@ -153,6 +153,10 @@ class CpuDevice:
         """The CPU share of what was timed last."""
         return Conditions(cpu_share=self._share)
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        """No interface of the system tells it."""
+        return None
+
     def energy_j(self) -> float | None:
         """Of all packages, where the kernel lets us read it."""
         return packages_j()

@@ -52,14 +52,14 @@ def _constants(case: Case, config: CudaConfig) -> str:
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
     rows, phase = listed_rows(case, config), one.phase
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
-    taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     return fill(
         "cuda/indirect.cu",
         {
             "signature": _signature(case, config, one),
             "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
-            "call": f"        collide(f, v, {taken});" if phase.collides else "",
+            "call": f"        collide({taken});" if phase.collides else "",
             "write": indirect.writes(case, rows, phase, target),
         },
         inside="entry",
