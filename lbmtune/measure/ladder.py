@@ -280,6 +280,6 @@ def _provable(program: Program) -> Program:
 
     That is regularised collision at a rate at which it relaxes nothing.
     """
-    if program.case.relaxes or not program.config.of_moments:
+    if program.case.relaxes or program.config.kept.name != "moments":
         return program
     return replace(program, case=replace(program.case, collision="regularised", relaxation_rate=_FREE_RATE))
