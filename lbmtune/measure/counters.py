@@ -76,14 +76,14 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.C
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
 
 
-def counted(program: Program, device: str, run: Runner = _run, profiler: str | None = None) -> Counters:
-    """Counters of one cycle of a kernel. profiler: the path of ncu; looked for on PATH where it is left out."""
-    ncu = profiler or shutil.which("ncu")
+def counted(program: Program, device: str, sources: str = "", run: Runner = _run) -> Counters:
+    """Counters of one cycle of a kernel. sources: a folder for its text, as in `measure.once`."""
+    ncu = shutil.which("ncu")
     if ncu is None:
         return Counters(source="no counters: ncu (Nsight Compute) is not on PATH")
     with tempfile.TemporaryDirectory(prefix="lbmtune-") as folder:
         request = Path(folder) / "request.json"
-        write_request(request, program.case, program.config, device)
+        write_request(request, program.case, program.config, device, sources)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             done = run(command(ncu, program, request), environment)

@@ -190,8 +190,10 @@ class _HostSide:
         return self.device.conditions()
 
     def datasheet_bytes_per_s(self) -> float | None:
-        """As the device does."""
         return self.device.datasheet_bytes_per_s()
+
+    def marked(self, name: str) -> Any:
+        return self.device.marked(name)
 
     def energy_j(self) -> float | None:
         return self.device.energy_j()

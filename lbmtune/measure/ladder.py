@@ -6,8 +6,8 @@ streams     as many streams as a cell has values, by the accesses of the kernel,
 streaming   the kernel itself without collision
 kernel      all of it
 
-Beside them stand kernels with parts taken out (`codegen.cuda.alone`). Times are of the whole device per update. What the
-model expects of a rung comes from the description of the machine and from what was compiled, never from the rung.
+Beside them stand kernels with parts taken out (`codegen.cuda.alone`). Times are of the whole device per update. What
+the model expects of a rung comes from the description of the machine and from what was compiled, never from the rung.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.measure import perf
 from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.microbench import Bandwidths, Rate, Say, measure_bandwidths, rate
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.measure.stages import calm, explained
 from lbmtune.measure.sustained import sustain
-from lbmtune.measure.timing import excite, measure
+from lbmtune.measure.timing import excite, measure, steps_per_sample
 from lbmtune.measure.verify import verify
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import ceiling, predict
@@ -52,6 +53,7 @@ from lbmtune.records.profile import (
     STREAMING,
     STREAMS,
     WRITES,
+    Counter,
     Counters,
     Profile,
     Rung,
@@ -63,18 +65,20 @@ from lbmtune.units import format_rate
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _MOST_THREADS = 512
 _LOOKED_AT = 4099
+_COUNTED_S = 0.5
 _FREE_RATE = 1e-9
 """Relaxation rate at which regularised collision, of which kernels of moments are a form, changes nothing."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be profiled, and by what the model knows."""
+    """What is to be profiled, and by what the model knows. counters: whether those of the hardware are to be read."""
 
     case: Case
     config: KernelConfig
     machine: Machine
     protocol: TimingProtocol
+    counters: bool = True
 
 
 def climb(device: Device, asked: Asked, say: Say) -> Profile:
@@ -95,7 +99,8 @@ class _Ladder:
     def __init__(self, device: Device, compiler: Compiler, asked: Asked, say: Say) -> None:
         self._device, self._compiler, self._say = device, compiler, say
         self._arena = Arena(device)
-        self._case, self._config, self._machine, self._protocol = asked.case, asked.config, asked.machine, asked.protocol
+        self._case, self._config, self._machine = asked.case, asked.config, asked.machine
+        self._protocol, self._counters = asked.protocol, asked.counters
         self._moved = bytes_per_update(asked.case, asked.config)
         self._subject = _subject(asked)
 
@@ -108,7 +113,9 @@ class _Ladder:
         rungs = [*self._datasheet(), *self._copies()]
         rungs += [self._timed(STREAMING, free), self._timed(KERNEL, full)]
         self._say("a run of seconds")
-        sustained = sustain(self._simulation(full), self._protocol)
+        simulation = self._simulation(full)
+        sustained = sustain(simulation, self._protocol)
+        counters = self._counted(simulation)
         return Profile(
             case=self._case,
             key=self._config.key,
@@ -120,7 +127,7 @@ class _Ladder:
             rungs=tuple(rungs),
             apart=tuple(self._apart(full.program, free.program)),
             verification=proof,
-            counters=Counters(source="not read"),
+            counters=counters,
             sustained=sustained,
             conditions=self._device.conditions(),
             date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -231,6 +238,21 @@ class _Ladder:
             model=expected.terms,
             resources=made.binary.resources,
         )
+
+    def _counted(self, simulation: Simulation) -> Counters:
+        """By perf events, of a CPU; those of a GPU are read by a program of its own."""
+        if not self._counters or self._subject:
+            return Counters(source="no counters: they were not asked for")
+        steps = steps_per_sample(simulation, simulation.device.time_s(lambda: simulation.step(1)), _COUNTED_S)
+        try:
+            found = perf.counted(lambda: simulation.step(steps))
+        except perf.PerfError as error:
+            return Counters(source=f"no counters: {error}")
+        updates = steps * self._case.fluid_sites
+        counts = [Counter(name=name, value=value / updates, unit="per update") for name, value in found.items()]
+        fetched = found[perf.MISSES] * perf.LINE_BYTES / updates
+        counts.append(Counter(name="bytes fetched by these misses", value=fetched, unit="per update"))
+        return Counters(source="perf events", found=tuple(counts))
 
     def _apart(self, full: Program, free: Program) -> Iterator[Rung]:
         """Kernels with parts taken out, where those can be."""

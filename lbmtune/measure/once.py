@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.backend.protocol import Device
+from lbmtune.backend.protocol import Binary, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, from_flat
@@ -20,6 +20,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.stages import calm
 from lbmtune.measure.timing import excite
+from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
 
 WARM_CYCLES = 4
@@ -37,7 +38,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_request(path: Path, case: Case, config: KernelConfig, device: str, sources: str = "") -> None:
     """Leaves what `main` is to do."""
-    path.write_bytes(msgspec.json.encode(Request(case=case, config=config.flat(), device=device, sources=sources)))
+    request = Request(case=case, config=config.flat(), device=device, sources=sources)
+    write_atomically(path, msgspec.json.encode(request))
 
 
 def launches(program: Program) -> tuple[int, int]:
@@ -52,11 +54,35 @@ def launches(program: Program) -> tuple[int, int]:
 def run(request: Request, device: Device) -> None:
     """The warm cycles, and the one that is looked at."""
     program = render(request.case, from_flat(request.config))
-    binary = compiler_for(device.environment)(program)
+    binary = compiled(program, device, Path(request.sources) if request.sources else None)
     simulation = Simulation(program, binary, device, calm(request.case))
     excite(simulation)
-    simulation.step((WARM_CYCLES + 1) * simulation.parity_steps)
-    device.synchronize()
+    simulation.step(WARM_CYCLES * simulation.parity_steps)
+    with device.marked(program.config.key):
+        simulation.step(simulation.parity_steps)
+        device.synchronize()
+
+
+def compiled(program: Program, device: Device, sources: Path | None) -> Binary:
+    """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
+    if sources is None or program.target != "cuda":
+        return compiler_for(device.environment)(program)
+    from lbmtune.backend.nvrtc import compile_text
+
+    options = (*program.options, "--generate-line-info", f"--gpu-architecture={device.environment.architecture}")
+    return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))
+
+
+def text_on_disk(program: Program, folder: Path) -> Path:
+    """The file with the text of a kernel, which is written where it is missing."""
+    path = folder.resolve() / f"{program.config.key}.cu"
+    write_atomically(path, plain_text(program.source).encode())
+    return path
+
+
+def plain_text(source: str) -> str:
+    """The text by its own lines: without the marks that lead messages of a compiler to the skeletons."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.startswith("#line "))
 
 
 def main(path: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,16 +19,22 @@ from lbmtune.measure.ladder import Asked, climb
 from lbmtune.measure.microbench import Say
 from lbmtune.measure.workers import Report, Session, Worker
 from lbmtune.records import Environment
-from lbmtune.records.profile import Counters, Profile
+from lbmtune.records.profile import Profile
 
 _STAGE_LIMIT_S = 180.0
 
 
 def profile(
-    spec: str, asked: Asked, say: Say, opener: Callable[[str], Device] = open_device, *, counters: bool = True
+    spec: str,
+    asked: Asked,
+    say: Say,
+    opener: Callable[[str], Device] = open_device,
+    alone: Callable[[Environment], AbstractContextManager[None]] = lambda _: nullcontext(),
+    sources: str = "",
 ) -> Profile:
     """The ladder of a kernel on a device, and what counters say of it where they are asked for.
 
+    alone: holds the device meanwhile; sources: a folder for the text of the kernel (`measure.once`).
     Raises NothingValidError where the kernel is wrong or cannot run, DeviceUnavailableError, InputError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -36,17 +43,17 @@ def profile(
     )
     try:
         environment: Environment = heard(worker, None)
-        worker.ask(spec, asked)
-        found: Profile = heard(worker, say)
+        with alone(environment):
+            worker.ask(spec, asked)
+            found: Profile = heard(worker, say)
+            if environment.backend == "cpu" or not asked.counters:
+                return found
+            worker.end()  # its memory goes before the profiler keeps that of the kernel
+            say("counters of the hardware")
+            return replace(found, counters=counted(render(asked.case, asked.config), spec, sources))
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
-    if environment.backend == "cpu":
-        return found
-    if not counters:
-        return replace(found, counters=Counters(source="counters were not asked for"))
-    say("counters of the hardware")
-    return replace(found, counters=counted(render(asked.case, asked.config), spec))
 
 
 def open_profiler(opener: Callable[[], Device]) -> tuple[Environment, Session]:
