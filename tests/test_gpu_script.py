@@ -64,3 +64,25 @@ def test_searches_with_several_seeds_have_to_find_the_same_speed(
     ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
     assert (ended, part["within"]) == (code, code == 0)
     assert part["mlups"] == dict(zip("123", speeds, strict=True))
+
+
+def test_profiles_are_made_by_the_device_as_it_is_now(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each by the description that was measured just before; one that fails shows in the exit code."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return script.subprocess.CompletedProcess(command, 3 if "aos.html" in command[-3] else 0)
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    code, (part,) = call(script, monkeypatch, tmp_path, "--parts", "profile")
+    assert code == 3
+    assert part["exit_codes"] == {"devices": 0, **dict.fromkeys(script.PROFILES, 0), "aos": 3}
+    assert "--calibrate" in commands[0]
+    for command, subject in zip(commands[1:], script.PROFILES.values(), strict=True):
+        assert command[3] == "profile"
+        assert command[4 : 4 + len(subject)] == list(subject)
+        assert command[-1] == str(tmp_path / "out" / "machine.toml")
+        assert not subject[0].endswith(".json") or Path(subject[0]).is_file()

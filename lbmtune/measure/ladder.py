@@ -143,7 +143,7 @@ class _Ladder:
     def _verified(self, made: _Made) -> Verification:
         self._say("verify" if made.program.case.relaxes else "verify it without collision")
         self._arena.reset()
-        found = verify(_provable(made.program), made.binary, self._arena, self._protocol.verify_periods)
+        found = verify(provable(made.program), made.binary, self._arena, self._protocol.verify_periods)
         if not found.passed:
             raise NothingValidError(f"wrong result: {explained(found)}.")
         return found
@@ -237,6 +237,7 @@ class _Ladder:
             model_s=1e-6 / expected.mlups,
             model=expected.terms,
             resources=made.binary.resources,
+            disturbed=found.disturbed,
         )
 
     def _counted(self, simulation: Simulation) -> Counters:
@@ -297,11 +298,12 @@ def _same(before: Sequence[Array], after: Sequence[Array]) -> bool:
     return all(bool((a == b).all()) for a, b in zip(before, after, strict=True))
 
 
-def _provable(program: Program) -> Program:
+def provable(program: Program) -> Program:
     """What the oracle can follow: kernels of moments stream what these tell of the populations.
 
     That is regularised collision at a rate at which it relaxes nothing.
     """
     if program.case.relaxes or program.config.kept.name != "moments":
         return program
-    return replace(program, case=replace(program.case, collision="regularised", relaxation_rate=_FREE_RATE))
+    free = replace(program.case, collision="regularised", relaxation_rate=_FREE_RATE, force=(0.0, 0.0, 0.0))
+    return replace(program, case=free)

@@ -21,7 +21,7 @@ class Rung:
 
     spread: relative half-width of the 95 % interval of the median; None where nothing was timed.
     model_s, model: what the model expects without having seen this figure, and what that is made of.
-    resources: of a kernel that was compiled for it.
+    resources: of a kernel that was compiled for it; disturbed: the device was not left alone meanwhile.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Rung:
     model_s: float | None = None
     model: tuple[Term, ...] = ()
     resources: Resources | None = None
+    disturbed: bool = False
 
     @property
     def mlups(self) -> float:

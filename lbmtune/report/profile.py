@@ -29,6 +29,8 @@ MEANING = {
 }
 _MEASURED, _MODEL, _OPEN = "#0072b2", "#e69f00", "#cc79a7"
 UNEXPLAINED = "not explained"
+_LARGE = 100
+"""Speeds from here on need no decimals."""
 
 
 class Row(NamedTuple):
@@ -36,13 +38,13 @@ class Row(NamedTuple):
 
     name: str
     meaning: str
-    ps: str
-    mlups: str
-    lost: str
-    model_ps: str
-    model_mlups: str
-    model_lost: str
-    difference: str
+    ps: str = ""
+    mlups: str = ""
+    lost: str = ""
+    model_ps: str = ""
+    model_mlups: str = ""
+    model_lost: str = ""
+    difference: str = ""
 
 
 COLUMNS = (
@@ -71,16 +73,18 @@ def ladder_rows(profile: Profile) -> list[Row]:
                 rung.name,
                 MEANING[rung.name],
                 _ps(rung.seconds),
-                f"{rung.mlups:,.0f}",
+                _speed(rung.mlups),
                 _share(loss.measured) if loss else "",
                 _ps(rung.model_s) if rung.model_s else "",
-                f"{rung.model_mlups:,.0f}" if rung.model_mlups else "",
+                _speed(rung.model_mlups) if rung.model_mlups else "",
                 _share(loss.model) if loss and loss.model is not None else "",
                 _share(loss.measured - (loss.model or 0.0)) if loss and known else "",
             )
         )
     if profile.unexplained is not None:
-        rows.append(Row(UNEXPLAINED, "the model at the kernel", *[""] * 6, _share(profile.unexplained)))
+        rows.append(
+            Row(UNEXPLAINED, "what the model expects beyond the kernel", difference=_share(profile.unexplained))
+        )
     return rows
 
 
@@ -143,6 +147,10 @@ def state_rows(profile: Profile) -> Pairs:
 
 def _ps(seconds: float) -> str:
     return f"{seconds * 1e12:,.2f}"
+
+
+def _speed(mlups: float) -> str:
+    return f"{mlups:,.0f}" if mlups >= _LARGE else f"{mlups:.3g}"
 
 
 def _share(value: float) -> str:

@@ -1,8 +1,8 @@
 """Kernels with a part taken out, so that it shows what the others cost alone: reading, colliding, writing.
 
 The text is that of the kernel itself: its regions `read` and `write` are replaced, and of marches what their loop
-fetches and stores. What is read is made from the place of the cell instead; what would be written depends on a sum of all
-values that no compiler can know, and never is. Collision is taken out by the case (`catalogue.collisions.none`).
+fetches and stores. What is read is made from the place of the cell instead; what would be written depends on a sum of
+all values that no compiler can know, and never is. The case takes collision out (`catalogue.collisions.none`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""Kernels of the ladder: the same text without collision, without what it reads, or without what it writes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuda_samples import config, flows, needs_nvrtc
+from lbmtune.backend import nvrtc
+from lbmtune.catalogue.case import NO_COLLISION, Case, box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.codegen.cuda.alone import alone, can_be_alone
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.measure import oracle
+from lbmtune.measure.ladder import provable
+from lbmtune.measure.timing import excite
+from lbmtune.measure.verify import awkward_domain, verify
+from lbmtune.runtime import Simulation
+from shim.device import COMPILER, HostDevice, compile_on_host
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+_MARCH = {"layout": "rows", "block": (32, 6, 1), "march": 5, "steps": 2}
+KINDS: dict[str, dict[str, Any]] = {
+    "one step": {"scheme": "pull", "cells_per_thread": 2},
+    "16 bits": {"scheme": "push", "storage": "fp16s", "cells_per_thread": 2},
+    "in place": {"scheme": "aa", "layout": "aosoa", "load_hint": "streaming"},
+    "columns ahead": {"march": 3, "prefetch": 1},
+    "listed": {"addressing": "indirect", "scheme": "esoteric-twist", "block": (32, 1, 1)},
+    "several steps": {"scheme": "push", **_MARCH},
+    "moments": {"representation": "moments", **_MARCH, "prefetch": 2},
+    "flat": {"representation": "moments", **_MARCH, "block": (32, 2, 1)},
+}
+
+
+def case(name: str, collision: str = "regularised") -> Case:
+    return flows("d2q9" if name == "flat" else "d3q19", collision)["box" if "step" in name else "channel"]
+
+
+def rendered(name: str, collision: str = "regularised") -> Program:
+    chosen = config(**KINDS[name])
+    assert broken(case(name, collision), chosen, Limits(shared_bytes_per_block=227 << 10)) is None
+    return render(case(name, collision), chosen)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", KINDS)
+def test_without_collision_populations_stream(name: str) -> None:
+    """What comes out is the oracle's streaming, walls included, and the relaxation rate is no argument any more."""
+    program = provable(rendered(name, NO_COLLISION))
+    assert not any("omega" in launch.arguments for step in program.period for launch in step)
+    found = verify(program, compile_on_host(program), HostDevice(), 1)
+    assert found.passed, found
+
+
+def test_the_oracle_without_collision_streams() -> None:
+    here = box("d2q9", NO_COLLISION, (5, 4, 1))
+    f = oracle.random_state(here)
+    east = here.stencil.velocities.index((1, 0, 0))
+    assert np.array_equal(oracle.step(f, here)[east], np.roll(f[east], 1, axis=2))
+
+
+def test_cpu_kernels_stream_too() -> None:
+    text = render(box("d2q9", NO_COLLISION, (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)).source
+    assert "omega" not in text
+    assert "g3 = f3" in text
+
+
+def test_no_study_may_ask_for_it() -> None:
+    from lbmtune.cli.studyfile import load_study
+
+    with pytest.raises(InputError, match="unknown collision 'none'"):
+        load_study("quick", ["case.collision=none"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_taken_out_is_not_done(name: str) -> None:
+    """Who writes nothing leaves the state; who reads nothing leaves sound values where there was poison."""
+    full, free = rendered(name), rendered(name, NO_COLLISION)
+    assert can_be_alone(full)
+    for program in (alone(free, reads=True, writes=False), alone(full, reads=False, writes=False)):
+        simulation = on_host(program)
+        excite(simulation)
+        before = {key: value.copy() for key, value in simulation.buffers.items()}
+        simulation.step(simulation.parity_steps)
+        assert all(np.array_equal(before[key], value) for key, value in simulation.buffers.items())
+    writes = on_host(alone(free, reads=False, writes=True))
+    writes.buffers["f0"].fill(0)  # a march still reads a few rows, again and again
+    writes.step(writes.parity_steps)
+    assert np.isfinite(np.asarray(writes.populations())).all()
+
+
+def on_host(program: Program) -> Simulation:
+    small = replace(program.case, domain=awkward_domain(program.case, program.config))
+    return Simulation(program, compile_on_host(program), HostDevice(), small)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", ["one step", "in place", "moments"])
+def test_all_else_is_as_in_the_kernel(name: str) -> None:
+    """By the compiler's own account: as many loads, stores and operations as the kernel has of what was left in."""
+    full, free = rendered(name), rendered(name, NO_COLLISION)
+    whole, streams = counts(full), counts(free)
+    reads, writes, collides = (
+        counts(alone(free, reads=True, writes=False)),
+        counts(alone(free, reads=False, writes=True)),
+        counts(alone(full, reads=False, writes=False)),
+    )
+    assert streams["ld"] == reads["ld"] == whole["ld"]
+    assert streams["st"] == writes["st"] == whole["st"]
+    if name == "moments":
+        assert streams["arithmetic"] < whole["arithmetic"]
+    else:
+        assert streams["arithmetic"] == 0
+        assert writes["ld"] == collides["ld"] == 0
+        assert collides["arithmetic"] >= whole["arithmetic"]
+
+
+def counts(program: Program) -> dict[str, int]:
+    text = nvrtc.ptx(program)
+    patterns = {
+        "ld": r"ld\.global|cp\.async\.ca",
+        "st": r"st\.global",
+        "arithmetic": r"\b(fma|mul|add|sub)\.[a-z.]*f32",
+    }
+    return {name: len(re.findall(pattern, text)) for name, pattern in patterns.items()}
+
+
+def test_kernels_of_several_launches_have_no_parts() -> None:
+    assert not can_be_alone(render(flows("d2q9", "bgk")["box"], config(scheme="push", wrap="ghost")))
+    assert not can_be_alone(render(box("d2q9", "bgk", (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)))
+
+
+@needs_nvrtc
+def test_line_numbers_lead_to_the_text_on_disk(tmp_path: Any) -> None:
+    from lbmtune.measure.once import compiled, text_on_disk
+
+    program = rendered("one step")
+    text = text_on_disk(program, tmp_path)
+    assert "#line" not in text.read_text()
+    assert text.name == f"{program.config.key}.cu"
+
+    class Hopper:
+        class environment:  # noqa: N801
+            backend, architecture = "cuda", "sm_90"
+
+    with_lines, plain = (compiled(program, Hopper(), folder) for folder in (tmp_path, None))  # type: ignore[arg-type]
+    assert str(text).encode() in with_lines.image
+    assert str(text).encode() not in plain.image
+    assert with_lines.resources.registers == plain.resources.registers
