@@ -12,7 +12,7 @@ import pytest
 from cuda_samples import config, flows, needs_nvrtc
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import NO_COLLISION, Case, box
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.cuda.alone import alone, can_be_alone
 from lbmtune.codegen.program import Program

@@ -96,8 +96,8 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
     copy, streams, streaming, kernel = climbed.rungs
     assert copy.seconds == pytest.approx(152 / 4e10)
     assert streams.seconds == pytest.approx(152 / 3e10), "in place"
-    assert 0 < streaming.seconds
-    assert 0 < kernel.seconds
+    assert streaming.seconds > 0
+    assert kernel.seconds > 0
     assert climbed.verification.passed
     assert climbed.sustained is not None
     assert all(one.model_s for one in climbed.rungs)
@@ -127,9 +127,8 @@ def test_perf_events_count_or_say_why() -> None:
     try:
         found = perf.counted(lambda: sum(range(100_000)))
     except perf.PerfError as error:
-        assert str(error)
-    else:
-        assert found["instructions"] > 100_000
+        pytest.skip(str(error))
+    assert found["instructions"] > 100_000
 
 
 def test_launches_that_a_profiler_skips_and_looks_at() -> None:
