@@ -150,7 +150,6 @@ class _Ladder:
 
     def _simulation(self, made: _Made) -> Simulation:
         """On the case's own domain, from a random state."""
-        self._arena.reset()
         self._arena.reset(arena_bytes(made.program.array_bytes(self._case.domain)))
         simulation = Simulation(made.program, made.binary, self._arena, calm(made.program.case))
         excite(simulation)
@@ -212,12 +211,12 @@ class _Ladder:
             probe(streams=streams, access_bytes=access, run_bytes=run_bytes // access * access, threads=threads)
         )
         size = footprint_bytes(self._case, config) // config.propagation.lattices // WORD_BYTES
-        self._arena.reset()
         self._arena.reset(arena_bytes([size * WORD_BYTES] * config.propagation.lattices))
         arrays = [self._arena.empty(size, "float32") for _ in range(config.propagation.lattices)]
         for array in arrays:
             fill_with_noise(array, 1.0, self._device.xp)
-        accesses = size * WORD_BYTES // (streams * max(run_bytes, access * threads)) * max(run_bytes // access, threads)
+        accesses = size * WORD_BYTES // (streams * access)
+        accesses -= accesses % max(1, run_bytes // access)  # whole runs
         launch = next(one for one in made.program.period[0] if one.entry == RUNS)
         executable = self._arena.load(made.program, made.binary)
         numbers = (np.int32(n) for n in (accesses, 0, 0, 1))
