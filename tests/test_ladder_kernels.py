@@ -38,6 +38,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "flat": {"representation": "moments", **_MARCH, "block": (32, 2, 1)},
 }
 
+QUICK = ("16 bits", "columns ahead", "moments")
+"""Of these every run of the tests; of the others the slow ones."""
+EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in KINDS]
+
 
 def case(name: str, collision: str = "regularised") -> Case:
     return flows("d2q9" if name == "flat" else "d3q19", collision)["box" if "step" in name else "channel"]
@@ -50,7 +54,7 @@ def rendered(name: str, collision: str = "regularised") -> Program:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EACH)
 def test_without_collision_populations_stream(name: str) -> None:
     """What comes out is the oracle's streaming, walls included, and the relaxation rate is no argument any more."""
     program = provable(rendered(name, NO_COLLISION))
@@ -80,7 +84,7 @@ def test_no_study_may_ask_for_it() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EACH)
 def test_what_is_taken_out_is_not_done(name: str) -> None:
     """Who writes nothing leaves the state; who reads nothing leaves sound values where there was poison."""
     full, free = rendered(name), rendered(name, NO_COLLISION)
@@ -103,7 +107,7 @@ def on_host(program: Program) -> Simulation:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("name", ["one step", "in place", "moments"])
+@pytest.mark.parametrize("name", ["one step", "moments"])
 def test_all_else_is_as_in_the_kernel(name: str) -> None:
     """By the compiler's own account: as many loads, stores and operations as the kernel has of what was left in."""
     full, free = rendered(name), rendered(name, NO_COLLISION)
