@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +21,18 @@ from lbmtune.codegen.cuda.alone import alone, can_be_alone
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.measure import oracle
+from lbmtune.measure import ladder, oracle
 from lbmtune.measure.ladder import provable
+from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.measure.timing import excite
 from lbmtune.measure.verify import awkward_domain, verify
+from lbmtune.model.toml import read_machine
+from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
+from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
 
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 _MARCH = {"layout": "rows", "block": (32, 6, 1), "march": 5, "steps": 2}
 KINDS: dict[str, dict[str, Any]] = {
@@ -156,6 +164,50 @@ def test_line_numbers_lead_to_the_text_on_disk(tmp_path: Any) -> None:
             backend, architecture = "cuda", "sm_90"
 
     with_lines, plain = (compiled(program, Hopper(), folder) for folder in (tmp_path, None))  # type: ignore[arg-type]
-    assert str(text).encode() in with_lines.image
-    assert str(text).encode() not in plain.image
+    for part in (text.name, str(text.parent)):
+        assert part.encode() in with_lines.image
+        assert part.encode() not in plain.image
     assert with_lines.resources.registers == plain.resources.registers
+
+
+class TimedHost(HostDevice):
+    """The host with a clock, and memory that a data sheet knows."""
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        found = []
+        for _ in range(count):
+            found.append(self.time_s(run))
+            look()
+        return found
+
+    def datasheet_bytes_per_s(self) -> float:
+        return 4e9
+
+
+@needs_compiler
+def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rungs and parts, on the host; copies alone are made up."""
+    copies = Bandwidths(copy=Rate(2e9, 0.01), in_place=Rate(1e9, 0.01), streams={"4": Rate(1e9, 0.01)})
+    monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: copies)
+    monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
+    monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    small = box("d2q9", "bgk", (64, 24, 1))
+    chosen = config(scheme="pull", block=(32, 2, 1))
+    asked = ladder.Asked(small, chosen, machine, TimingProtocol(verify_periods=1, max_samples=6, sustained_s=0.1))
+    found = ladder.climb(TimedHost(), asked, lambda _: None)
+    assert [one.name for one in found.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
+    assert [one.name for one in found.apart] == [READS, WRITES, COLLISION]
+    assert found.rung(DATASHEET).seconds == found.rung(DATASHEET).model_s == pytest.approx(72 / 4e9)
+    assert found.rung(COPY).seconds == pytest.approx(72 / 2e9)
+    assert found.rung(COPY).model_s == pytest.approx(72 / machine.copy_bytes_per_s)
+    assert found.rung(STREAMS).model_s == pytest.approx(72 / machine.calibration.runs_bytes_per_s["4"])  # type: ignore[union-attr]
+    assert found.counters.source == "no counters: they were not asked for"
+    assert sum(loss.measured for loss in found.losses) == pytest.approx(
+        1 - found.rungs[-1].mlups / found.rungs[0].mlups
+    )
