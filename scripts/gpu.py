@@ -47,14 +47,16 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
 """The study file of each part, and what is set in it."""
 PARTS = ("devices", *STUDIES, "profile", "claims", "conformance", "tests", "sanitize")
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
-_SMALL = "block=128x1x1,storage=fp32"
 PROFILES: dict[str, tuple[str, ...]] = {
     "one-step-fp32": (str(RECORDED / "d3q19-box-fp32" / "best.json"),),
     "one-step-fp64": (str(RECORDED / "d3q19-box-fp64" / "best.json"),),
     "one-step-fp16s": (str(RECORDED / "d3q19-box-fp16s" / "best.json"),),
     "many-steps": (str(RECORDED / "d3q19-box-fast-fp32" / "best.json"),),
-    "aa": (f"scheme=aa,layout=aosoa,width=128,cells_per_thread=2,{_SMALL}", "--study", "d3q19-box"),
-    "aos": (f"scheme=pull,layout=aos,{_SMALL}", "--study", "d3q19-box"),
+    "aa": (
+        "scheme=aa,layout=aosoa,width=128,block=64x2x1,cells_per_thread=4,min_blocks=2,storage=fp32",
+        *("--study", "d3q19-box"),
+    ),
+    "aos": ("scheme=pull,layout=aos,block=128x1x1,storage=fp32", "--study", "d3q19-box"),
 }
 """Kernels whose ladders are kept: the best of each precision, in place, of several steps, and one that lies badly."""
 FLAGSHIP = ("fp32", "fp64", "fp16s")
@@ -179,14 +181,14 @@ def study(run: Run, part: str) -> dict[str, object]:
 
 
 def profile(run: Run) -> dict[str, object]:
-    """The ladders of `PROFILES`, each a page and its record, by the description of the device as it is now."""
-    folder = run.out / "profiles"
-    described = devices(run)
-    codes = {"devices": int(str(described["exit_code"]))}
+    """The ladders of `PROFILES`, each a page and its record, by the description of this call, or the recorded one."""
+    folder, now = run.out / "profiles", run.out / "machine.toml"
+    machine = now if now.exists() else RECORDED / "machine.toml"
+    codes: dict[str, int] = {}
     for name, subject in PROFILES.items():
         page = folder / f"{name}.html"
         command = [sys.executable, "-m", "lbmtune", "profile", *subject, "--device", run.device, "--out", str(page)]
-        command += ["--machine", str(run.out / "machine.toml")]
+        command += ["--machine", str(machine)]
         codes[name] = int(str(run.call(f"profile {name}", command, run.left_s)["exit_code"]))
     return {"part": "profile", "exit_code": max(map(abs, codes.values())), "exit_codes": codes}
 

@@ -24,7 +24,6 @@ from lbmtune.records.profile import (
 def rung(name: str, ps: float, model_ps: float | None = None, registers: int = 0) -> Rung:
     return Rung(
         name=name,
-        title="",
         seconds=ps * 1e-12,
         model_s=model_ps * 1e-12 if model_ps else None,
         model=(Term(name="memory", seconds=model_ps * 1e-12, sentence="160 B", source="made up"),) if model_ps else (),

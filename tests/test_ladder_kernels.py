@@ -23,7 +23,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure import ladder, oracle
 from lbmtune.measure.ladder import provable
-from lbmtune.measure.microbench import Bandwidths, Rate
+from lbmtune.measure.microbench import Rate
 from lbmtune.measure.timing import excite
 from lbmtune.measure.verify import awkward_domain, verify
 from lbmtune.model.toml import read_machine
@@ -192,8 +192,7 @@ class TimedHost(HostDevice):
 @needs_compiler
 def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rungs and parts, on the host; copies alone are made up."""
-    copies = Bandwidths(copy=Rate(2e9, 0.01), in_place=Rate(1e9, 0.01), streams={"4": Rate(1e9, 0.01)})
-    monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: copies)
+    monkeypatch.setattr(ladder, "measure_copy", lambda *_: Rate(2e9, 0.01))
     monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
     monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")

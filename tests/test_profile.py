@@ -191,4 +191,4 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rungs_know_their_speed() -> None:
-    assert Rung(name="x", title="", seconds=1e-10).mlups == pytest.approx(10_000)
+    assert Rung(name="x", seconds=1e-10).mlups == pytest.approx(10_000)

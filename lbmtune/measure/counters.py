@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.codegen.program import Program
 from lbmtune.measure.once import launches, write_request
@@ -48,8 +48,12 @@ _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 PER_UPDATE = {
     "DRAM bytes read": "dram__bytes_read.sum",
     "DRAM bytes written": "dram__bytes_write.sum",
-    "L2 sectors read": "lts__t_sectors_op_read.sum",
-    "L2 sectors written": "lts__t_sectors_op_write.sum",
+    "DRAM sectors read": "dram__sectors_read.sum",
+    "DRAM sectors written": "dram__sectors_write.sum",
+    "L2 sectors read by L1": "lts__t_sectors_srcunit_tex_op_read.sum",
+    "L2 sectors written by L1": "lts__t_sectors_srcunit_tex_op_write.sum",
+    "L2 sectors read by anyone": "lts__t_sectors_op_read.sum",
+    "L2 sectors written by anyone": "lts__t_sectors_op_write.sum",
     "L1 sectors loaded": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "L1 sectors stored": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "warp instructions": "smsp__inst_executed.sum",
@@ -161,10 +165,10 @@ def _ideal(case: Case, config: KernelConfig) -> dict[str, float]:
     """What the model of the traffic says: every value read and written once; sectors that are full."""
     moved = traffic(case, config)
     written = moved.populations / 2 + moved.macroscopics
-    read = moved.total - written
-    return {
-        "DRAM bytes read": read,
-        "DRAM bytes written": written,
-        "L2 sectors read": read / SECTOR_BYTES,
-        "L2 sectors written": written / SECTOR_BYTES,
-    }
+    sides = {"read": moved.total - written, "written": written}
+    found = {f"DRAM bytes {verb}": side for verb, side in sides.items()}
+    found |= {f"DRAM sectors {verb}": side / SECTOR_BYTES for verb, side in sides.items()}
+    found |= {f"L2 sectors {verb} by L1": side / SECTOR_BYTES for verb, side in sides.items()}
+    if isinstance(config, CudaConfig) and not config.marches:
+        found |= {"L1 sectors loaded": sides["read"] / SECTOR_BYTES, "L1 sectors stored": written / SECTOR_BYTES}
+    return found

@@ -22,7 +22,15 @@ from typing import NamedTuple
 import numpy as np
 
 from lbmtune import __version__
-from lbmtune.backend.protocol import Array, Binary, CompileError, Compiler, Device
+from lbmtune.backend.protocol import (
+    Array,
+    Binary,
+    CompileError,
+    Compiler,
+    Device,
+    OutOfMemoryError,
+    TooManyResourcesError,
+)
 from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.case import NO_COLLISION, Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
@@ -34,16 +42,17 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure import perf
 from lbmtune.measure.arena import Arena, arena_bytes
-from lbmtune.measure.microbench import Bandwidths, Rate, Say, measure_bandwidths, rate
+from lbmtune.measure.microbench import Bandwidths, Rate, Say, measure_bandwidths, measure_copy, rate
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.measure.stages import calm, explained
 from lbmtune.measure.sustained import sustain
-from lbmtune.measure.timing import excite, measure, steps_per_sample
+from lbmtune.measure.timing import WrongResultError, excite, measure, steps_per_sample
 from lbmtune.measure.verify import verify
 from lbmtune.model.machine import Machine
-from lbmtune.model.predict import ceiling, predict
-from lbmtune.model.terms import Subject, bandwidth
-from lbmtune.records import Resources, Term, Verification
+from lbmtune.model.predict import ceiling
+from lbmtune.model.rungs import expected
+from lbmtune.model.terms import Subject
+from lbmtune.records import Resources, Verification
 from lbmtune.records.profile import (
     COLLISION,
     COPY,
@@ -60,7 +69,6 @@ from lbmtune.records.profile import (
 )
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
-from lbmtune.units import format_rate
 
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _MOST_THREADS = 512
@@ -83,7 +91,10 @@ class Asked:
 
 def climb(device: Device, asked: Asked, say: Say) -> Profile:
     """The profile, without counters. Raises NothingValidError where the kernel is wrong or cannot run."""
-    return _Ladder(device, compiler_for(device.environment), asked, say).profile()
+    try:
+        return _Ladder(device, compiler_for(device.environment), asked, say).profile()
+    except (TooManyResourcesError, OutOfMemoryError, MemoryError, WrongResultError) as error:
+        raise NothingValidError(f"the kernel cannot be profiled: {error or 'no memory is left'}") from error
 
 
 class _Made(NamedTuple):
@@ -116,7 +127,7 @@ class _Ladder:
         simulation = self._simulation(full)
         sustained = sustain(simulation, self._protocol)
         counters = self._counted(simulation)
-        return Profile(
+        found = Profile(
             case=self._case,
             key=self._config.key,
             config=self._config.flat(),
@@ -133,6 +144,7 @@ class _Ladder:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             version=__version__,
         )
+        return expected(found, self._machine)
 
     def _compiled(self, program: Program) -> _Made:
         try:
@@ -155,43 +167,30 @@ class _Ladder:
         excite(simulation)
         return simulation
 
-    def _at(self, name: str, bytes_per_s: float, expected: float, source: str, spread: float | None = None) -> Rung:
-        """A rung of bandwidth: the bytes of the kernel at that rate, and at the one that the model knows."""
-        model_s = self._moved / expected
-        sentence = f"{self._moved:g} bytes per update at {format_rate(expected)}"
-        term = Term(name=name, seconds=model_s, sentence=sentence, source=source)
-        return Rung(
-            name=name,
-            title=f"{self._moved:g} B at {format_rate(bytes_per_s)}",
-            seconds=self._moved / bytes_per_s,
-            spread=spread,
-            model_s=model_s,
-            model=(term,),
-        )
+    def _at(self, name: str, found: Rate) -> Rung:
+        """A rung of bandwidth: the bytes of the kernel at that rate."""
+        return Rung(name=name, seconds=self._moved / found.bytes_per_s, spread=found.spread)
 
     def _datasheet(self) -> Iterator[Rung]:
         """Where the driver tells bus and clock."""
         found = self._device.datasheet_bytes_per_s()
         if found:
-            yield self._at(DATASHEET, found, found, "bus width and clock of the memory")
+            yield Rung(name=DATASHEET, seconds=self._moved / found)
 
     def _copies(self) -> Iterator[Rung]:
-        """Of one array, and of as many streams as a cell has values; the model knows both from before."""
-        last_cache_bytes = max(self._machine.caches_bytes.values(), default=_UNKNOWN_CACHE_BYTES)
-        now = measure_bandwidths(self._device, self._compiler, last_cache_bytes, self._say)
-        copy, streams = now.copy, self._streams(now)
-        source = f"micro-benchmarks of {self._machine.date[:10]}"
-        yield self._at(COPY, copy.bytes_per_s, self._machine.copy_bytes_per_s, source, copy.spread)
-        yield self._at(STREAMS, streams.bytes_per_s, self._expected_of_streams, source, streams.spread)
-
-    @property
-    def _expected_of_streams(self) -> float:
-        return bandwidth(self._subject) if self._subject else ceiling(self._config, self._machine).bytes_per_s
-
-    def _streams(self, now: Bandwidths) -> Rate:
-        """With the accesses and runs of the kernel; on a CPU the copy that fits its accesses."""
+        """Of one array, and of as many streams as a cell has values."""
+        cache_bytes = max(self._machine.caches_bytes.values(), default=_UNKNOWN_CACHE_BYTES)
         if self._subject:
-            return self._cuda_streams(self._subject)
+            self._say("copy of one array")
+            yield self._at(COPY, measure_copy(self._device, self._compiler, cache_bytes))
+            yield self._at(STREAMS, self._cuda_streams(self._subject))
+        else:
+            now = measure_bandwidths(self._device, self._compiler, cache_bytes, self._say)
+            yield self._at(COPY, now.copy)
+            yield self._at(STREAMS, self._cpu_streams(now))
+
+    def _cpu_streams(self, now: Bandwidths) -> Rate:
+        """The copy that fits the accesses of the kernel."""
         measured = replace(
             self._machine,
             in_place_bytes_per_s=now.in_place.bytes_per_s,
@@ -224,17 +223,13 @@ class _Ladder:
         return rate(self._device, run, 2.0 * streams * accesses * access)
 
     def _timed(self, name: str, made: _Made) -> Rung:
-        """A whole kernel by the protocol, and what the model expects of what was compiled."""
+        """A whole kernel by the protocol."""
         self._say("the kernel" if name == KERNEL else "the kernel without collision")
         found = measure(self._simulation(made), self._protocol)
-        expected = predict(made.program.case, self._config, self._machine, made.binary.resources)
         return Rung(
             name=name,
-            title=f"{made.binary.resources.registers} registers" if made.binary.resources.registers else "",
             seconds=1e-6 / found.mlups,
             spread=(found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups,
-            model_s=1e-6 / expected.mlups,
-            model=expected.terms,
             resources=made.binary.resources,
             disturbed=found.disturbed,
         )
@@ -271,9 +266,7 @@ class _Ladder:
         found = rate(self._device, lambda: simulation.step(steps), steps * self._case.fluid_sites)
         if _same(before, _looked_at(simulation)) == (name == WRITES):
             raise RuntimeError(f"{name}: the kernel {'left' if name == WRITES else 'changed'} the state")
-        return Rung(
-            name=name, title="", seconds=1 / found.bytes_per_s, spread=found.spread, resources=made.binary.resources
-        )
+        return Rung(name=name, seconds=1 / found.bytes_per_s, spread=found.spread, resources=made.binary.resources)
 
 
 def _subject(asked: Asked) -> Subject | None:

@@ -25,7 +25,6 @@ class Rung:
     """
 
     name: str
-    title: str
     seconds: float
     spread: float | None = None
     model_s: float | None = None
