@@ -13,17 +13,19 @@ import pytest
 
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
 from lbmtune.cli import main
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure import counters, ladder, once, perf
 from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.model.toml import read_machine
-from lbmtune.records.profile import COPY, KERNEL, STREAMING, STREAMS, Profile, Rung
+from lbmtune.records.best import read_best
+from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, state_rows
+from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows
 from made_up_profile import PROFILE
+from script_module import load
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORDED = REPOSITORY / "studies" / "recorded"
@@ -167,6 +169,50 @@ def test_a_profiler_that_may_not_or_cannot(said: str, why: str, monkeypatch: pyt
     assert why in found.source
     assert commands[0][0] == "/opt/ncu"
     assert "regex:^(step_0)$" in commands[0]
+
+
+def test_counters_as_nsight_compute_printed_them() -> None:
+    """Two launches of pull in single precision on an H200: 76 bytes come and go with each update."""
+    best = read_best(RECORDED / "nvidia-h200" / "d3q19-box-fp32" / "best.json")
+    printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
+    found = counters.read(printed, best.case, from_flat(best.configuration))
+    assert found.source == "Nsight Compute"
+    updates = 2 * 256**3
+    assert found.value("DRAM bytes read") == pytest.approx((1275097600 + 1275091712) / updates)
+    assert found.value("L1 sectors stored") == 76 / 32
+    assert found.value("occupancy") == pytest.approx(27.0, abs=0.1)
+    assert found.value("stalled: long scoreboard") == pytest.approx(13.88, abs=0.01)
+    assert found.value("DRAM sectors read") is None, "it was not asked for then"
+    ratio = {one.name: one.value / one.ideal for one in found.found if one.ideal}
+    assert ratio == pytest.approx(
+        {"DRAM bytes read": 1, "DRAM bytes written": 1, "L1 sectors loaded": 1.0658, "L1 sectors stored": 1}, abs=3e-3
+    )
+
+
+# what is kept
+
+
+def test_profiles_that_are_kept_are_within_the_bars() -> None:
+    """By the model as it is now: rungs within 3 % of the ceiling, 5 % unexplained at most, bytes within 5 %."""
+    script = load(REPOSITORY / "scripts" / "profiles.py")
+    profiles = script.kept(RECORDED)
+    assert profiles
+    for name, profile in profiles:
+        found = standing(profile)
+        assert script.within(found), (name, found)
+        assert [one.name for one in profile.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
+        assert profile.verification.passed
+        assert not any(one.disturbed for one in profile.rungs)
+
+
+def test_what_was_not_measured_is_not_within_the_bars() -> None:
+    script = load(REPOSITORY / "scripts" / "profiles.py")
+    assert standing(PROFILE) == (pytest.approx(1 / 60), pytest.approx(1 / 60), None)
+    assert not script.within(standing(PROFILE))
+    assert script.within(standing(PROFILE)._replace(bytes_ratio=1.04))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=0.94))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, rung=0.031))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
 
 
 # the verb

@@ -1,4 +1,4 @@
-"""What the model expects of each rung of a ladder: from the machine and what was compiled, not from what was measured."""
+"""What the model expects of each rung of a ladder, by the machine and what was compiled, whatever was measured."""
 
 from __future__ import annotations
 

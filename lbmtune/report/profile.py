@@ -145,6 +145,31 @@ def state_rows(profile: Profile) -> Pairs:
     return [(name, value) for name, value in (*rows, *conditions_table(run.conditions)) if value]
 
 
+class Standing(NamedTuple):
+    """How far a profile is from its model.
+
+    rung: the largest difference between the measured loss of a rung and that of the model, unexplained: what is left at
+    the last one, both as shares of the ceiling's speed; bytes_ratio: what memory moved over what the model says.
+    None where it is not known.
+    """
+
+    rung: float | None
+    unexplained: float | None
+    bytes_ratio: float | None
+
+
+def standing(profile: Profile) -> Standing:
+    """Of a profile, as far as it was measured."""
+    differences = [abs(loss.measured - loss.model) for loss in profile.losses if loss.model is not None]
+    sides = [profile.counters.value(f"DRAM bytes {verb}") for verb in ("read", "written")]
+    known = [side for side in sides if side is not None]
+    return Standing(
+        rung=max(differences, default=None),
+        unexplained=profile.unexplained,
+        bytes_ratio=sum(known) / profile.bytes_per_update if len(known) == len(sides) else None,
+    )
+
+
 def _ps(seconds: float) -> str:
     return f"{seconds * 1e12:,.2f}"
 
