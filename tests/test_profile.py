@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
-from lbmtune.catalogue.case import box
+from lbmtune.catalogue.case import NO_COLLISION, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
 from lbmtune.cli import main
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure import counters, ladder, once, perf
 from lbmtune.measure.microbench import Bandwidths, Rate
+from lbmtune.model.issue import slots
 from lbmtune.model.toml import read_machine
 from lbmtune.records.best import read_best
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
@@ -203,6 +204,14 @@ def test_profiles_that_are_kept_are_within_the_bars() -> None:
         assert [one.name for one in profile.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
         assert profile.verification.passed
         assert not any(one.disturbed for one in profile.rungs)
+
+
+@pytest.mark.parametrize("representation", ["moments", "populations"])
+def test_the_model_expects_a_march_without_collision_to_issue_less(representation: str) -> None:
+    case = box("d3q19", "regularised", (64, 64, 64))
+    march = CudaConfig(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
+    free, full = (slots(replace(case, collision=name), march, "sm_90") for name in (NO_COLLISION, "regularised"))
+    assert 0 < free < full
 
 
 def test_what_was_not_measured_is_not_within_the_bars() -> None:

@@ -10,7 +10,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES, Profile
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import filled, panel
-from lbmtune.report.figures import plain_figure
+from lbmtune.report.drawing import plain_figure
 from lbmtune.report.info import case_title
 from lbmtune.report.tables import Pairs, conditions_table, environment_table
 
