@@ -213,14 +213,17 @@ class _Ladder:
         self._arena.reset(arena_bytes([size * WORD_BYTES] * config.propagation.lattices))
         arrays = [self._arena.empty(size, "float32") for _ in range(config.propagation.lattices)]
         for array in arrays:
-            fill_with_noise(array, 1.0, self._device.xp)
+            array.fill(0)
+        fill_with_noise(arrays[0], 1.0, self._device.xp)
         accesses = size * WORD_BYTES // (streams * access)
         accesses -= accesses % max(1, run_bytes // access)  # whole runs
         launch = next(one for one in made.program.period[0] if one.entry == RUNS)
         executable = self._arena.load(made.program, made.binary)
         numbers = (np.int32(n) for n in (accesses, 0, 0, 1))
         run = partial(executable.launch, launch, (ceil(accesses / threads), 1, 1), (arrays[0], arrays[-1], *numbers))
-        return rate(self._device, run, 2.0 * streams * accesses * access)
+        found = rate(self._device, run, 2.0 * streams * accesses * access)
+        _insist_on_copy(arrays, streams * accesses * access // WORD_BYTES)
+        return found
 
     def _timed(self, name: str, made: _Made) -> Rung:
         """A whole kernel by the protocol."""
@@ -238,7 +241,9 @@ class _Ladder:
         """By perf events, of a CPU; those of a GPU are read by a program of its own."""
         if not self._counters or self._subject:
             return Counters(source="no counters: they were not asked for")
-        steps = steps_per_sample(simulation, simulation.device.time_s(lambda: simulation.step(1)), _COUNTED_S)
+        cycle = simulation.cycle_steps
+        cycle_s = simulation.device.time_s(lambda: simulation.step(cycle))
+        steps = steps_per_sample(simulation, cycle_s / cycle, _COUNTED_S)
         try:
             found = perf.counted(lambda: simulation.step(steps))
         except perf.PerfError as error:
@@ -279,6 +284,13 @@ def _subject(asked: Asked) -> Subject | None:
             "lbmtune devices --calibrate measures it."
         )
     return Subject(asked.case, asked.config, asked.machine, asked.machine.calibration, Resources())
+
+
+def _insist_on_copy(arrays: Sequence[Array], elements: int) -> None:
+    """Whether what was copied has come, at some places; in place it has in any case."""
+    some = slice(0, elements, max(1, elements // _LOOKED_AT))
+    if not bool((arrays[0][some] == arrays[-1][some]).all()):
+        raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
 
 
 def _looked_at(simulation: Simulation) -> list[Array]:
