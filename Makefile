@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-slow check nvrtc-all conformance model-report peer-cpu gpu wheel clean
+.PHONY: study test test-slow check nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
@@ -37,6 +37,10 @@ conformance: $(DEVELOP)
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)
 	$(BIN)/python scripts/model_report.py $(ARGS)
+
+# the ladders that are kept, held against the model
+profiles: $(DEVELOP)
+	$(BIN)/python scripts/profiles.py $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer

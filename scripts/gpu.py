@@ -5,10 +5,11 @@
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
 fast-fp64, fast-fp16s, moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, small-32 to small-128 (a
-sample of small domains), unseen-d3q27-trt-fp64 (a case that the model was not made by), sanitize (one kernel of each
-skeleton under compute-sanitizer); fast-seeds (the fast box searched with three seeds, which have to find the same
-speed), only where it is asked for. OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and
-claims.html, and one archive per study.
+sample of small domains), unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the
+best kernels recorded, and of some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
+fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for. OUT
+gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, one archive per study, and the
+profiles in a folder of their own.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
@@ -44,7 +45,20 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
 }
 """The study file of each part, and what is set in it."""
-PARTS = ("devices", *STUDIES, "claims", "conformance", "tests", "sanitize")
+PARTS = ("devices", *STUDIES, "profile", "claims", "conformance", "tests", "sanitize")
+RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
+PROFILES: dict[str, tuple[str, ...]] = {
+    "one-step-fp32": (str(RECORDED / "d3q19-box-fp32" / "best.json"),),
+    "one-step-fp64": (str(RECORDED / "d3q19-box-fp64" / "best.json"),),
+    "one-step-fp16s": (str(RECORDED / "d3q19-box-fp16s" / "best.json"),),
+    "many-steps": (str(RECORDED / "d3q19-box-fast-fp32" / "best.json"),),
+    "aa": (
+        "scheme=aa,layout=aosoa,width=128,block=64x2x1,cells_per_thread=4,min_blocks=2,storage=fp32",
+        *("--study", "d3q19-box"),
+    ),
+    "aos": ("scheme=pull,layout=aos,block=128x1x1,storage=fp32", "--study", "d3q19-box"),
+}
+"""Kernels whose ladders are kept: the best of each precision, in place, of several steps, and one that lies badly."""
 FLAGSHIP = ("fp32", "fp64", "fp16s")
 KINDS = {
     **dict.fromkeys(FLAGSHIP, "flagship"),
@@ -166,6 +180,19 @@ def study(run: Run, part: str) -> dict[str, object]:
     return done
 
 
+def profile(run: Run) -> dict[str, object]:
+    """The ladders of `PROFILES`, each a page and its record, by the description of this call, or the recorded one."""
+    folder, now = run.out / "profiles", run.out / "machine.toml"
+    machine = now if now.exists() else RECORDED / "machine.toml"
+    codes: dict[str, int] = {}
+    for name, subject in PROFILES.items():
+        page = folder / f"{name}.html"
+        command = [sys.executable, "-m", "lbmtune", "profile", *subject, "--device", run.device, "--out", str(page)]
+        command += ["--machine", str(machine)]
+        codes[name] = int(str(run.call(f"profile {name}", command, run.left_s)["exit_code"]))
+    return {"part": "profile", "exit_code": max(map(abs, codes.values())), "exit_codes": codes}
+
+
 def fast_seeds(run: Run) -> dict[str, object]:
     """The fast box with several seeds; fails where one of them finds less than the best, by more than `WITHIN`."""
     found: dict[str, float] = {}
@@ -189,6 +216,7 @@ OTHERS = {
     "conformance": conformance,
     "tests": tests,
     "sanitize": sanitize,
+    "profile": profile,
     "fast-seeds": fast_seeds,
 }
 

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -183,6 +184,12 @@ class FakeDevice:
 
     def conditions(self) -> Conditions:
         return self.weather()
+
+    def marked(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        return None
 
     def energy_j(self) -> float | None:
         return self.counter_j()

@@ -64,3 +64,29 @@ def test_searches_with_several_seeds_have_to_find_the_same_speed(
     ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
     assert (ended, part["within"]) == (code, code == 0)
     assert part["mlups"] == dict(zip("123", speeds, strict=True))
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_profiles_are_made_by_what_is_known_of_the_device(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, described: bool
+) -> None:
+    """Each by the description of this call if there is one; a kernel that fails shows in the exit code."""
+    machine = tmp_path / "out" / "machine.toml" if described else script.RECORDED / "machine.toml"
+    if described:
+        machine.parent.mkdir()
+        machine.touch()
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        return script.subprocess.CompletedProcess(command, 3 if "aos.html" in command[-3] else 0)
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    code, (part,) = call(script, monkeypatch, tmp_path, "--parts", "profile")
+    assert code == 3
+    assert part["exit_codes"] == {**dict.fromkeys(script.PROFILES, 0), "aos": 3}
+    for command, subject in zip(commands, script.PROFILES.values(), strict=True):
+        assert command[3] == "profile"
+        assert command[4 : 4 + len(subject)] == list(subject)
+        assert command[-1] == str(machine)
+        assert not subject[0].endswith(".json") or Path(subject[0]).is_file()

@@ -289,6 +289,23 @@ class CudaDevice:
         return self._monitor.energy_j
 
     @contextmanager
+    def marked(self, name: str) -> Iterator[None]:
+        """An NVTX range, which Nsight Systems and Nsight Compute show."""
+        nvtx = getattr(self._cupy.cuda, "nvtx", None)  # a build of CuPy may come without
+        if nvtx is None:
+            yield
+            return
+        nvtx.RangePush(name)
+        try:
+            yield
+        finally:
+            nvtx.RangePop()
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        """Of its memory, from NVML."""
+        return self._monitor.memory_bytes_per_s
+
+    @contextmanager
     def launching(self, launch: Launch) -> Iterator[None]:
         """Tells a launch that asks for too much from one that finds the device broken."""
         try:

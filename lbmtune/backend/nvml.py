@@ -64,6 +64,12 @@ class Monitor:
         """The highest clock that the multiprocessors can have."""
         return self._hz("nvmlDeviceGetMaxClockInfo", _SM_CLOCK)
 
+    @property
+    def memory_bytes_per_s(self) -> float | None:
+        """What the data sheet says: the width of the bus times the highest clock, at both edges of which data comes."""
+        width, clock = self._ask("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
+        return 2 * clock * float(width) / 8 if width and clock else None
+
     def _reasons(self) -> int:
         for query in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
             if (bits := self._ask(query)) is not None:

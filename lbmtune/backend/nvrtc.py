@@ -15,6 +15,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
 
+_NAME = "lbmtune.cu"
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
 _CACHES = (12, 9)
@@ -27,12 +28,12 @@ def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
     return compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
 
 
-def compile_text(source: str, options: tuple[str, ...]) -> Binary:
-    """The same for any text; `options` name the architecture."""
+def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
+    """The same for any text; `options` name the architecture, `name` is what messages and line numbers refer to."""
     wanted = (*options, "--ptxas-options=-v")
-    log, image = _compile(source, wanted, "CUBIN")
+    log, image = _compile(source, wanted, "CUBIN", name)
     if "registers" not in log and version() >= _CACHES:
-        log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN")
+        log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN", name)
     return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
 
@@ -42,10 +43,10 @@ def ptx(program: Program, architecture: str = "compute_90") -> str:
     return image.rstrip(b"\0").decode()
 
 
-def _compile(source: str, options: tuple[str, ...], product: str) -> tuple[str, bytes]:
+def _compile(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
     """Log and product."""
     library, handle = nvrtc(), c_void_p()
-    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), b"lbmtune.cu", 0, None, None))
+    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:
         given = [option.encode() for option in options]
         status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))

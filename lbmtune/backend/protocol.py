@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -114,6 +115,14 @@ class Device(Protocol):
 
     def conditions(self) -> Conditions:
         """Clocks, power, temperature, throttle reasons now."""
+        ...
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        """What its memory could deliver at most by bus width and clock; None where it does not tell."""
+        ...
+
+    def marked(self, name: str, /) -> AbstractContextManager[None]:
+        """A range of that name in the timeline of a profiler that looks on; nothing where there is none."""
         ...
 
     def energy_j(self) -> float | None:

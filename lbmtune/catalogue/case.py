@@ -13,6 +13,8 @@ from lbmtune.lattice import Lattice, Vector, lattice
 CutKind = Literal["open", "wall", "moving"]
 
 COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
+NO_COLLISION = "none"
+"""Streaming alone: not to be chosen in a study, but what a kernel is held against that collides (`measure.ladder`)."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
 
@@ -90,6 +92,11 @@ class Case:
         """Whether a body force acts."""
         return any(self.force)
 
+    @property
+    def relaxes(self) -> bool:
+        """Whether populations collide at all."""
+        return self.collision != NO_COLLISION
+
     def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
         """Faces (0..5) that a link with this velocity can cross, as walls or moving ones, periodic ones left out.
 
@@ -127,7 +134,7 @@ def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
 
 def _check(case: Case) -> None:
     stencil = lattice(case.lattice)
-    if case.collision not in COLLISIONS:
+    if case.collision not in (*COLLISIONS, NO_COLLISION):
         raise unknown("collision", case.collision, COLLISIONS)
     if not collides(case.collision, case.lattice):
         raise InputError(

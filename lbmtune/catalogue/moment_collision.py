@@ -20,12 +20,14 @@ def coefficient(n: Order) -> Symbol:
     return Symbol("p" + "".join(map(str, n)))
 
 
-def coefficients(lattice: Lattice, forced: bool) -> list[Assignment]:
+def coefficients(lattice: Lattice, forced: bool, relaxes: bool = True) -> list[Assignment]:
     """Regularised collision with Guo's forcing, from moments to coefficients.
 
     All in units of w_min: j = momentum with all of the force, N_ab = 3 P_ab with P as in collisions.regularised, and
-    base = w_min (rho - tr N / 2).
+    base = w_min (rho - tr N / 2). Without collision the populations that have these moments go on as they are.
     """
+    if not relaxes:
+        return _kept(lattice)
     w, omega = Rational(*smallest_weight(lattice).as_integer_ratio()), Parameters.omega
     axes, force = range(lattice.dimensions), Parameters.force if forced else (sympy.Integer(0),) * 3
     density, inverse, rate = moment((0, 0, 0)), Symbol("inverse"), Symbol("rate")
@@ -44,10 +46,25 @@ def coefficients(lattice: Lattice, forced: bool) -> list[Assignment]:
     for n in orders(lattice):
         if sum(n) == 2:
             steps += _second(n, momentum, forced)
-    trace = Symbol("trace")
-    steps.append(Assignment(trace, sympy.Add(*(coefficient(_twice(a)) for a in axes))))
-    steps.append(Assignment(coefficient((0, 0, 0)), w * density - w / 2 * trace))
-    return steps
+    return [*steps, *_base(lattice)]
+
+
+def _base(lattice: Lattice) -> list[Assignment]:
+    w, trace = Rational(*smallest_weight(lattice).as_integer_ratio()), Symbol("trace")
+    return [
+        Assignment(trace, sympy.Add(*(coefficient(_twice(a)) for a in range(lattice.dimensions)))),
+        Assignment(coefficient((0, 0, 0)), w * moment((0, 0, 0)) - w / 2 * trace),
+    ]
+
+
+def _kept(lattice: Lattice) -> list[Assignment]:
+    """Coefficients of what is not relaxed: N_ab = 3 Pi_ab - rho delta_ab, which is omega = 0."""
+    steps = []
+    for n in orders(lattice):
+        lost = moment((0, 0, 0)) if 2 in n else 0
+        if any(n):
+            steps.append(Assignment(coefficient(n), 3 * moment(n) - lost if sum(n) == 2 else moment(n)))
+    return [*steps, *_base(lattice)]
 
 
 def _second(n: Order, momentum: list[Symbol], forced: bool) -> list[Assignment]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import NO_COLLISION, Case
 from lbmtune.catalogue.config import KernelConfig
 
 
 def why_no_moments(case: Case, config: KernelConfig) -> str | None:
     """The first reason, or None."""
-    if case.collision != "regularised":
+    if case.collision not in ("regularised", NO_COLLISION):
         return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
     if config.scheme != "pull":
         return (

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import __version__
-from lbmtune.cli import checks, claims, facts, listing, results, tune
+from lbmtune.cli import checks, claims, facts, listing, profile, results, tune
 
 app = typer.Typer(
     name="lbmtune",
@@ -43,6 +43,7 @@ for verb in (
     checks.verify,
     checks.measure,
     checks.accuracy,
+    profile.profile,
     claims.claims,
     results.report,
     results.export,

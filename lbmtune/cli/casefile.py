@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.case import FLOWS, PIPE_INLET, Case, box, cavity, channel, half_channel, pipe, porous
+from lbmtune.catalogue.case import COLLISIONS, FLOWS, PIPE_INLET, Case, box, cavity, channel, half_channel, pipe, porous
 from lbmtune.catalogue.faces import Face, Patch, Real3
 from lbmtune.errors import InputError, unknown
 
@@ -48,6 +48,8 @@ class CaseFile:
 
 def case_of(file: CaseFile) -> Case:
     """The case. Raises InputError."""
+    if file.collision not in COLLISIONS:
+        raise unknown("collision", file.collision, COLLISIONS)
     domain = _domain(file.domain)
     omega = _relaxation_rate(file, domain)
     if file.flow == "box":

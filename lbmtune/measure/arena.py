@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import ModuleType
 
 import numpy as np
@@ -97,6 +98,14 @@ class Arena:
     def conditions(self) -> Conditions:
         """As the device does."""
         return self.device.conditions()
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        """As the device does."""
+        return self.device.datasheet_bytes_per_s()
+
+    def marked(self, name: str) -> AbstractContextManager[None]:
+        """As the device does."""
+        return self.device.marked(name)
 
     def energy_j(self) -> float | None:
         """As the device does."""

@@ -61,7 +61,7 @@ def describe(
         "devices", partial(open_describer, partial(opener, spec)), {}, folder / "devices.log", _STEP_LIMIT_S
     )
     try:
-        environment: Environment = _heard(worker, None)
+        environment: Environment = heard(worker, None)
         path = machine_path(environment)
         on_file = _known(path, environment, None)
         known = None if refresh else _known(path, environment, max_age_s)
@@ -69,7 +69,7 @@ def describe(
             return known
         with alone(environment):
             worker.ask(spec, calibration)
-            machine: Machine = _heard(worker, say)
+            machine: Machine = heard(worker, say)
         if on_file and not calibration:
             machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu)
     finally:
@@ -179,7 +179,7 @@ def _age_s(machine: Machine) -> float:
         return inf
 
 
-def _heard(worker: Worker, say: Say | None) -> Any:
+def heard(worker: Worker, say: Say | None) -> Any:
     """The next greeting or answer of the worker."""
     while True:
         event = _event(worker)

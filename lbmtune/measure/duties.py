@@ -189,6 +189,12 @@ class _HostSide:
     def conditions(self) -> Any:
         return self.device.conditions()
 
+    def datasheet_bytes_per_s(self) -> float | None:
+        return self.device.datasheet_bytes_per_s()
+
+    def marked(self, name: str) -> Any:
+        return self.device.marked(name)
+
     def energy_j(self) -> float | None:
         return self.device.energy_j()
 

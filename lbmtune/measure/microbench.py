@@ -69,6 +69,12 @@ def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int
     return Bandwidths(copy=copy, in_place=in_place, streams=streams, thread=thread)
 
 
+def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> Rate:
+    """The copy of one array alone, by the widest accesses."""
+    bench = (_Cpu if device.environment.backend == "cpu" else _Cuda)(device, compiler, last_cache_bytes)
+    return bench.copy(bench.widths[-1], 1)
+
+
 def rate(
     device: Device, run: Callable[[], None], moved_bytes: float, samples: int = _SAMPLES, warmup_s: float | None = None
 ) -> Rate:

@@ -217,16 +217,16 @@ def tried(
     result = Measured()
     try:
         if work.full or not work.sustained:
-            with _stage(FULL_SIZE if work.full else "verify", result, report):
+            with _stage(FULL_SIZE if work.full else "verify", result, report, arena):
                 arena.reset()
                 result.verification = _proof(program, binary, arena, work, protocol, duty)
         if result.verification and not result.verification.passed:
             result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
         elif work.sustained:
-            with _stage(SUSTAINED, result, report):
+            with _stage(SUSTAINED, result, report, arena):
                 result.sustained = sustain(_on_own_domain(arena, [(program, binary, duty)])[0], protocol)
         elif work.timed and not work.full:
-            with _stage("measure", result, report):
+            with _stage("measure", result, report, arena):
                 simulation = _on_own_domain(arena, [(program, binary, duty)])[0]
                 result.measurement = measure(simulation, protocol, work.incumbent_s)
             _judge(result, protocol)
@@ -324,11 +324,12 @@ def _picked_up(path: Path) -> tuple[Program, Binary, Duty | None]:
 
 
 @contextmanager
-def _stage(name: str, result: Measured, report: Report) -> Iterator[None]:
-    """Announces a stage and notes its seconds, also when it fails."""
+def _stage(name: str, result: Measured, report: Report, arena: Arena) -> Iterator[None]:
+    """Announces a stage, marks it for profilers, and notes its seconds, also when it fails."""
     report(name)
     start = time.perf_counter()
     try:
-        yield
+        with arena.marked(name):
+            yield
     finally:
         setattr(result, f"{name.split()[0]}_s", time.perf_counter() - start)

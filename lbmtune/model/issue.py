@@ -233,7 +233,7 @@ class _Stage(NamedTuple):
 
 def _stage_of(case: Case, config: CudaConfig) -> _Stage:
     if config.of_moments:
-        return _stage(case.lattice, case.forced)
+        return _stage(case.lattice, case.forced, case.relaxes)
     return _stage_of_populations(case.lattice, case.collision, case.forced)
 
 
@@ -247,9 +247,10 @@ def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
 
 
 @lru_cache(maxsize=64)
-def _stage(name: str, forced: bool) -> _Stage:
+def _stage(name: str, forced: bool, relaxes: bool = True) -> _Stage:
     stencil = lattice(name)
-    counted = arithmetic(moments.functions(stencil, forced), ("unit", *moments.scalars(stencil, forced)))
+    text, arguments = moments.functions(stencil, forced, relaxes=relaxes), moments.scalars(stencil, forced, relaxes)
+    counted = arithmetic(text, ("unit", *arguments))
     sums = Sums(upright(stencil))
     waiting = len(sums.parts[0]) + len(sums.upward) + len(sums.parts[1])
     return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -145,6 +146,12 @@ class HostDevice:
 
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
         raise NotImplementedError("the host shim proves results; it has no speed")
+
+    def marked(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        return None
 
     def energy_j(self) -> None:
         return None

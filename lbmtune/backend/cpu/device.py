@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -152,6 +153,14 @@ class CpuDevice:
     def conditions(self) -> Conditions:
         """The CPU share of what was timed last."""
         return Conditions(cpu_share=self._share)
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        """No interface of the system tells it."""
+        return None
+
+    def marked(self, _name: str, /) -> AbstractContextManager[None]:
+        """Nobody looks on."""
+        return nullcontext()
 
     def energy_j(self) -> float | None:
         """Of all packages, where the kernel lets us read it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lbmtune.catalogue.collision import Collision
-from lbmtune.catalogue.collisions import bgk, cumulant, mrt, regularised, trt
+from lbmtune.catalogue.collisions import bgk, cumulant, mrt, none, regularised, trt
 from lbmtune.errors import unknown
 
 OPERATORS: Mapping[str, Collision] = {
@@ -14,7 +14,9 @@ OPERATORS: Mapping[str, Collision] = {
 
 
 def collision(name: str) -> Collision:
-    """The operator of that name. Raises InputError for an unknown one."""
+    """The operator of that name, or none at all. Raises InputError for an unknown one."""
+    if name == none.COLLISION.name:
+        return none.COLLISION
     try:
         return OPERATORS[name]
     except KeyError:

@@ -92,7 +92,7 @@ class Cell:
     @cached_property
     def _steps(self) -> Hoisted:
         parameters = [Parameters.omega, Parameters.unit, *Parameters.force]
-        return hoist(coefficients(self.case.stencil, self.case.forced), parameters)
+        return hoist(coefficients(self.case.stencil, self.case.forced, self.case.relaxes), parameters)
 
     def before(self, unit: float) -> list[str]:
         """What is worked out once per row. unit: the density one, as stored."""

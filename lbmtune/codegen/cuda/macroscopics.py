@@ -57,11 +57,11 @@ def _forces(case: Case) -> tuple[str, ...]:
 
 
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
-    taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     forces = "".join(f", {force}" for force in _forces(case))
     source, target = ("populations",) * 2 if one.phase.in_place else ("source", "target")
     signature = plain.signature(case, config, one)
-    collide = f"        collide(f, v, {taken});\n" if one.phase.collides else ""
+    collide = f"        collide({taken});\n" if one.phase.collides else ""
     return fill(
         "cuda/one_step.cu",
         {

@@ -55,7 +55,7 @@ def _source(case: Case, config: CudaConfig) -> str:
 
 def _stage(case: Case, config: CudaConfig) -> str:
     if config.of_moments:
-        return moments.functions(case.stencil, case.forced, _split(case))
+        return moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
     return populations.functions(case)
 
 
@@ -108,7 +108,9 @@ def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
 
 def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Launch arguments that relaxation uses."""
-    return moments.scalars(case.stencil, case.forced) if config.of_moments else populations.scalars(case)
+    if config.of_moments:
+        return moments.scalars(case.stencil, case.forced, case.relaxes)
+    return populations.scalars(case)
 
 
 def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:

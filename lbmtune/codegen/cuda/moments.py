@@ -33,10 +33,10 @@ class _Writing:
         return f"{element} = {value};"
 
 
-def functions(lattice: Lattice, forced: bool, split: bool = False) -> str:
+def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool = True) -> str:
     """The device functions of a stage."""
     stage = Stage(Sums(upright(lattice), split), _Writing())
-    return "\n".join((_relax(lattice, forced), _spread(stage), _sum_up(stage), _gather(stage)))
+    return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), _gather(stage)))
 
 
 def constants(lattice: Lattice, split: bool = False) -> str:
@@ -54,19 +54,19 @@ def constants(lattice: Lattice, split: bool = False) -> str:
     return "\n".join(f"constexpr int {name} = {length};" for name, length in lengths.items())
 
 
-def scalars(lattice: Lattice, forced: bool) -> tuple[str, ...]:
+def scalars(lattice: Lattice, forced: bool, relaxes: bool = True) -> tuple[str, ...]:
     """Launch arguments that the relaxation uses."""
-    used = {str(symbol) for one in coefficients(lattice, forced) for symbol in one.value.free_symbols}
+    used = {str(symbol) for one in coefficients(lattice, forced, relaxes) for symbol in one.value.free_symbols}
     return tuple(name for name in SCALARS if name in used)
 
 
-def _relax(lattice: Lattice, forced: bool) -> str:
-    takes = "".join(f", const Real {name}" for name in scalars(lattice, forced))
+def _relax(lattice: Lattice, forced: bool, relaxes: bool) -> str:
+    takes = "".join(f", const Real {name}" for name in scalars(lattice, forced, relaxes))
     return function(
         f"relax(Real (&m)[MOMENTS]{takes})",
         [
             *(f"const Real {moment(n)} = m[{k}];" for k, n in enumerate(orders(lattice))),
-            *(f"const Real {one.name} = {text(one.value)};" for one in coefficients(lattice, forced)),
+            *(f"const Real {one.name} = {text(one.value)};" for one in coefficients(lattice, forced, relaxes)),
             *(f"m[{k}] = {coefficient(n)};" for k, n in enumerate(orders(lattice))),
         ],
     )

@@ -198,9 +198,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     skips = _skips(case, config)
     flagged = config.flags == "memory" and not skips
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
-    taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     read = flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source)
-    collide = f"        {flags.UNLESS_SOLID * skips}collide(f, v, {taken});"
+    collide = f"        {flags.UNLESS_SOLID * skips}collide({taken});"
     return fill(
         file,
         {

@@ -64,7 +64,7 @@ def _entries(case: Case, config: CudaConfig) -> str:
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
     rows, phase = listed_rows(case, config), one.phase
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
-    taken = ", ".join(physics.collision_scalars(case.collision, case.lattice, case.forced))
+    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     names = indirect.names(case, config.propagation, rows, phase)
     ends = physics.complete(case, words_of(case, config), "types.of")
     return fill(
@@ -76,7 +76,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
             "signature": _signature(case, config, one),
             "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
-            "call": "\n".join([*ends, f"        collide(f, v, {taken});"]) if phase.collides else "",
+            "call": "\n".join([*ends, f"        collide({taken});"]) if phase.collides else "",
             "write": indirect.writes(case, rows, phase, target),
         },
         inside="entry",

@@ -1,0 +1,95 @@
+"""A few time steps and nothing else: what a profiler of the hardware is started over.
+
+    python -m lbmtune.measure.once REQUEST
+
+REQUEST is the file that `write_request` leaves. A sound state is stepped through whole periods; nothing is timed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.measure.stages import calm
+from lbmtune.measure.timing import excite
+from lbmtune.records.store import write_atomically
+from lbmtune.runtime import Simulation
+
+WARM_CYCLES = 4
+"""Cycles of parity and buffer exchange before the one that is looked at."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs where. sources: a folder for the text of the kernel with line information; empty: without."""
+
+    case: Case
+    config: dict[str, int | str]
+    device: str
+    sources: str = ""
+
+
+def write_request(path: Path, case: Case, config: KernelConfig, device: str, sources: str = "") -> None:
+    """Leaves what `main` is to do."""
+    request = Request(case=case, config=config.flat(), device=device, sources=sources)
+    write_atomically(path, msgspec.json.encode(request))
+
+
+def launches(program: Program) -> tuple[int, int]:
+    """Kernels launched before the cycle that is looked at, and in it."""
+    exchanges = program.config.propagation.exchanges(program.case.stencil)
+    parities = len(program.period)
+    steps = max(parities, 2 if exchanges else 1)
+    each = sum(len(program.period[t % parities]) for t in range(steps))
+    return WARM_CYCLES * each, each
+
+
+def run(request: Request, device: Device) -> None:
+    """The warm cycles, and the one that is looked at."""
+    program = render(request.case, from_flat(request.config))
+    binary = compiled(program, device, Path(request.sources) if request.sources else None)
+    simulation = Simulation(program, binary, device, calm(request.case))
+    excite(simulation)
+    simulation.step(WARM_CYCLES * simulation.parity_steps)
+    with device.marked(program.config.key):
+        simulation.step(simulation.parity_steps)
+        device.synchronize()
+
+
+def compiled(program: Program, device: Device, sources: Path | None) -> Binary:
+    """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
+    if sources is None or program.target != "cuda":
+        return compiler_for(device.environment)(program)
+    from lbmtune.backend.nvrtc import compile_text
+
+    options = (*program.options, "--generate-line-info", f"--gpu-architecture={device.environment.architecture}")
+    return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))
+
+
+def text_on_disk(program: Program, folder: Path) -> Path:
+    """The file with the text of a kernel, which is written where it is missing."""
+    path = folder.resolve() / f"{program.config.key}.cu"
+    write_atomically(path, plain_text(program.source).encode())
+    return path
+
+
+def plain_text(source: str) -> str:
+    """The text by its own lines: without the marks that lead messages of a compiler to the skeletons."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.startswith("#line "))
+
+
+def main(path: str) -> None:
+    """Runs the request of a file."""
+    request = msgspec.json.decode(Path(path).read_bytes(), type=Request)
+    run(request, open_device(request.device))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,67 @@
+"""The ladders that are kept, held against the model as it is now.
+
+    python scripts/profiles.py [FOLDER] [--out build/profiles]
+
+For every profile below FOLDER, by the description of the machine beside its folder: the speed of the kernel, how far
+the loss of any rung is from what its term says (shares of the ceiling's speed), what no term explains, and bytes that
+memory really moved over those of the model. Pages go to --out. The exit code says whether all are within the bars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.model.rungs import expected
+from lbmtune.model.toml import read_machine
+from lbmtune.records.profile import Profile
+from lbmtune.report.profile import Standing, standing, write_profile_page
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT = ROOT / "studies" / "recorded"
+RUNG_BAR, UNEXPLAINED_BAR, BYTES_BAR = 0.03, 0.05, 0.05
+
+
+def kept(folder: Path) -> list[tuple[str, Profile]]:
+    """Profiles below a folder, by name, with what the model expects now."""
+    found = []
+    for path in sorted(folder.rglob("profiles/*.json")):
+        profile = msgspec.json.decode(path.read_bytes(), type=Profile)
+        machine = read_machine(path.parent.parent / "machine.toml")
+        found.append((f"{path.parent.parent.name}/{path.stem}", expected(profile, machine)))
+    return found
+
+
+def within(found: Standing) -> bool:
+    """Whether a profile is within the bars; what was not measured is not."""
+    if found.rung is None or found.unexplained is None or found.bytes_ratio is None:
+        return False
+    explained = found.rung <= RUNG_BAR and abs(found.unexplained) <= UNEXPLAINED_BAR
+    return explained and abs(found.bytes_ratio - 1) <= BYTES_BAR
+
+
+def main(arguments: list[str]) -> int:
+    """Prints a line for each profile and writes its page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "profiles")
+    given = parser.parse_args(arguments)
+    profiles = kept(given.folder)
+    print(f"{'':34}{'MLUPS':>8}{'of ceiling':>12}{'worst rung':>12}{'unexplained':>13}{'DRAM bytes':>12}")
+    for name, profile in profiles:
+        found, share = standing(profile), profile.rungs[-1].mlups / profile.rungs[0].mlups
+        told = (f"{value:.3f}" if value is not None else "-" for value in found)
+        rung, unexplained, moved = told
+        verdict = "" if within(found) else f"   beyond the bars: {from_flat(profile.config).brief}"
+        mlups = profile.rungs[-1].mlups
+        print(f"{name:34}{mlups:8,.0f}{share:12.1%}{rung:>12}{unexplained:>13}{moved:>12}{verdict}")
+        write_profile_page(profile, given.out / f"{name.replace('/', '-')}.html")
+    return 0 if profiles and all(within(standing(profile)) for _, profile in profiles) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,249 @@
+"""Profiles: the ladder climbed on the real processor, counters, the record, the page and the verb."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lbmtune.backend.cpu import open_cpu
+from lbmtune.catalogue.case import NO_COLLISION, box
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
+from lbmtune.cli import main
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.measure import counters, ladder, once, perf
+from lbmtune.measure.microbench import Bandwidths, Rate
+from lbmtune.model.issue import slots
+from lbmtune.model.toml import read_machine
+from lbmtune.records.best import read_best
+from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
+from lbmtune.records.study import TimingProtocol
+from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows
+from made_up_profile import PROFILE
+from script_module import load
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+RECORDED = REPOSITORY / "studies" / "recorded"
+QUICK = TimingProtocol(verify_periods=1, max_samples=6, min_cpu_share=0.0, sustained_s=0.2, settling_s=0.0)
+
+
+def test_losses_add_up_to_what_is_missing_to_the_ceiling() -> None:
+    measured = [loss.measured for loss in PROFILE.losses]
+    assert measured == pytest.approx([0.2, 0.16, 0.14, 0.1])
+    assert sum(measured) == pytest.approx(1 - 10000 / 25000)
+    model = [loss.model or 0.0 for loss in PROFILE.losses]
+    assert model == pytest.approx([0.2, 0.16, 0.14, 0.1 - 10000 * (100 / 96 - 1) / 25000])
+    assert sum(model) + (PROFILE.unexplained or 0.0) == pytest.approx(sum(measured))
+
+
+def test_without_a_prediction_nothing_is_said_of_it() -> None:
+    silent = replace(PROFILE, rungs=tuple(replace(one, model_s=None) for one in PROFILE.rungs))
+    assert {loss.model for loss in silent.losses} == {None}
+    assert silent.unexplained is None
+    assert not any(row.model_lost or row.difference for row in ladder_rows(silent))
+    assert "model" not in [trace.name for trace in ladder_figure_of(silent)]
+
+
+def ladder_figure_of(profile: Profile) -> Sequence[object]:
+    from lbmtune.report.profile import ladder_figure
+
+    return list(ladder_figure(profile).data)
+
+
+def test_the_waterfall_ends_at_the_kernel() -> None:
+    measured, model = ladder_figure_of(PROFILE)
+    for trace in (measured, model):
+        *steps, total = trace.y  # type: ignore[attr-defined]
+        assert sum(steps) == pytest.approx(total) == pytest.approx(100)
+    assert model.y[-2] == pytest.approx(4)  # type: ignore[attr-defined]
+
+
+def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
+    page = profile_page(PROFILE)
+    assert "10,000 MLUPS, 40% of the datasheet" in page
+    for row in ladder_rows(PROFILE):
+        assert f"<td>{row.name}</td>" in page
+    assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
+    state = dict(state_rows(PROFILE))
+    assert state["energy per update"] == "60.6 nJ/LU (counter)"
+    assert state["clocks held down by"] == "software power cap 25% of the time"
+    assert state["ECC"] == "on"
+
+
+def test_the_record_comes_back() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(PROFILE), type=Profile) == PROFILE
+
+
+# the ladder on the processor
+
+
+@pytest.fixture
+def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """All of it for real but the copies, which take their time."""
+    now = Bandwidths(copy=Rate(4e10, 0.01), in_place=Rate(3e10, 0.01), streams={"32": Rate(2e10, 0.02)})
+    monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: now)
+    machine = read_machine(RECORDED / "epyc-2-cores" / "machine.toml")
+    case = box("d3q19", "bgk", (32, 20, 16))
+    config = CpuConfig(scheme="aa", vector_bits=256, threads=1)
+    return ladder.climb(open_cpu(), ladder.Asked(case, config, machine, QUICK), lambda _: None)
+
+
+def test_the_ladder_on_the_processor(climbed: Profile) -> None:
+    assert [one.name for one in climbed.rungs] == [COPY, STREAMS, STREAMING, KERNEL]
+    copy, streams, streaming, kernel = climbed.rungs
+    assert copy.seconds == pytest.approx(152 / 4e10)
+    assert streams.seconds == pytest.approx(152 / 3e10), "in place"
+    assert streaming.seconds > 0
+    assert kernel.seconds > 0
+    assert climbed.verification.passed
+    assert climbed.sustained is not None
+    assert all(one.model_s for one in climbed.rungs)
+    assert climbed.counters.source.startswith(("perf events", "no counters: "))
+    assert bool(climbed.counters.found) == (climbed.counters.source == "perf events")
+    assert msgspec.json.decode(msgspec.json.encode(climbed), type=Profile) == climbed
+
+
+def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
+    machine = replace(read_machine(RECORDED / "nvidia-h200" / "machine.toml"), calibration=None)
+    asked = ladder.Asked(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
+    with pytest.raises(InputError, match="no calibration"):
+        ladder.climb(open_cpu(), asked, lambda _: None)
+
+
+# counters
+
+
+@pytest.mark.parametrize(
+    ("code", "why"), [(errno.EACCES, "does not permit"), (errno.ENOENT, "no hardware"), (errno.ENOMEM, "memory")]
+)
+def test_why_there_are_no_perf_events(code: int, why: str) -> None:
+    assert why in perf._why(code)
+
+
+def test_perf_events_count_or_say_why() -> None:
+    try:
+        found = perf.counted(lambda: sum(range(100_000)))
+    except perf.PerfError as error:
+        pytest.skip(str(error))
+    assert found["instructions"] > 100_000
+
+
+def test_launches_that_a_profiler_skips_and_looks_at() -> None:
+    case = box("d3q19", "bgk", (64, 64, 64))
+    assert once.launches(render(case, CudaConfig(scheme="pull"))) == (8, 2)
+    assert once.launches(render(case, CudaConfig(scheme="aa"))) == (8, 2)
+    assert once.launches(render(case, CudaConfig(scheme="esoteric-pull"))) == (8, 2)
+    assert once.launches(render(case, CudaConfig(scheme="two-step"))) == (8, 2)
+
+
+def test_without_nsight_compute_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters.shutil, "which", lambda _: None)
+    found = counters.counted(render(PROFILE.case, CudaConfig()), "0")
+    assert (found.source, found.found) == ("no counters: ncu (Nsight Compute) is not on PATH", ())
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "ERR_NVGPUCTRPERM"),
+        ("==ERROR== The application returned an error code (3).", "ncu said: The application returned an error code"),
+        ("==WARNING== No kernels were profiled.", "ncu saw no launch of the kernel"),
+    ],
+)
+def test_a_profiler_that_may_not_or_cannot(said: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[Sequence[str]] = []
+
+    def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        assert "PYTHONPATH" in environment
+        return subprocess.CompletedProcess(list(command), 1, said, "")
+
+    monkeypatch.setattr(counters.shutil, "which", lambda _: "/opt/ncu")
+    found = counters.counted(render(PROFILE.case, CudaConfig()), "0", run=run)
+    assert found.source.startswith("no counters: ")
+    assert why in found.source
+    assert commands[0][0] == "/opt/ncu"
+    assert "regex:^(step_0)$" in commands[0]
+
+
+def test_counters_as_nsight_compute_printed_them() -> None:
+    """Two launches of pull in single precision on an H200: 76 bytes come and go with each update."""
+    best = read_best(RECORDED / "nvidia-h200" / "d3q19-box-fp32" / "best.json")
+    printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
+    found = counters.read(printed, best.case, from_flat(best.configuration))
+    assert found.source == "Nsight Compute"
+    updates = 2 * 256**3
+    assert found.value("DRAM bytes read") == pytest.approx((1275097600 + 1275091712) / updates)
+    assert found.value("L1 sectors stored") == 76 / 32
+    assert found.value("occupancy") == pytest.approx(27.0, abs=0.1)
+    assert found.value("stalled: long scoreboard") == pytest.approx(13.88, abs=0.01)
+    assert found.value("DRAM sectors read") is None, "it was not asked for then"
+    ratio = {one.name: one.value / one.ideal for one in found.found if one.ideal}
+    assert ratio == pytest.approx(
+        {"DRAM bytes read": 1, "DRAM bytes written": 1, "L1 sectors loaded": 1.0658, "L1 sectors stored": 1}, abs=3e-3
+    )
+
+
+# what is kept
+
+
+def test_profiles_that_are_kept_are_within_the_bars() -> None:
+    """By the model as it is now: rungs within 3 % of the ceiling, 5 % unexplained at most, bytes within 5 %."""
+    script = load(REPOSITORY / "scripts" / "profiles.py")
+    profiles = script.kept(RECORDED)
+    assert profiles
+    for name, profile in profiles:
+        found = standing(profile)
+        assert script.within(found), (name, found)
+        assert [one.name for one in profile.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
+        assert profile.verification.passed
+        assert not any(one.disturbed for one in profile.rungs)
+
+
+@pytest.mark.parametrize("representation", ["moments", "populations"])
+def test_the_model_expects_a_march_without_collision_to_issue_less(representation: str) -> None:
+    case = box("d3q19", "regularised", (64, 64, 64))
+    march = CudaConfig(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
+    free, full = (slots(replace(case, collision=name), march, "sm_90") for name in (NO_COLLISION, "regularised"))
+    assert 0 < free < full
+
+
+def test_what_was_not_measured_is_not_within_the_bars() -> None:
+    script = load(REPOSITORY / "scripts" / "profiles.py")
+    assert standing(PROFILE) == (pytest.approx(1 / 60), pytest.approx(1 / 60), None)
+    assert not script.within(standing(PROFILE))
+    assert script.within(standing(PROFILE)._replace(bytes_ratio=1.04))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=0.94))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, rung=0.031))
+    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
+
+
+# the verb
+
+
+def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["profile", "scheme=aa", "--device", "cpu", "--out", "profile.txt"])
+    assert ended.value.code == 2
+    assert "--out profile.txt is not a page; name a file that ends in .html" in capsys.readouterr().err
+
+
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    from lbmtune.cli.profile import _show
+
+    _show(PROFILE)
+    printed = capsys.readouterr().out
+    assert "not explained" in printed
+    assert "-1.7 %" not in printed
+    assert "+1.7 %" in printed
+    assert "nJ/LU" in printed
+
+
+def test_rungs_know_their_speed() -> None:
+    assert Rung(name="x", seconds=1e-10).mlups == pytest.approx(10_000)
