@@ -140,7 +140,7 @@ def _arithmetic(subject: CpuSubject) -> Term:
     config, found = subject.config, subject.calibration
     lanes = config.vector_bits // (8 * config.computed.bytes) or 1
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
-    counted = operations(subject.case)
+    counted = operations(subject.case, config.reads)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
     vector_s = each / found.multiply_add_per_s[str(width)] + counted.quotients / found.divide_per_s[str(width)]
     sentence = f"{each:.0f} operations and {counted.quotients} quotients per update, {lanes} cells at once"
@@ -155,11 +155,11 @@ class Operations(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def operations(case: Case) -> Operations:
+def operations(case: Case, reads: str = "once") -> Operations:
     """Of the collision of a case, as printed."""
     from lbmtune.codegen.cpu import relaxation_text  # here: it needs SymPy
 
-    return Operations(*by_kind(relaxation_text(case)))
+    return Operations(*by_kind(relaxation_text(case, ahead=reads == "ahead")))
 
 
 _TO_MOVE = 3
@@ -217,8 +217,8 @@ def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
     """Bytes within a page at which the rows of some places start, of a row in the middle."""
     config, extents = subject.config, stored_extents(subject.case, subject.config)
     return [
-        index(config.memory, extents, 1 + x, 1 + y, 1 + z, slot) * config.stored.bytes % _PAGE_BYTES
-        for slot, (x, y, z) in places
+        index(config.memory, extents, *(1 + c for c in place.offset), place.slot) * config.stored.bytes % _PAGE_BYTES
+        for place in places
     ]
 
 

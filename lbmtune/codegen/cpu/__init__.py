@@ -284,10 +284,10 @@ def _relaxed(name: str, lattice: Lattice, forced: bool, ahead: bool) -> Hoisted:
     return hoist(divide_late(usual, lattice) if steps == usual else steps, _parameters())
 
 
-def relaxation_text(case: Case) -> str:
-    """The assignments of a cell's collision, a line each."""
-    constants = Constants()
-    return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in _relaxation(case).body)
+def relaxation_text(case: Case, *, ahead: bool) -> str:
+    """The assignments of a cell's collision, a line each. ahead: where the sums of the next cells are worked out ahead."""
+    constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, ahead)
+    return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in relaxation.body)
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
