@@ -216,10 +216,8 @@ def refills(subject: CpuSubject) -> float:
 def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
     """Bytes within a page at which the rows of some places start, of a row in the middle."""
     config, extents = subject.config, stored_extents(subject.case, subject.config)
-    return [
-        index(config.memory, extents, *(1 + c for c in place.offset), place.slot) * config.stored.bytes % _PAGE_BYTES
-        for place in places
-    ]
+    found = ((place.slot, *(1 + c for c in place.offset)) for place in places)
+    return [index(config.memory, extents, x, y, z, k) * config.stored.bytes % _PAGE_BYTES for k, x, y, z in found]
 
 
 @lru_cache(maxsize=4096)
