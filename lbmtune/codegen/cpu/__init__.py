@@ -285,7 +285,7 @@ def _relaxed(name: str, lattice: Lattice, forced: bool, ahead: bool) -> Hoisted:
 
 
 def relaxation_text(case: Case, *, ahead: bool) -> str:
-    """The assignments of a cell's collision, a line each. ahead: of a kernel that works out the next cells' sums early."""
+    """The assignments of a cell's collision, a line each. ahead: for sums that are worked out a cell early."""
     constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, ahead)
     return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in relaxation.body)
 
