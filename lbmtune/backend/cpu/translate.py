@@ -40,6 +40,7 @@ _OPERATORS = {
     ast.Div: ("", "fdiv"),
     ast.BitAnd: ("and_", ""),
     ast.BitOr: ("or_", ""),
+    ast.RShift: ("ashr", ""),
 }
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _MAY_FAULT = (ast.Call, ast.Subscript, ast.FloorDiv, ast.Mod)

@@ -54,7 +54,7 @@ def render_resident(case: Case, config: CudaConfig) -> Program:
 
 
 def _source(case: Case, config: CudaConfig) -> str:
-    taken = ", ".join(("f[k]", "0", *physics.cell_scalars(case)))
+    taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     regions = {
         "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
         "constants": _constants(case, config),
