@@ -44,6 +44,9 @@ ONE_IN = {
     "test_cpu_sweeps.py": 3,
     "test_faces.py": 2,
     "test_implicit.py": 2,
+    "test_exchange.py": 4,
+    "test_chase.py": 4,
+    "test_list_column.py": 3,
     "test_resident.py": 3,
 }
 """Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
