@@ -74,6 +74,22 @@ def test_the_warm_up_waits_for_the_clock() -> None:
     assert not found.disturbed
 
 
+def test_the_warm_up_of_a_tiny_domain_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a microsecond, and a clock that stays low: looks grow until there are a few hundred of them at most."""
+    taken: list[int] = []
+
+    def take(_: Simulation, steps: int, protocol: TimingProtocol, *, look_around: bool = True) -> timing.Sample:
+        taken.append(steps)
+        return timing.Sample(1e-6, SLOW, timing.flaw(SLOW, 1.98e9, protocol))
+
+    monkeypatch.setattr(timing, "take", take)
+    monkeypatch.setattr(timing, "_same", lambda before, after: False)
+    looks = timing.warm_up(simulation(FakeDevice("cuda")), PROTOCOL)
+    assert looks.steps == taken[-1] == 512  # two, doubled until 0.5 ms are over, an eighth of the warm-up
+    assert len(looks.samples) == 3
+    assert len(taken) < 200
+
+
 def test_throttling_voids_a_sample_but_a_power_cap_does_not() -> None:
     hot = replace(FAST, throttle=("hardware thermal slowdown",))
     capped = replace(FAST, throttle=("software power cap",))

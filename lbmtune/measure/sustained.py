@@ -36,7 +36,7 @@ def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
     Raises WrongResultError, DeviceFaultError.
     """
     excite(simulation)
-    step_s = undisturbed_s(warm_up(simulation, protocol))
+    step_s = undisturbed_s(warm_up(simulation, protocol).samples)
     steps = steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
     settling, counted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))

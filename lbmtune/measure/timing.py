@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ STEADY_CLOCK = 0.75
 SLOWED = ("hardware slowdown", "hardware thermal slowdown", "software thermal slowdown", "hardware power brake")
 """Throttle reasons that void a sample. The software power cap is not among them: a busy card lives with it."""
 _LOOKS = 3
+_SHORTEST_LOOK = 1 / 8
+"""Of the warm-up time."""
 _LONGEST_WARMUP = 20
 _REPEATS = 2
 """How many times min_samples may be flawed before they are taken as they are."""
@@ -60,11 +63,11 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     excite(simulation)
     with _quiet_interpreter():
         looks = warm_up(simulation, protocol)
-        if incumbent_s and _hopeless(looks, protocol.bail_out * incumbent_s):
+        if incumbent_s and _hopeless(looks.samples, protocol.bail_out * incumbent_s):
             check_state(simulation)
-            hopeless = _finished(simulation, looks, simulation.cycle_steps, disturbed=False)
+            hopeless = _finished(simulation, looks.samples, looks.steps, disturbed=False)
             return replace(hopeless, dismissed=True)
-        steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.sample_s)
+        steps = steps_per_sample(simulation, undisturbed_s(looks.samples), protocol.sample_s)
         simulation.prepare(steps)
         samples, disturbed = _samples(simulation, protocol, steps)
     check_state(simulation)
@@ -186,25 +189,40 @@ def _hopeless(looks: list[Sample], limit_s: float) -> bool:
 def _prepared(simulation: Simulation, protocol: TimingProtocol) -> int:
     excite(simulation)
     looks = warm_up(simulation, protocol)
-    steps = steps_per_sample(simulation, undisturbed_s(looks), protocol.final_sample_s)
+    steps = steps_per_sample(simulation, undisturbed_s(looks.samples), protocol.final_sample_s)
     simulation.prepare(steps)
     return steps
 
 
-def warm_up(simulation: Simulation, protocol: TimingProtocol) -> list[Sample]:
-    """Runs until the warm-up time is over and the clock is up. Returns the last looks, each of one cycle."""
-    cycle_steps, before = simulation.cycle_steps, _probe(simulation)
-    take(simulation, cycle_steps, protocol, look_around=False)
+class Looks(NamedTuple):
+    """The last samples of a warm-up, each of so many time steps."""
+
+    samples: list[Sample]
+    steps: int
+
+
+def warm_up(simulation: Simulation, protocol: TimingProtocol) -> Looks:
+    """Runs until the warm-up time is over and the clock is up.
+
+    A look is one cycle, or as many as make it long enough: the clock of a device that is asked for microseconds of work
+    between two questions never comes up, and to ask takes longer than the work.
+    """
+    steps, before = simulation.cycle_steps, _probe(simulation)
+    take(simulation, steps, protocol, look_around=False)
     if _same(before, _probe(simulation)):
         raise WrongResultError("the timed run left the state as it was")
     looks: list[Sample] = []
     spent_s = 0.0
     while True:
         warm = spent_s >= protocol.warmup_s and len(looks) >= _LOOKS - 1
-        looks.append(take(simulation, cycle_steps, protocol, look_around=warm))
-        spent_s += looks[-1].step_s * cycle_steps
+        looks.append(take(simulation, steps, protocol, look_around=warm))
+        look_s = looks[-1].step_s * steps
+        spent_s += look_s
         if warm and (not looks[-1].flaw or spent_s > _LONGEST_WARMUP * protocol.warmup_s):
-            return looks[-_LOOKS:]
+            return Looks(looks[-_LOOKS:], steps)
+        if look_s < _SHORTEST_LOOK * protocol.warmup_s:
+            steps *= 2
+            looks.clear()
 
 
 def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[Sample], bool]:
