@@ -42,7 +42,7 @@ def test_seven_nodes_are_found_by_three_rows() -> None:
     assert len(re.findall(r"= led_on\(links, ", source)) == 2 * 3, "D3Q19 has no use for the corner"
     nodes = re.findall(r"node_\w+ = led_\w+\(.*\)", source)
     assert "node_ppo = led_on(links, 0 * nodes, node_opo)" in nodes
-    assert len(re.findall(r"prefetch\(ahead, ", source)) == 3 + 4, "three rows, and the mask in odd steps"
+    assert len(re.findall(r"prefetch\(links, ", source)) == 3 + 4, "three rows, and the mask in odd steps"
     corner = render(case_of("rocks", "d3q27", "bgk"), chosen).source
     assert corner.count("node_ppp = led_on(links, 0 * nodes, node_opp)") == 2
 

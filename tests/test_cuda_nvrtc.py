@@ -205,9 +205,9 @@ def test_a_result_from_the_drivers_cache_is_compiled_again(monkeypatch: pytest.M
     """Its log says nothing about registers."""
     honest, seen = nvrtc._compile, []
 
-    def caching(source: str, options: tuple[str, ...], product: str) -> tuple[str, bytes]:
+    def caching(source: str, options: tuple[str, ...], product: str, name: str) -> tuple[str, bytes]:
         seen.append(options)
-        log, image = honest(source, options, product)
+        log, image = honest(source, options, product, name)
         return (log if "--no-cache" in options else ""), image
 
     monkeypatch.setattr(nvrtc, "_compile", caching)
@@ -238,7 +238,7 @@ def test_only_a_version_that_caches_is_asked_not_to(
     """What comes out of the cache has no log; older versions refuse the option."""
     asked: list[tuple[str, ...]] = []
 
-    def compiled(_: str, options: tuple[str, ...], __: str) -> tuple[str, bytes]:
+    def compiled(_: str, options: tuple[str, ...], *others: str) -> tuple[str, bytes]:
         asked.append(options)
         return "ptxas info: Used 40 registers" if "--no-cache" in options else "", b"image"
 

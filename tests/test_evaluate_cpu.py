@@ -26,9 +26,9 @@ PROTOCOL = TimingProtocol(
     verify_limit_s=5.0,
 )
 FAULTS = {
-    "segfault": "source[1 << 44] = real(1)",
-    "endless": "while nx > 0:\n        target[0] = real(1)",
-    "nan": "target[nx + 5] = real(np.nan)",
+    "segfault": f"source[{1 << 44}] = source[0]",
+    "endless": f"for again in range({1 << 62}):\n        target[again % 2] = target[0] / source[0]",
+    "nan": "target[nx + 5] = (source[0] - source[0]) / (source[0] - source[0])",
     "refused": "target[0] = 'text'",
 }
 
