@@ -88,6 +88,11 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
         *("rocks", "d3q19", "bgk"),
         {"scheme": "esoteric-twist", "addressing": "indirect", "neighbours": "chase", "block": "32x1x1"},
     ),
+    "indirect, column": (
+        *("rocks", "d3q19", "bgk"),
+        {"addressing": "indirect", "block": "32x1x1", "march": 3, "prefetch": 1},
+    ),
+    "patches": ("patched", "d3q19", "bgk", {"flags": "memory", "block": "32x2x1"}),
     "march": ("box", "d3q19", "regularised", {**_MARCH, "steps": 3, "rows": 2, "prefetch": 1}),
     "march, copies on their way": ("box", "d3q27", "regularised", {**_MARCH, "steps": 2, "rows": 2, "prefetch": 2}),
     "march, on shelves": (

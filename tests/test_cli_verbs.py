@@ -82,7 +82,7 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert re.search(r"cumulant +- +- +\d+\n", out)
     assert re.search(r"^order .* \(row\) +row, morton, hilbert, tile *$", out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
-    assert re.search(r"^file .* \(path=\.\.\.:shape=\) *$", out, re.MULTILINE)
+    assert re.search(r"^file .* \(path=\.\.\.:shape=:fluid=:repeat=0\) *$", out, re.MULTILINE)
     assert facts["axes"]["tile_y"]["default"] == 0
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]

@@ -26,9 +26,9 @@ PROTOCOL = TimingProtocol(
     verify_limit_s=5.0,
 )
 FAULTS = {
-    "segfault": f"source[{1 << 44}] = source[0]",
-    "endless": f"for again in range({1 << 62}):\n        target[again % 2] = target[0] / source[0]",
-    "nan": "target[nx + 5] = (source[0] - source[0]) / (source[0] - source[0])",
+    "segfault": f"store(source, {1 << 44}, load(source, 0))",
+    "endless": f"for again in range({1 << 62}):\n        store(target, again % 2, load(target, 0) / load(source, 0))",
+    "nan": "zero = load(source, 0) - load(source, 0)\n    store(target, nx + 5, zero / zero)",
     "refused": "target[0] = 'text'",
 }
 
