@@ -88,7 +88,7 @@ def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
     """All of it for real but the copies, which take their time."""
     now = Bandwidths(copy=Rate(4e10, 0.01), in_place=Rate(3e10, 0.01), streams={"32": Rate(2e10, 0.02)})
     monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: now)
-    machine = read_machine(RECORDED / "epyc-2-cores" / "machine.toml")
+    machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     case = box("d3q19", "bgk", (32, 20, 16))
     config = CpuConfig(scheme="aa", vector_bits=256, threads=1)
     return ladder.climb(open_cpu(), ladder.Asked(case, config, machine, QUICK), lambda _: None)
