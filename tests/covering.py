@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -119,6 +120,7 @@ def sample_of(backend: str, point: Point) -> Sample:
     )
 
 
+@cache
 def case_of(flow: str, lattice: str, collision: str) -> Case:
     """A case of that flow on a domain that is large enough for every block; verification takes its own."""
     size = (192, 64, 1 if lattice == "d2q9" else 64)
@@ -382,7 +384,7 @@ def _candidates(
     reasons: Counter[str] = Counter()
     for _ in range(_TRIES):
         point = _drawn(backend, values, dict(pair), draw)
-        if any(point[name] != value for name, value in pair):
+        if isinstance(point, str):
             reasons[f"{pair[0][0]} and {pair[1][0]}: one does not act beside the other"] += 1
             continue
         reason = reason_against(backend, point)
@@ -395,8 +397,11 @@ def _candidates(
     return found, reasons
 
 
-def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, draw: random.Random) -> Point:
-    """A point with some values given; axes that do not act beside the others are neutral, half of the rest usual."""
+def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, draw: random.Random) -> Point | str:
+    """A point with some values given; axes that do not act beside the others are neutral, half of the rest usual.
+
+    The name of an axis where that takes one of the values given.
+    """
     usual = defaults(backend)
     point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
     for axis in AXES[backend]:
@@ -404,6 +409,8 @@ def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, dr
         if name in _APART[backend]:
             continue
         quiet = neutral(name, {"backend": backend, **point})
+        if quiet is not None and fixed.get(name, quiet) != quiet:
+            return name
         plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])
         point[name] = quiet if quiet is not None else fixed.get(name, plain)
     return point
@@ -416,9 +423,10 @@ def _first_legal(backend: str, wanted: Point) -> Sample | str:
     reasons: Counter[str] = Counter()
     for _ in range(_TRIES):
         point = _drawn(backend, values, kept, draw)
-        ignored = [name for name, value in kept.items() if point[name] != value]
-        reason = f"{ignored[0]} does not act there" if ignored else reason_against(backend, point)
-        if reason is None:
+        if isinstance(point, str):
+            reasons[f"{point} does not act there"] += 1
+        elif reason := reason_against(backend, point):
+            reasons[reason] += 1
+        else:
             return sample_of(backend, point)
-        reasons[reason] += 1
     return reasons.most_common(1)[0][0]

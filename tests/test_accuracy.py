@@ -10,12 +10,15 @@ import pytest
 
 import fake_study
 import made_up_records as made
+from covering import LIMITS as COVERED
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.rules import broken
 from lbmtune.cli import main
+from lbmtune.cli.studyfile import load_study
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
-from lbmtune.measure import accuracy, oracle
+from lbmtune.measure import accuracy, evaluate, oracle
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.records import Accuracy, AccuracyPoint
 from lbmtune.records.store import append_trial, read_study, write_header
@@ -104,7 +107,7 @@ def test_rows_suit_the_kernel() -> None:
         (CpuConfig(vector_bits=512), 32),
         (CpuConfig(layout="aosoa", width=64, vector_bits=256, row_offset=64), 64),
     ):
-        assert accuracy._box(case, config).domain == (edge, edge, 4)
+        assert accuracy.fitted(case, config)[0].domain == (edge, edge, 4)
 
 
 def test_the_winner_of_a_study_keeps_it(tmp_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_record_best_json_and_report_hold_it(tmp_path: Path) -> None:
     assert 'id="accuracy"' not in build.page(study)
 
 
-def test_a_worker_measures_it_on_the_processor() -> None:
+def test_a_worker_measures_it_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CpuConfig(scheme="aa", storage="bf16", vector_bits=0)
     with Evaluator(box("d2q9", "trt", (64, 48, 1)), "cpu", TimingProtocol()) as evaluator:
         assert evaluator.accuracy(config, brief=True).points == ()
@@ -224,8 +227,29 @@ def test_a_worker_measures_it_on_the_processor() -> None:
         assert [p.velocity_scale for p in found.points] == list(accuracy.VELOCITIES)
         assert (found.lattice, found.collision, found.storage) == ("d2q9", "trt", "bf16")
         assert all(isinstance(p, AccuracyPoint) and (p.velocity or 0) > 1e-4 for p in found.points)
-        with pytest.raises(NothingValidError, match="the accuracy cannot be measured"):
+        with pytest.raises(NothingValidError, match=r"the accuracy cannot be measured: .*streaming_stores"):
+            evaluator.accuracy(replace(config, streaming_stores=1))
+        monkeypatch.setattr(evaluate, "broken", lambda *_: None)
+        with pytest.raises(NothingValidError, match=r"the accuracy cannot be measured: .*nonsense"):
             evaluator.accuracy(replace(config, scheme="nonsense"))
+
+
+@pytest.mark.parametrize("edge", [32, 64])
+def test_every_kernel_of_a_small_domain_may_run_the_vortex(edge: int) -> None:
+    """Blocks of tiles on chip wait for each other for ever on a box that these are not made for."""
+    spec = load_study("d3q19-small", [f"case.domain={edge}x{edge}x{edge}"])
+    limits = replace(COVERED, shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10)
+    space = legal_set(spec.case, "cuda", spec.axes["cuda"], replace(limits, multiprocessors=132))
+    assert {config.launch for config in space.configs} >= {"resident", "graph"}
+    assert {broken(*accuracy.fitted(spec.case, config), limits) for config in space.configs[::7]} == {None}
+
+
+@pytest.mark.parametrize("study", ["d3q19-box", "d3q19-cavity", "d2q9-box", "porous"])
+def test_the_vortex_suits_what_a_study_searches(study: str) -> None:
+    spec = load_study(study)
+    for backend, limits in (("cuda", COVERED), ("cpu", COVERED)):
+        space = legal_set(spec.case, backend, spec.axes[backend], limits)
+        assert {broken(*accuracy.fitted(spec.case, config), limits) for config in space.configs[::97]} == {None}
 
 
 def test_a_study_with_a_bound_searches_what_stays_within_it(

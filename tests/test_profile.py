@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -127,11 +128,15 @@ def test_why_there_are_no_perf_events(code: int, why: str) -> None:
 
 
 def test_perf_events_count_or_say_why() -> None:
+    found: dict[str, float] | str
     try:
-        found = perf.counted(lambda: sum(range(100_000)))
+        found = dict(perf.counted(lambda: sum(range(100_000))))
     except perf.PerfError as error:
-        pytest.skip(str(error))
-    assert found["instructions"] > 100_000
+        found = str(error)
+    if isinstance(found, str):  # as in most virtual machines
+        assert re.search("does not permit|no hardware counters|cannot be opened", found)
+    else:
+        assert found["instructions"] > 100_000
 
 
 def test_launches_that_a_profiler_skips_and_looks_at() -> None:

@@ -50,7 +50,7 @@ def measure_accuracy(
     brief: after many steps alone. forget: called before each run, so that its arrays may take the place of those
     before it. Raises CompileError, TooManyResourcesError, OutOfMemoryError.
     """
-    box, config = _fitted(case, config)
+    box, config = fitted(case, config)
     pairs = [_compiled(box, one, compiler) for one in (config, reference_of(config))]
 
     def point(flow: Case, steps: int) -> AccuracyPoint:
@@ -109,11 +109,20 @@ def l2_error(found: Array, expected: Array) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
-    """The box, and the kernel with chunks that are no longer than it."""
+def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
+    """The box of the vortex, and the kernel on it: chunks and blocks no longer than the box, no flags without walls.
+
+    None of that changes how a kernel rounds. Where the rules refuse the pair, the kernel must not be run on the box.
+    """
     box = _box(case, config)
-    if isinstance(config, CudaConfig) and config.marches:
-        config = replace(config, march=min(config.march, box.domain[box.stencil.dimensions - 1]))
+    config = replace(config, flags="compiled")
+    if isinstance(config, CudaConfig):
+        march = min(config.march, box.domain[box.stencil.dimensions - 1])
+        boundary = "branch" if config.boundary == "predicated" else config.boundary
+        config = replace(config, march=march, boundary=boundary)
+        if not (config.marches or config.resident):
+            x, y, z = config.block
+            config = replace(config, block=(min(x, box.domain[0] // config.cells_per_thread), y, z))
     return box, config
 
 
@@ -126,6 +135,8 @@ def _box(case: Case, config: KernelConfig) -> Case:
         together = config.vector_bits // (8 * config.computed.bytes) or 1
     unit = lcm(together, max(config.memory.run, 1))
     edge = -(-_EDGE[config.backend] // unit) * unit
+    if isinstance(config, CudaConfig) and config.resident:
+        edge = config.block[0]  # its tiles are whole rows
     depth = 1 if case.stencil.dimensions == 2 else _DEPTH
     return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
 

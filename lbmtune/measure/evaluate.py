@@ -28,6 +28,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.measure.accuracy import fitted
 from lbmtune.measure.stages import (
     ACCURACY,
     FINALS,
@@ -202,6 +203,8 @@ class Evaluator:
         Raises NothingValidError, with the reason, where it cannot be measured.
         """
         assert not self.under_way
+        if reason := broken(*fitted(self.case, config), self.limits):
+            raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
         self._measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
         while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
             pass
