@@ -11,6 +11,7 @@ import pytest
 import fake_study
 import made_up_records as made
 from covering import LIMITS as COVERED
+from covering import case_of
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
@@ -244,12 +245,22 @@ def test_every_kernel_of_a_small_domain_may_run_the_vortex(edge: int) -> None:
     assert {broken(*accuracy.fitted(spec.case, config), limits) for config in space.configs[::7]} == {None}
 
 
-@pytest.mark.parametrize("study", ["d3q19-box", "d3q19-cavity", "d2q9-box", "porous"])
-def test_the_vortex_suits_what_a_study_searches(study: str) -> None:
-    spec = load_study(study)
-    for backend, limits in (("cuda", COVERED), ("cpu", COVERED)):
-        space = legal_set(spec.case, backend, spec.axes[backend], limits)
-        assert {broken(*accuracy.fitted(spec.case, config), limits) for config in space.configs[::97]} == {None}
+@pytest.mark.parametrize(
+    ("flow", "config"),
+    [
+        ("box", CudaConfig(march=8, prefetch=1)),
+        ("box", CudaConfig(block=(256, 2, 1), cells_per_thread=2)),
+        ("cavity", CudaConfig(flags="memory", boundary="predicated")),
+        ("rocks", CudaConfig(addressing="indirect", block=(128, 1, 1))),
+        ("box", CpuConfig(layout="aosoa", width=64, vector_bits=256, row_offset=64)),
+        ("cavity", CpuConfig(flags="memory", vector_bits=256)),
+    ],
+    ids=str,
+)
+def test_the_vortex_suits_the_kernel(flow: str, config: KernelConfig) -> None:
+    case = case_of(flow, "d3q19", "bgk")
+    assert broken(replace(case, domain=(512, 64, 64)), config, COVERED) is None
+    assert broken(*accuracy.fitted(case, config), COVERED) is None
 
 
 def test_a_study_with_a_bound_searches_what_stays_within_it(
