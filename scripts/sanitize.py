@@ -64,6 +64,10 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "column": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 3}),
     "column, ahead": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 3, "prefetch": 1}),
     "column, far ahead": ("grinder", "d3q19", "bgk", {"block": "32x2x1", "march": 5, "prefetch": 2}),
+    "column, copied": (
+        *("grinder", "d3q19", "bgk"),
+        {"scheme": "aa", "block": "32x2x1", "march": 5, "prefetch": 2, "fetch": "shared", "cells_per_thread": 2},
+    ),
     "pointers exchanged": (
         "grinder",
         "d3q19",
@@ -91,6 +95,10 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "indirect, column": (
         *("rocks", "d3q19", "bgk"),
         {"addressing": "indirect", "block": "32x1x1", "march": 3, "prefetch": 1},
+    ),
+    "indirect, copied": (
+        *("rocks", "d3q19", "bgk"),
+        {"addressing": "indirect", "block": "32x1x1", "march": 3, "prefetch": 2, "fetch": "shared"},
     ),
     "patches": ("patched", "d3q19", "bgk", {"flags": "memory", "block": "32x2x1"}),
     "march": ("box", "d3q19", "regularised", {**_MARCH, "steps": 3, "rows": 2, "prefetch": 1}),

@@ -75,6 +75,7 @@ LIMITS = Limits(
     multiprocessors=84,
     cooperative=True,
     dependent=True,
+    asynchronous=True,
 )
 _TRIES, _CANDIDATES = 200, 6
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {

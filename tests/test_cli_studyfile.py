@@ -245,7 +245,7 @@ def test_a_wrong_override_of_one_of_several_tables_is_named(override, message):
 )
 def test_fast_studies_have_populations_and_moments_of_every_number_of_steps(name, domain, steps, storage):
     spec = load_study(name, [f"storage={storage}", "axes.cuda[2].march=64", f"case.domain={domain}"])
-    space = legal_set(spec.case, "cuda", spec.axes["cuda"], Limits(shared_bytes_per_block=227 << 10))
+    space = legal_set(spec.case, "cuda", spec.axes["cuda"], Limits(shared_bytes_per_block=227 << 10, asynchronous=True))
     kinds = {(c.representation, c.steps) for c in space.configs}
     several = {("populations", n) for n in (2, 3) if name == "d3q19-box-fast"}
     assert kinds == {("populations", 1), *(("moments", n) for n in steps)} | several
@@ -308,6 +308,7 @@ H200 = Limits(
     multiprocessors=132,
     cooperative=True,
     dependent=True,
+    asynchronous=True,
 )
 
 

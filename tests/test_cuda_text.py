@@ -28,6 +28,14 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q19", "bgk")["box"],
         config(scheme="esoteric-pull", layout="aosoa", cells_per_thread=4),
     ),
+    "aa_d3q19_channel_copied": (
+        flows("d3q19", "bgk")["channel"],
+        config(scheme="aa", cells_per_thread=4, march=8, prefetch=2, fetch="shared"),
+    ),
+    "aa_d2q9_cavity_list_copied": (
+        flows("d2q9", "bgk")["cavity"],
+        config(scheme="aa", addressing="indirect", block=(32, 1, 1), march=4, prefetch=1, fetch="shared"),
+    ),
     "moments_d3q19_box": (
         flows("d3q19", "regularised")["box"],
         config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),

@@ -57,7 +57,7 @@ def case(name: str, collision: str = "regularised") -> Case:
 
 def rendered(name: str, collision: str = "regularised") -> Program:
     chosen = config(**KINDS[name])
-    assert broken(case(name, collision), chosen, Limits(shared_bytes_per_block=227 << 10)) is None
+    assert broken(case(name, collision), chosen, Limits(shared_bytes_per_block=227 << 10, asynchronous=True)) is None
     return render(case(name, collision), chosen)
 
 

@@ -207,7 +207,9 @@ def test_counted_instructions_are_those_that_are_compiled(config: CudaConfig, co
 
 def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() -> None:
     spec = load_study("d3q19-box-fast", ["axes.cuda[2].steps=3"])
-    space = legal_set(spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10))
+    space = legal_set(
+        spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
+    )
     best = max(space.configs, key=lambda config: predict(spec.case, config, CARD).mlups)
     assert best == THREE
 

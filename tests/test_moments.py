@@ -35,7 +35,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, seen
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-LIMITS = Limits(shared_bytes_per_block=227 << 10)
+LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
 FORCE = (1e-3, -5e-4, 2e-4)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -32,6 +32,7 @@ H200 = Limits(
     multiprocessors=132,
     cooperative=True,
     dependent=True,
+    asynchronous=True,
 )
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -204,6 +204,12 @@ CUDA = [
         "parity pointers with scheme push: all its steps are alike",
     ),
     ("l2_prefetch=256", "l2_prefetch=512", "l2_prefetch 512: 0, 64, 128, 256 exist"),
+    ("march=4,prefetch=1", "march=4,fetch=shared", "fetch shared with prefetch 0: nothing is read ahead"),
+    (
+        "march=4,prefetch=1",
+        "march=4,prefetch=1,fetch=shared",
+        "fetch shared: this device has no copies to shared memory that are under way on their own",
+    ),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
 ]
 CPU = [

@@ -76,7 +76,9 @@ def test_the_shapes_that_are_known_to_be_best_are_among_the_first_proposals(edge
     """Of the study of fast kernels, by the model of the card that they were measured on."""
     sets = [f"case.domain={edge}x{edge}x{edge}", "axes.cuda[2].pack=4", f"axes.cuda[2].steps={steps}"]
     spec = load_study("d3q19-box-fast", sets)
-    configs = legal_set(spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10)).configs
+    configs = legal_set(
+        spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
+    ).configs
     card = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     first = shapes(configs, [model(spec.case, config, card).mlups for config in configs])
     assert len(first) <= SHAPES

@@ -26,7 +26,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-LIMITS = Limits(shared_bytes_per_block=227 << 10)
+LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
 

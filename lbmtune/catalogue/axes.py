@@ -10,6 +10,7 @@ from lbmtune.catalogue.config import (
     CHUNKS,
     CPU_BOUNDARIES,
     CUDA_BOUNDARIES,
+    FETCHES,
     LAUNCHES,
     MEETINGS,
     NEIGHBOURS,
@@ -142,6 +143,12 @@ _CUDA = (
     ),
     Axis("pack", "values of a cell that lie together in such a kernel", (1, 2, 4)),
     Axis(
+        "fetch",
+        "where waits what a marching thread has read ahead: in registers, or copied to shared memory meanwhile",
+        ("registers",),
+        FETCHES,
+    ),
+    Axis(
         "launch",
         "kernels by a call each, or those of many steps as one graph, whose kernels may begin early, or one kernel",
         ("call",),
@@ -233,6 +240,11 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         ),
         "boundary": (Dependence("flags", ("memory",), "branch", or_else=("addressing", "indirect")),),
         "prefetch": (Dependence("march", (1,), 0, unless=True),),
+        "fetch": (
+            Dependence("prefetch", (0,), unless=True),
+            Dependence("representation", ("populations",)),
+            Dependence("steps", (1,)),
+        ),
         "block_order": (_IN_A_BOX,),
         "macroscopics": (_IN_A_BOX,),
         "meeting": (Dependence("launch", ("resident",)),),

@@ -28,6 +28,7 @@ CPU_BOUNDARIES = ("branch", "implicit")
 LAUNCHES = ("call", "graph", "dependent", "resident")
 MEETINGS = ("all", "neighbours")
 CHUNKS = ("even", "falling")
+FETCHES = ("registers", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +192,8 @@ class CudaConfig(KernelConfig):
     pending: where what goes up waits for the next plane, in registers or in shared memory.
     beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
     chunks: whether all of them have as many planes, or those that begin later fewer, so that the last end together.
+    fetch: where what a thread of a column, or of a list, has read ahead waits: in registers, or in shared memory, where
+    it is copied while the thread goes on.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -218,6 +221,7 @@ class CudaConfig(KernelConfig):
     pending: str = "registers"
     beyond: int = 0
     chunks: str = "even"
+    fetch: str = "registers"
 
     @property
     def of_moments(self) -> bool:
@@ -249,6 +253,11 @@ class CudaConfig(KernelConfig):
     def memory(self) -> Layout:
         """The layout itself; values in rows may lie in groups."""
         return Rows(self.pack) if self.layout == "rows" else super().memory
+
+    @property
+    def copies_ahead(self) -> bool:
+        """Whether what a thread of a column or of a list reads ahead is copied to shared memory meanwhile."""
+        return self.fetch == "shared"
 
     @property
     def hinted(self) -> bool:

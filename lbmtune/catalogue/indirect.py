@@ -108,6 +108,11 @@ class NodeList:
         """The row that the last step to a pointer's node is read from."""
         return self.kept.index(_straight(_last_step(found.open)) if self.chased else found)
 
+    def read_first(self, needed: Used) -> tuple[int, ...]:
+        """Rows of which a pass reads its own word of each site: kept pointers, mask and types."""
+        own = [self.row(p) for n in needed.pointers if self.before(p := self.pointers[n]) is None]
+        return (*own, *[self.mask_row] * needed.masks, *[self.type_row] * needed.types)
+
     def before(self, found: Pointer) -> Pointer | None:
         """The pointer to the node that this step starts from; None where that is the site itself."""
         if not self.chased or found in self.kept:

@@ -17,6 +17,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.waiting import most_waiting_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import Partial, partial_sectors
@@ -60,8 +61,7 @@ class Subject(NamedTuple):
     @property
     def shared_bytes(self) -> int:
         """Of a block, what it asks for when it is launched included, which the compiler does not know."""
-        asked = shared_bytes(self.case, self.config) if self.config.marches else 0
-        return max(asked, self.resources.shared_bytes)
+        return max(_asked_bytes(self.case, self.config), self.resources.shared_bytes)
 
     @property
     def run_bytes(self) -> int:
@@ -69,6 +69,11 @@ class Subject(NamedTuple):
         config = self.config
         cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
         return cells * config.stored.bytes
+
+
+def _asked_bytes(case: Case, config: CudaConfig) -> int:
+    """Of shared memory, what a launch asks for."""
+    return shared_bytes(case, config) if config.marches else most_waiting_bytes(case, config)
 
 
 def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
@@ -363,17 +368,17 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
     if config.marches:
         from lbmtune.model.issue import registers  # here: it prints kernels, which needs SymPy
 
-        wanted, shared = registers(case, config), shared_bytes(case, config)
+        wanted = registers(case, config)
     else:
-        # with a list, few words are read ahead, and no populations
-        words, sets = config.computed.bytes // 4, 1 + (0 if config.indirect else config.prefetch)
+        # with a list, few words are read ahead, and no populations; and what is copied takes none
+        further = 0 if config.indirect or config.copies_ahead else config.prefetch
+        words, sets = config.computed.bytes // 4, 1 + further
         wanted = _ADDRESSES[config.propagation.lattices] + words * sets * config.cells_per_thread * case.stencil.q
-        shared = 0
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)
     return Resources(
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,
         local_bytes=spilled,
-        shared_bytes=shared,
+        shared_bytes=_asked_bytes(case, config),
     )

@@ -29,10 +29,6 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 
 uint4 shared[15 << 10];  // of a block, as large as that of a device may be
 
-template <int BYTES> void copy_later(void* to, const void* from) { std::memcpy(to, from, BYTES); }
-inline void copies_begin() {}
-inline void copies_end() {}
-
 template <class T> T __ldcg(const T* place) { return *place; }
 inline int anew(const int number) { return number; }
 inline unsigned atomicInc(unsigned* place, const unsigned last) {
@@ -55,6 +51,18 @@ struct Fiber {
     bool begun, done;
 };
 
+// A copy that a thread has begun, and the group that it belongs to.
+struct Copy {
+    void* to;
+    const void* from;
+    int bytes;
+    unsigned group;
+};
+struct Copies {
+    std::vector<Copy> under_way;
+    unsigned groups;
+};
+
 // What the lanes of a warp exchange. Two slots, so that a fast lane cannot overwrite what a slow one still reads.
 struct Warp {
     char value[2][32][8];
@@ -71,9 +79,12 @@ static jmp_buf scheduler;
 static ucontext_t back;
 static void (*body)(void**);
 static void** arguments;
+static std::vector<Copies> copies;  // of each thread; of one where they follow one another
+static bool backwards;  // of every other launch
 static bool waits, passes;  // whether a thread of the running block has found others missing, or all there
 
 static Fiber& me() { return fibers[running]; }
+static Copies& my_copies() { return copies[copies.size() == 1 ? 0 : running]; }
 static Warp& my_warp() { return warps[me().number / 32]; }
 static unsigned my_lane() { return me().number % 32; }
 
@@ -101,6 +112,29 @@ static char (&exchange(const unsigned mask, const void* value, const size_t byte
 }
 
 }  // namespace host
+
+// Copied at once in one launch, and in the next one no sooner than somebody waits for it.
+template <int BYTES> void copy_later(void* to, const void* from) {
+    if ((reinterpret_cast<size_t>(to) | reinterpret_cast<size_t>(from)) % (BYTES < 16 ? BYTES : 16)) abort();
+    if (host::backwards) {
+        std::memcpy(to, from, BYTES);
+    } else {
+        host::my_copies().under_way.push_back({to, from, BYTES, host::my_copies().groups});
+    }
+}
+inline void copies_begin() { ++host::my_copies().groups; }
+template <int LEFT> void copies_left() {
+    std::vector<host::Copy> later;
+    for (const host::Copy& copy : host::my_copies().under_way) {
+        if (copy.group + LEFT < host::my_copies().groups) {
+            std::memcpy(copy.to, copy.from, copy.bytes);
+        } else {
+            later.push_back(copy);
+        }
+    }
+    host::my_copies().under_way = later;
+}
+inline void copies_end() { copies_left<0>(); }
 
 static dim3 threadIdx, blockIdx, gridDim;
 namespace host {
@@ -210,6 +244,7 @@ namespace host {
 static void line_up(const dim3 block, char* stacks) {
     const unsigned threads = block.x * block.y * block.z;
     fibers.resize(threads);
+    copies.assign(threads, Copies());
     warps.assign((threads + 31) / 32, Warp());
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
@@ -250,6 +285,7 @@ static void run_block_as_fibers(const dim3 block) {
 }
 
 static void run_block_as_loop(const dim3 block) {
+    copies.assign(1, Copies());
     for (threadIdx.z = 0; threadIdx.z < block.z; ++threadIdx.z)
         for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y)
             for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) body(arguments);
@@ -308,7 +344,6 @@ static size_t launch(
     arguments = values;
     const dim3 threads = {block[0], block[1], block[2]};
     gridDim = {grid[0], grid[1], grid[2]};
-    static bool backwards = false;
     backwards = !backwards;
     const unsigned blocks = grid[0] * grid[1] * grid[2];
     std::vector<unsigned> order;

@@ -120,6 +120,7 @@ class HostDevice:
         multiprocessors=132,
         cooperative=True,
         dependent=True,
+        asynchronous=True,
     )
     environment = Environment(backend="cuda", device="host", device_id="host", architecture="host")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CUDA_BOUNDARIES, LAUNCHES, MEETINGS, CudaConfig
+from lbmtune.catalogue.config import CUDA_BOUNDARIES, FETCHES, LAUNCHES, MEETINGS, CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
 from lbmtune.catalogue.rules import blocks, common, resident
 from lbmtune.catalogue.rules.limits import Limits, extents
 from lbmtune.catalogue.scheme import shared_slot
+from lbmtune.catalogue.waiting import LEAST_BYTES, most_waiting_bytes
 
 MOST_AHEAD = 3
 """Cells that a thread reads before their turn, at most."""
@@ -72,12 +73,59 @@ def _prefetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return _sets_of_registers(case, config) or _read_by_others(case, config)
 
 
+def _fetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Copies to shared memory that are under way while the thread goes on."""
+    if config.fetch not in FETCHES:
+        return f"fetch {config.fetch!r}: {' and '.join(FETCHES)} exist"
+    if not config.copies_ahead:
+        return None
+    if not config.prefetch:
+        return f"fetch {config.fetch} with prefetch 0: nothing is read ahead"
+    return _copied_at_once(config) or _waits_on_chip(case, config, limits)
+
+
+def _asynchronous(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    name, value = ("prefetch", 2) if config.marches else ("fetch", config.fetch)
+    copies = config.prefetch == 2 if config.marches else config.copies_ahead
+    if copies and not limits.asynchronous:
+        return f"{name} {value}: this device has no copies to shared memory that are under way on their own"
+    return None
+
+
+def _copied_at_once(config: CudaConfig) -> str | None:
+    """Why an asynchronous copy cannot move what a thread reads; words of a list it always can."""
+    if config.indirect:
+        return None
+    moved = config.cells_per_thread * config.stored.bytes
+    if moved < LEAST_BYTES:
+        return (
+            f"fetch {config.fetch} with {config.cells_per_thread} cells per thread of {config.storage}: "
+            f"{moved} bytes at once; an asynchronous copy moves 4, 8 or 16"
+        )
+    if (config.load_hint, config.l2_prefetch) != ("default", 0):
+        return (
+            f"fetch {config.fetch} with load_hint {config.load_hint} and l2_prefetch {config.l2_prefetch}: "
+            "populations are copied, and a copy has no such hints"
+        )
+    return None
+
+
+def _waits_on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    needed = most_waiting_bytes(case, config)
+    if needed <= limits.shared_bytes_per_block:
+        return None
+    return (
+        f"fetch {config.fetch} with prefetch {config.prefetch} and block {extents(config.block)}: {needed:,} bytes of "
+        f"shared memory; a block of this device has {limits.shared_bytes_per_block:,}"
+    )
+
+
 def _sets_of_registers(case: Case, config: CudaConfig) -> str | None:
     """Why a thread cannot hold the cells that it has read and those that it reads."""
     sets = config.prefetch + 1
     needed = sets * config.cells_per_thread * case.stencil.q * (config.computed.bytes // _REGISTER_BYTES)
-    if sets == 2 or needed <= _MOST_REGISTERS:
-        return None  # two sets may be spilled in part
+    if sets == 2 or needed <= _MOST_REGISTERS or config.copies_ahead:
+        return None  # two sets may be spilled in part; what is copied takes no registers
     return (
         f"prefetch {config.prefetch} with {config.cells_per_thread} cells per thread: {sets} sets of {case.stencil.q} "
         f"populations in {config.compute} take {needed} registers; a thread has {_MOST_REGISTERS}"
@@ -185,6 +233,8 @@ RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _flags,
     blocks.march,
     _prefetch,
+    _fetch,
+    _asynchronous,
     common.neighbours,
     _cache_hints,
     _index_bits,

@@ -11,7 +11,8 @@ class Limits:
     """What a device allows; the defaults are those of every CUDA device since compute capability 3.5.
 
     cooperative: whether it can promise that all blocks of a launch run at once; dependent: whether a launch may begin
-    before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0).
+    before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0);
+    asynchronous: whether copies to shared memory are under way while a thread goes on (cp.async, since 8.0).
     """
 
     threads_per_block: int = 1024
@@ -27,6 +28,7 @@ class Limits:
     multiprocessors: int = 1
     cooperative: bool = False
     dependent: bool = False
+    asynchronous: bool = False
 
 
 _SHARED_KIB = {
@@ -44,21 +46,23 @@ Source: CUDA C++ Programming Guide, technical specifications per compute capabil
 """
 _DEPENDENT = ("9", "10", "12")
 """First digits of the compute capabilities with programmatic dependent launch."""
-_COOPERATIVE_SINCE = 60
+_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE = 60, 80
 
 
 def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
     """Of a GPU that is known by its description alone."""
     name = architecture.rstrip("af")
     capability = name.removeprefix("sm_")
+    number = int(capability) if capability.isdecimal() else 0
     block, whole = _SHARED_KIB.get(name, (48, 48))
     return Limits(
         memory_bytes=memory_bytes,
         shared_bytes_per_block=block << 10,
         shared_bytes_per_multiprocessor=whole << 10,
         multiprocessors=multiprocessors,
-        cooperative=capability.isdecimal() and int(capability) >= _COOPERATIVE_SINCE,
+        cooperative=number >= _COOPERATIVE_SINCE,
         dependent=capability.startswith(_DEPENDENT),
+        asynchronous=number >= _ASYNCHRONOUS_SINCE,
     )
 
 

@@ -31,6 +31,7 @@ _FIXED = {
     "cells_per_thread": "a thread has one column of its tile",
     "max_registers": "launch bounds see to it that all blocks run at once",
     "prefetch": "nothing has to be fetched that is on chip",
+    "fetch": "nothing has to be fetched that is on chip",
     "wrap": _OWN,
     "load_hint": _OWN,
     "store_hint": _OWN,

@@ -102,10 +102,25 @@ def row_line(offset: Vector) -> str:
 
 def reads(case: Case, phase: Phase, buffer: str) -> str:
     """Loads of all populations, then what walls change in them."""
-    plain = [f"    {_plain_read(case, access, buffer)};" for access in phase.accesses]
+    plain = [f"    {_plain_read(case, access, buffer, 'read')};" for access in phase.accesses]
+    return "\n".join(plain + _read_at_wall(case, phase, buffer))
+
+
+def fetches(case: Case, phase: Phase, buffer: str) -> str:
+    """Copies to shared memory of all that is read over open links, or over the end of a row."""
+    return "\n".join(f"    {_plain_read(case, access, buffer, 'fetch')};" for access in phase.accesses)
+
+
+def takes(case: Case, phase: Phase, buffer: str) -> str:
+    """The same out of shared memory, then what walls change in it."""
+    plain = [f"    {_plain_read(case, access, buffer, 'take')};" for access in phase.accesses]
+    return "\n".join(plain + _read_at_wall(case, phase, buffer))
+
+
+def _read_at_wall(case: Case, phase: Phase, buffer: str) -> list[str]:
+    """Loads of what is bounced, and what moving walls add."""
     redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
-    gains = _gains(case, phase, "read")
-    return "\n".join(plain + _at_wall(redirected, gains))
+    return _at_wall(redirected, _gains(case, phase, "read"))
 
 
 def writes(case: Case, phase: Phase, buffer: str) -> str:
@@ -115,11 +130,11 @@ def writes(case: Case, phase: Phase, buffer: str) -> str:
     return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
 
 
-def _plain_read(case: Case, access: Access, buffer: str) -> str:
+def _plain_read(case: Case, access: Access, buffer: str, verb: str) -> str:
     """A load of all cells of a thread; over the end of a row at a wall, it takes what was bounced."""
     i, place = access.direction, access.read
     cut = link(case, negate(case.stencil.velocities[i]))
-    text = _access("read", i, place, buffer)
+    text = _access(verb, i, place, buffer)
     if not cut.x or not place.offset[0] or place == access.cut_read:
         return f"{text})"
     return f"{text},\n        {_over_the_end(buffer, place, access.cut_read, cut)})"
@@ -214,8 +229,13 @@ def _at_wall(*stages: list[Action]) -> list[str]:
     return [f"    if ({near}) {{", *lines, "    }"] if lines else []
 
 
+_BETWEEN = {"fetch": "waiting({0})", "take": "f[{0}], waiting({0})"}
+"""What a population is moved between, besides its slot; otherwise the values of a thread."""
+
+
 def _access(verb: str, i: int, place: Place, buffer: str) -> str:
-    return f"{verb}_{MOVE[place.offset[0]]}(f[{i}], {slot(place, buffer)}, {row_name(place.offset)}, lane"
+    ends = _BETWEEN.get(verb, "f[{0}]").format(i)
+    return f"{verb}_{MOVE[place.offset[0]]}({ends}, {slot(place, buffer)}, {row_name(place.offset)}, lane"
 
 
 def _whole(verb: str, i: int, place: Place, buffer: str) -> str:

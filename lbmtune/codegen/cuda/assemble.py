@@ -48,6 +48,13 @@ def _bounds(lines: list[str], region: str, start: int = 0) -> tuple[int, int]:
     return begin + 1, end
 
 
+def excerpt(name: str, first: str, last: str) -> str:
+    """The lines of a skeleton from one to another, for a second skeleton that needs the same functions."""
+    lines = skeleton(name).splitlines()
+    start, end = lines.index(first), lines.index(last)
+    return "\n".join([f'#line {start + 1} "kernels/{name}"', *lines[start : end + 1]])
+
+
 def fill(name: str, regions: Mapping[str, str], inside: str = "") -> str:
     """The text of a skeleton, or of one region of it, with each of its regions replaced."""
     parts = []

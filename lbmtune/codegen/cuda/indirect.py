@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 from lbmtune.catalogue.case import Case
@@ -34,11 +35,32 @@ def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int =
     ahead: how many sites further on those of the list are asked for; 0: none.
     """
     needed = used(case, scheme, phase)
+    return "\n".join([*_early(rows, needed, ahead), *_declared(rows, needed, partial(_load, rows))])
+
+
+def copies(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int = 0) -> str:
+    """Copies of those words that lie in the list, to shared memory; ahead: as in `words`."""
+    needed = used(case, scheme, phase)
+    found = [
+        f"    fetch_words(waiting + {n} * BLOCK, links, {row}, {_pitch(rows)}, site);"
+        for n, row in enumerate(rows.read_first(needed))
+    ]
+    return "\n".join([*_early(rows, needed, ahead), *found])
+
+
+def copied(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> str:
+    """Declarations of the words where those that lie in the list have been copied."""
+    needed = used(case, scheme, phase)
+    first = rows.read_first(needed)
+    return "\n".join(_declared(rows, needed, lambda name, row: _copied(name, first.index(row))))
+
+
+def _declared(rows: NodeList, needed: Used, own: Callable[[str, int], str]) -> list[str]:
+    """own: the declaration of a word, by its name and row, that stands at the site itself."""
     found = [rows.pointers[n] for n in needed.pointers]
-    lines = [_pointer(rows, p) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
-    early = _early(rows, needed, ahead) if ahead else []
-    lines += [_load("mask", rows.mask_row, rows)] * needed.masks + [_load("types", rows.type_row, rows)] * needed.types
-    return "\n".join([*early, *lines])
+    lines = [_pointer(rows, p, own) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
+    others = [("mask", rows.mask_row)] * needed.masks + [("types", rows.type_row)] * needed.types
+    return lines + [own(name, row) for name, row in others]
 
 
 def names(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> tuple[str, ...]:
@@ -50,10 +72,9 @@ def names(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> tuple[str
 
 def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
     """Prefetches of the words that lie in the list, for a site further on."""
-    pitch = "nodes" if rows.chased else "sites"
-    kept = [rows.row(p) for n in needed.pointers if rows.before(p := rows.pointers[n]) is None]
-    found = kept + [rows.mask_row] * needed.masks + [rows.type_row] * needed.types
-    asked = [f"        ask_for(links, {row}, {pitch}, site + {ahead});" for row in found]
+    if not ahead:
+        return []
+    asked = [f"        ask_for(links, {row}, {_pitch(rows)}, site + {ahead});" for row in rows.read_first(needed)]
     return [f"    if (site + {ahead} < sites) {{", *asked, "    }"] if asked else []
 
 
@@ -80,15 +101,24 @@ def _of(verb: str, case: Case, phase: Phase) -> Iterator[Way]:
     return (way for way in ways(case.stencil, phase) if way.verb == verb)
 
 
-def _pointer(rows: NodeList, found: Pointer) -> str:
+def _pointer(rows: NodeList, found: Pointer, own: Callable[[str, int], str]) -> str:
     start = rows.before(found)
     if start is None:
-        return _load(_name(found), rows.row(found), rows)
+        return own(_name(found), rows.row(found))
     return f"    const Words {_name(found)} = words_at(links, {rows.row(found)}, nodes, {_name(start)});"
 
 
-def _load(name: str, row: int, rows: NodeList) -> str:
-    return f"    const Words {name} = words(links, {row}, {'nodes' if rows.chased else 'sites'}, site);"
+def _load(rows: NodeList, name: str, row: int) -> str:
+    return f"    const Words {name} = words(links, {row}, {_pitch(rows)}, site);"
+
+
+def _copied(name: str, number: int) -> str:
+    return f"    const Words {name} = waiting[{number} * BLOCK];"
+
+
+def _pitch(rows: NodeList) -> str:
+    """Words of a row of the list."""
+    return "nodes" if rows.chased else "sites"
 
 
 def _name(found: Pointer) -> str:
@@ -138,7 +168,7 @@ def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
             )
     text = [f"    {line}" for line in lines]
     if masked:
-        head = ["    if (any(mask, MOVING)) {", f"    {_load('moving', rows.mask_row + 1, rows)}"]
+        head = ["    if (any(mask, MOVING)) {", f"    {_load(rows, 'moving', rows.mask_row + 1)}"]
         text += [*head, *(f"        {line}" for line in masked), "    }"]
     return text
 

@@ -12,8 +12,9 @@ from lbmtune.catalogue.hints import load_instruction, store_instruction
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import StorageFrame, frame
+from lbmtune.catalogue.waiting import waiting_bytes
 from lbmtune.codegen.cuda import access, flags, ghost, layout, physics
-from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 
@@ -34,7 +35,10 @@ _RING_LANE = """\
 _REAL = {"fp32": "float", "fp64": "double"}
 _EXTENTS = ("nx", "ny", "nz")
 _ONE_STEP, _COLUMN, _AHEAD, _FAR = (f"cuda/{name}.cu" for name in ("one_step", "column", "column_ahead", "column_far"))
+_SHARED = "cuda/column_shared.cu"
 _FLAGS = "cuda/flags.cu"
+_LATER = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
+"""First and last line of what begins copies, as marches have it."""
 
 
 def render_cuda(case: Case, config: CudaConfig) -> Program:
@@ -162,8 +166,9 @@ def _entries(case: Case, config: CudaConfig) -> str:
         if words_of(case, config).walls:
             entries = f"{fill('cuda/walls.cu', {})}\n{entries}"
         return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
-    distance = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file == _FAR else {}
-    inner = entries if file == _COLUMN else fill(file, {**distance, "entry": entries})
+    further = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file in (_FAR, _SHARED) else {}
+    further |= {"copies": copies(), "taken": _taken(config)} if file == _SHARED else {}
+    inner = entries if file == _COLUMN else fill(file, {**further, "entry": entries})
     return fill(_COLUMN, {"constants": f"constexpr int MARCH = {config.march};", "entry": inner})
 
 
@@ -171,7 +176,24 @@ def _entry_file(config: CudaConfig) -> str:
     """The skeleton of an entry: of a cell, or of a column, with further sets of registers for what is read ahead."""
     if config.march == 1:
         return _ONE_STEP
+    if config.copies_ahead:
+        return _SHARED
     return _FAR if config.prefetch > 1 else _AHEAD if config.prefetch else _COLUMN
+
+
+def copies() -> str:
+    """What begins copies to shared memory and waits for them."""
+    return fill("cuda/copies.cu", {"later": excerpt("cuda/march.cu", *_LATER)})
+
+
+def _taken(config: CudaConfig) -> str:
+    """What is in shared memory has the storage format, and no hints."""
+    format_of, of = ("plain::", ".bits") if config.hinted else ("", "")
+    return (
+        f"__device__ __forceinline__ void take_cells(Real (&f)[CELLS], const Pack& cells) "
+        f"{{ {format_of}unpack(f, cells{of}); }}\n"
+        f"__device__ __forceinline__ Real take_cell(const Stored& cell) {{ return {format_of}widen(cell{of}); }}"
+    )
 
 
 def _skips(case: Case, config: CudaConfig) -> bool:
@@ -208,6 +230,8 @@ def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
             "columns": access.columns(case, phase),
             "lane": _RING_LANE if phase.blockwise else LANE,
             "rows": _rows(case, config, phase, file),
+            "fetch": access.fetches(case, phase, source),
+            "take": access.takes(case, phase, source),
             "read": read + (_BARRIER if phase.blockwise else ""),
             "call": "\n".join([*physics.complete(case, words_of(case, config), flags.TYPES), collide])
             if phase.collides
@@ -265,6 +289,7 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         (*one.places, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
         covers=block_cells(case.stencil, config),
+        shared_bytes=waiting_bytes(case, config, phase),
     )
     if phase.blockwise:
         rings = Launch(one.refresh("read"), (*one.buffers, *_EXTENTS), block=(RING_THREADS, 1, 1), covers=config.block)

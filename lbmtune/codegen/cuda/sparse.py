@@ -5,16 +5,17 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.indirect import listed_rows
+from lbmtune.catalogue.indirect import listed_rows, used
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.waiting import waiting_bytes
 from lbmtune.codegen.cuda import indirect, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
-from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.cuda.program import bounds, compiler_options, copies, real, stored_format
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import LIST, Launch, Program
 
-_ONE_STEP, _COLUMN = "cuda/indirect.cu", "cuda/list_column.cu"
+_ONE_STEP, _COLUMN, _SHARED = "cuda/indirect.cu", "cuda/list_column.cu", "cuda/list_shared.cu"
 _COUNTS = ("sites", "nodes")
 
 
@@ -55,26 +56,39 @@ def _constants(case: Case, config: CudaConfig) -> str:
 def _entries(case: Case, config: CudaConfig) -> str:
     """All passes of all parities, by threads that update one group of sites, or several one after another."""
     entries = "\n".join(_entry(case, config, one) for one in passes(config, case.stencil))
-    if config.march == 1:
+    file = _entry_file(config)
+    if file == _ONE_STEP:
         return entries
     constants = f"constexpr int MARCH = {config.march}, AHEAD = {config.prefetch};"
-    return fill(_COLUMN, {"constants": constants, "entry": entries})
+    further = {"copies": copies()} if file == _SHARED else {}
+    return fill(file, {"constants": constants, **further, "entry": entries})
+
+
+def _entry_file(config: CudaConfig) -> str:
+    """The skeleton of an entry: of a group of sites, or of several, whose words wait in registers or shared memory."""
+    if config.march == 1:
+        return _ONE_STEP
+    return _SHARED if config.copies_ahead else _COLUMN
 
 
 def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
     rows, phase = listed_rows(case, config), one.phase
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
-    names = indirect.names(case, config.propagation, rows, phase)
+    of_pass = case, config.propagation, rows, phase
+    names, file = indirect.names(*of_pass), _entry_file(config)
+    count = len(rows.read_first(used(case, config.propagation, phase)))
     ends = physics.complete(case, words_of(case, config), "types.of")
     return fill(
-        _ONE_STEP if config.march == 1 else _COLUMN,
+        file,
         {
             "kept": f"        Words {', '.join(names)};" if names else "",
-            "keep": f"        sets[turn] = {{{', '.join(names)}}};" if names else "",
+            "count": f"    constexpr int COPIED = {count};",
+            "keep": f"        {'kept' if file == _SHARED else 'sets[turn]'} = {{{', '.join(names)}}};" if names else "",
+            "fetch": indirect.copies(*of_pass, config.prefetch_index),
             "take": "\n".join(f"        const Words& {name} = kept.{name};" for name in names),
             "signature": _signature(case, config, one),
-            "words": indirect.words(case, config.propagation, rows, phase, config.prefetch_index),
+            "words": indirect.copied(*of_pass) if file == _SHARED else indirect.words(*of_pass, config.prefetch_index),
             "read": indirect.reads(case, rows, phase, source),
             "call": "\n".join([*ends, f"        collide({taken});"]) if phase.collides else "",
             "write": indirect.writes(case, rows, phase, target),
@@ -109,4 +123,5 @@ def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
         block=config.block,
         covers=(config.block[0] * config.cells_per_thread * config.march, 1, 1),
         over="sites",
+        shared_bytes=waiting_bytes(case, config, one.phase),
     )

@@ -1,0 +1,49 @@
+"""What a thread of a column, or of a list, has read ahead and lets wait in shared memory (`fetch=shared`).
+
+Each thread copies what it will take itself: of a column the populations of its cells, and where it has several of them,
+those of the cell beyond an end of the row that a warp has of it; of a list the words of its sites.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import WORD_BYTES
+from lbmtune.catalogue.indirect import listed_rows, used
+from lbmtune.catalogue.links import seen_by
+from lbmtune.catalogue.march import WARP
+from lbmtune.catalogue.scheme import Phase
+
+LEAST_BYTES = 4
+"""What an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
+
+
+def waiting_bytes(case: Case, config: CudaConfig, phase: Phase) -> int:
+    """Shared memory of a block in a pass of a scheme; 0 where what is read ahead waits in registers."""
+    if not config.copies_ahead:
+        return 0
+    of_block = _words_bytes(case, config, phase) if config.indirect else _cells_bytes(case, config)
+    return config.prefetch * of_block
+
+
+def most_waiting_bytes(case: Case, config: CudaConfig) -> int:
+    """The most that any pass needs."""
+    if not config.copies_ahead:
+        return 0
+    scheme = config.propagation
+    passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
+    return max(waiting_bytes(case, config, one) for one in passes)
+
+
+def _words_bytes(case: Case, config: CudaConfig, phase: Phase) -> int:
+    rows = listed_rows(case, config)
+    needed = used(seen_by(case, config), config.propagation, phase)
+    return WORD_BYTES * config.cells_per_thread * config.block[0] * len(rows.read_first(needed))
+
+
+def _cells_bytes(case: Case, config: CudaConfig) -> int:
+    threads, cells, element = prod(config.block), config.cells_per_thread, config.stored.bytes
+    ends = threads // min(config.block[0], WARP) if cells > 1 else 0
+    return case.stencil.q * (threads * cells * element + ends * max(LEAST_BYTES, element))
