@@ -82,6 +82,10 @@ def test_bytes_are_those_of_kernels_for_each_parity_but_for_flags() -> None:
     assert traffic(case, one) == traffic(case, two)
     one, two = (replace(other, flags="memory") for other in (one, two))
     assert (traffic(still, one).flags, traffic(still, two).flags) == (4, 2), "an even step alone need not know walls"
+    one, two = (replace(other, flags="compiled", addressing="indirect") for other in (one, two))
+    assert (traffic(still, one).flags, traffic(still, two).flags) == (4, 2)
+    assert traffic(still, one).index == traffic(still, two).index == 24, "six octants"
+    assert footprint_bytes(still, one) == footprint_bytes(still, two)
 
 
 SAMPLES = [
@@ -92,6 +96,13 @@ SAMPLES = [
     ("channel", "d3q19", {"march": 3, "prefetch": 1, "storage": "fp64"}),
     ("box", "d2q9", {"macroscopics": "every-step", "launch": "dependent"}),
     ("rocks", "d2q9", {"flags": "memory", "boundary": "implicit", "cells_per_thread": 2}),
+    ("grinder", "d2q9", {"addressing": "indirect", "cells_per_thread": 4, "layout": "aosoa", "width": 16}),
+    (
+        "solids",
+        "d2q9",
+        {"addressing": "indirect", "scheme": "esoteric-pull", "storage": "fp16s", "store_hint": "streaming"},
+    ),
+    ("rocks", "d3q19", {"addressing": "indirect", "neighbours": "chase", "march": 4, "prefetch": 1, "fetch": "shared"}),
 ]
 
 
@@ -111,6 +122,9 @@ def test_kernels_of_a_gpu(flow: str, lattice: str, axes: dict[str, Any]) -> None
         ("solids", {"flags": "memory", "scheme": "esoteric-pull", "layout": "aosoa", "width": 16}),
         ("cavity", {"reads": "twice", "storage": "fp64", "threads": 2}),
         ("channel", {"wrap": "select", "scheme": "esoteric-pull"}),
+        ("solids", {"addressing": "indirect", "layout": "bundle-aosoa", "group": 3, "width": 16}),
+        ("grinder", {"addressing": "indirect", "scheme": "esoteric-pull", "vector_bits": 0, "threads": 2}),
+        ("rocks", {"addressing": "indirect", "neighbours": "chase", "storage": "fp16s", "gather": "lanes"}),
     ],
 )
 def test_kernels_of_a_cpu(flow: str, axes: dict[str, Any]) -> None:
@@ -129,8 +143,9 @@ def test_pointers_that_are_not_exchanged_are_found_out() -> None:
 
 
 @on_host
-def test_a_cut_link_must_not_follow_its_pointer() -> None:
-    program = render(case_of("cavity", "d2q9", "bgk"), config("cuda", block="32x1x1"))
+@pytest.mark.parametrize("addressing", ["direct", "indirect"])
+def test_a_cut_link_must_not_follow_its_pointer(addressing: str) -> None:
+    program = render(case_of("cavity", "d2q9", "bgk"), config("cuda", block="32x1x1", addressing=addressing))
     right = "populations + component(3, n)"
     assert right in program.source
     wrong = replace(program, source=program.source.replace(right, "pointer_3"))
@@ -145,7 +160,6 @@ def test_a_cut_link_must_not_follow_its_pointer() -> None:
             "f_1 is found at (0, 0, 0) in one step and at (-1, 0, 0) in the next, so steps differ in more",
         ),
         ({"scheme": "pull"}, "parity pointers with scheme pull: all its steps are alike"),
-        ({"addressing": "indirect"}, "parity pointers with indirect addressing: only direct addressing is prepared"),
         ({"parity": "both"}, "parity 'both': kernels and pointers exist"),
     ],
 )
@@ -167,7 +181,7 @@ def test_several_steps_of_a_launch_have_one_set_of_pointers() -> None:
 def test_the_axis_acts_where_steps_differ_in_slots() -> None:
     assert neutral("parity", {"backend": "cpu", "scheme": "esoteric-twist", "addressing": "direct"}) is None
     assert neutral("parity", {"backend": "cpu", "scheme": "aa", "addressing": "direct"}) == "kernels"
-    assert neutral("parity", {"backend": "cuda", "scheme": "esoteric-pull", "addressing": "indirect"}) == "kernels"
+    assert neutral("parity", {"backend": "cuda", "scheme": "esoteric-pull", "addressing": "indirect"}) is None
 
 
 def test_the_slots_of_a_file_start_where_the_layout_says() -> None:
@@ -184,8 +198,10 @@ def test_the_slots_of_a_file_start_where_the_layout_says() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
-def test_a_flow_runs_from_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("addressing", ["direct", "indirect"])
+def test_a_flow_runs_from_its_file(addressing: str, tmp_path: Path) -> None:
     chosen = CpuConfig(scheme="esoteric-pull", parity="pointers", storage="fp64", compute="fp64", vector_bits=0)
+    chosen = replace(chosen, addressing=addressing)
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), chosen), tmp_path / "best.json")
     flow = lbmtune.load(tmp_path / "best.json", domain=(10, 14, 1))
     state = flow.populations()

@@ -214,7 +214,7 @@ _BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
 _MOMENTS = ("representation", "moments")
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
-    "parity": (_IN_A_BOX, Dependence("scheme", _EXCHANGING)),
+    "parity": (Dependence("scheme", _EXCHANGING),),
     "width": (Dependence("layout", ("aosoa", "bundle-aosoa"), 1),),
     "group": (Dependence("layout", ("bundle", "bundle-aosoa"), 1),),
     "layout_tile": (Dependence("layout", ("tiled", "tiled-cells"), "1x1x1"),),

@@ -100,7 +100,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
         return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
     period = config.propagation.period
     seen = seen_by(case, config)
-    read = [used(seen, config.propagation, phase) for phase in phases(case.stencil, config.propagation)]
+    every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
+    read = [used(seen, config.propagation, phase) for phase in every]
     index, flags = sum(len(u.pointers) for u in read), sum(u.masks + u.types for u in read)
     return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
 

@@ -166,8 +166,8 @@ def pointer(case: Case, way: Linked) -> Pointer | None:
 
 
 def selects(case: Case, way: Linked) -> bool:
-    """Whether the slot depends on whether the link is cut."""
-    return may_cut(case, way.link) and way.open.slot != way.cut.slot
+    """Whether the slot depends on whether the link is cut: where a pointer leads, it does in one step at least."""
+    return may_cut(case, way.link) and (way.open.pointer or way.open.slot != way.cut.slot)
 
 
 def phases(lattice: Lattice, scheme: Scheme) -> tuple[Phase, ...]:

@@ -10,6 +10,7 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.exchange import phases_of
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.indirect import listed_rows, used
 from lbmtune.catalogue.links import seen_by
@@ -32,9 +33,9 @@ def most_waiting_bytes(case: Case, config: CudaConfig) -> int:
     """The most that any pass needs."""
     if not config.copies_ahead:
         return 0
-    scheme = config.propagation
-    passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
-    return max(waiting_bytes(case, config, one) for one in passes)
+    period = config.propagation.period
+    every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
+    return max(waiting_bytes(case, config, phase) for phase in every)
 
 
 def _words_bytes(case: Case, config: CudaConfig, phase: Phase) -> int:

@@ -106,7 +106,6 @@ _BOX_AXES = {
     "tile_y": "blocks of sites are what the loop runs over",
     "tile_z": "blocks of sites are what the loop runs over",
     "flags": "flags stand in the list",
-    "parity": "only direct addressing is prepared for it",
     "prefetch_propagated": "only direct addressing is prepared for it",
     "reads": "a second read would be gathered, too",
     "prefetch_local": "only direct addressing is prepared for it",

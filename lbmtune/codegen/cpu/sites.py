@@ -8,7 +8,9 @@ from functools import cached_property
 from lbmtune.catalogue.conditions import Words, words_of
 from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
 from lbmtune.catalogue.layout import Extents
+from lbmtune.catalogue.scheme import Place
 from lbmtune.codegen.cpu.rows import lanes_of
+from lbmtune.codegen.cpu.signatures import pointer_name
 from lbmtune.codegen.cpu.streams import Stream, Streams, plain
 from lbmtune.codegen.trace import Traced
 
@@ -39,7 +41,7 @@ class Sites:
 
     def before(self) -> list[str]:
         """Where each slot starts."""
-        places = (place for s in self.streams.all for place in (s.open, s.cut))
+        places = (place for s in self.streams.all for place in (s.open, s.cut) if not place.pointer)
         starts = {p.slot: self.streams.config.memory.component(p.slot, self.extents) for p in places}
         return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
 
@@ -115,7 +117,7 @@ class Sites:
     def _where(self, s: Stream) -> list[str]:
         """Arguments that say where a population lies."""
         case, found = self.streams.case, pointer(self.streams.case, s)
-        slots = [f"slot{place.slot}" for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
+        slots = [_slot(place) for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
         flags = [self._flag(s)] if selects(case, s) else []
         if found and self.rows.chased:
             return [*slots, _name(found), *(["links", *flags] if flags else [])]
@@ -138,6 +140,11 @@ class Sites:
             f" + chosen(links, {own}, {field.shift}, c1) * chosen(links, {flag}, {s.gain}_{wall})"
             for wall, field in self.words.walls
         )
+
+
+def _slot(place: Place) -> str:
+    """Where a slot starts."""
+    return pointer_name(place.slot) if place.pointer else f"slot{place.slot}"
 
 
 def _name(found: Pointer) -> str:

@@ -21,8 +21,9 @@ from lbmtune.catalogue.indirect import (
     used,
     ways,
 )
-from lbmtune.catalogue.scheme import Phase, Place, Scheme
+from lbmtune.catalogue.scheme import Phase, Scheme
 from lbmtune.codegen.cuda import physics
+from lbmtune.codegen.cuda.access import slot
 from lbmtune.lattice import Vector
 
 _SIGN = {-1: "m", 0: "o", 1: "p"}
@@ -133,11 +134,11 @@ def _signs(offset: Vector) -> str:
 def _access(case: Case, rows: NodeList, way: Way, buffer: str) -> str:
     """One load or store; both slots and the flag where the slot depends on it."""
     found = pointer(case, way)
-    slots = _slot(buffer, way.open)
+    slots = slot(way.open, buffer)
     where = f"{_name(found)}, n" if found else "at"
     flag = ""
     if selects(case, way):
-        slots += f", {_slot(buffer, way.cut)}"
+        slots += f", {slot(way.cut, buffer)}"
         flag = f", {_flag(rows, way.link)}"
     return f"    {way.verb}_{'node' if found else 'here'}(f[{way.direction}], {slots}, {where}{flag});"
 
@@ -146,10 +147,6 @@ def _flag(rows: NodeList, link: Vector) -> str:
     """Words and bit that say whether a link is cut."""
     row, bit = rows.flags(link)
     return f"mask, {bit}" if row == rows.mask_row else f"{_name(rows.pointers[row])}, {_BITS[bit]}"
-
-
-def _slot(buffer: str, place: Place) -> str:
-    return f"{buffer} + component({place.slot}, n)"
 
 
 def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:

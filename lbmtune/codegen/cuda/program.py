@@ -250,9 +250,14 @@ def signature(case: Case, config: CudaConfig, one: Pass) -> str:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     words = flags.parameters(tables(case, config, one.phase))
     scalars = [*words, *(f"const int {n}" for n in _EXTENTS)] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    pointers = "".join(f",\n    {line}" for line in access.pointer_parameters(one.phase))
-    start = f"{pointers},\n   " if pointers else ","
-    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {buffers}{start} {", ".join(scalars)})'
+    start = places(buffers, one.phase)
+    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {start} {", ".join(scalars)})'
+
+
+def places(buffers: str, phase: Phase) -> str:
+    """The parameters by which an entry finds populations: buffers, and the pointers to slots that it takes."""
+    pointers = "".join(f",\n    {line}" for line in access.pointer_parameters(phase))
+    return f"{buffers}{pointers},\n   " if pointers else f"{buffers},"
 
 
 def bounds(config: CudaConfig) -> str:

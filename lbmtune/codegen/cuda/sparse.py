@@ -11,7 +11,7 @@ from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.waiting import waiting_bytes
 from lbmtune.codegen.cuda import indirect, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
-from lbmtune.codegen.cuda.program import bounds, compiler_options, copies, real, stored_format
+from lbmtune.codegen.cuda.program import bounds, compiler_options, copies, places, real, stored_format
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import LIST, Launch, Program
 
@@ -103,10 +103,8 @@ def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
     else:
         buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     takes = [f"const int {n}" for n in _COUNTS] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    return (
-        f'extern "C" __global__ void {bounds(config)}{one.entry}(\n'
-        f"    {buffers}, const Word* __restrict__ links, {', '.join(takes)})"
-    )
+    words = f"const Word* __restrict__ links, {', '.join(takes)}"
+    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {places(buffers, one.phase)} {words})'
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
@@ -119,7 +117,7 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
 def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
     return Launch(
         one.entry,
-        (*one.buffers, LIST, *_COUNTS, *_scalars(case, one.phase)),
+        (*one.places, LIST, *_COUNTS, *_scalars(case, one.phase)),
         block=config.block,
         covers=(config.block[0] * config.cells_per_thread * config.march, 1, 1),
         over="sites",
