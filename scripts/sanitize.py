@@ -101,6 +101,11 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
         {"addressing": "indirect", "block": "32x1x1", "march": 3, "prefetch": 2, "fetch": "shared"},
     ),
     "patches": ("patched", "d3q19", "bgk", {"flags": "memory", "block": "32x2x1"}),
+    "patches, compiled": ("patched", "d3q19", "bgk", {"scheme": "aa", "block": "32x2x1", "cells_per_thread": 2}),
+    "indirect, pointers exchanged": (
+        *("solids", "d3q19", "bgk"),
+        {"scheme": "esoteric-pull", "parity": "pointers", "addressing": "indirect", "block": "32x1x1"},
+    ),
     "march": ("box", "d3q19", "regularised", {**_MARCH, "steps": 3, "rows": 2, "prefetch": 1}),
     "march, copies on their way": ("box", "d3q27", "regularised", {**_MARCH, "steps": 2, "rows": 2, "prefetch": 2}),
     "march, on shelves": (

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from covering import patched
 from cuda_samples import Sample, config, flows, label, sampled
 from lbmtune.catalogue.case import box
 from lbmtune.codegen.program import Program, scalars
@@ -35,6 +36,10 @@ GOLDENS: dict[str, Sample] = {
     "aa_d2q9_cavity_list_copied": (
         flows("d2q9", "bgk")["cavity"],
         config(scheme="aa", addressing="indirect", block=(32, 1, 1), march=4, prefetch=1, fetch="shared"),
+    ),
+    "pull_d2q9_patched": (
+        patched("d2q9", "bgk", (192, 64, 1)),
+        config(cells_per_thread=2),
     ),
     "moments_d3q19_box": (
         flows("d3q19", "regularised")["box"],

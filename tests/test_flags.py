@@ -226,7 +226,7 @@ def test_the_description_lists_the_tables() -> None:
             {"flags": "memory", "scheme": "ghost-cell"},
             "flags memory with scheme ghost-cell: the rings of its blocks",
         ),
-        (LID, {"flags": "memory", "march": 2}, "flags memory with march 2: columns of cells read no flags"),
+        (LID, {"flags": "memory", "march": 2}, "flags memory with march 2: columns of cells know whole faces"),
     ],
 )
 def test_what_is_illegal_has_a_reason(case: Case, axes: dict[str, object], reason: str) -> None:

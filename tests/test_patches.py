@@ -20,7 +20,7 @@ from lbmtune.catalogue.case import Case, box, cavity, pipe
 from lbmtune.catalogue.conditions import conditions, layout
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.faces import FACES, Face, Patch
-from lbmtune.catalogue.flagging import WORDS, words
+from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.geometry import solid
 from lbmtune.catalogue.links import cut_kinds
@@ -172,7 +172,7 @@ def _on_shim(scheme: str, lattice: str, axes: dict[str, Any]) -> None:
     assert found.passed, found
 
 
-SAMPLES = list(product(VECTOR_SCHEMES, ("d2q9", "d3q19"), ({"flags": "memory"}, {"addressing": "indirect"})))
+SAMPLES = list(product(VECTOR_SCHEMES, ("d2q9", "d3q19"), ({"flags": "memory"}, {}, {"addressing": "indirect"})))
 
 
 @needs_a_compiler
@@ -190,6 +190,7 @@ def test_cuda_schemes(scheme: str, lattice: str, axes: dict[str, Any], cells: in
         ("aa", {"flags": "memory", "cells_per_thread": 2}),
         pytest.param("push", {"flags": "memory", "boundary": "predicated"}, marks=pytest.mark.slow),
         ("esoteric-twist", {"addressing": "indirect", "cells_per_thread": 2, "storage": "fp16s"}),
+        ("esoteric-pull", {"cells_per_thread": 2}),
     ],
 )
 def test_a_few_cuda_schemes(scheme: str, axes: dict[str, Any]) -> None:
@@ -211,6 +212,44 @@ def test_a_wrong_patch_shows_in_the_coarsest_precision(old: str, new: str) -> No
     assert old in entry
     wrong = replace(program, source=f"{head}extern{entry.replace(old, new).replace('const Real -', 'const Real ')}")
     assert not verify(wrong, compile_on_host(wrong), HostDevice(), 1).passed
+
+
+SHAPES = (
+    Patch("velocity", "disc:y=0.5:z=0.31:radius=0.35", "x-", (0.04, 0.0, 0.0)),
+    Patch("moving", "disc:y=0:z=1:radius=0.01", "x+", (0.0, 0.03, 0.0)),
+    Patch("moving", "rectangle:x=0.13..0.5:z=0.5..0.51", "y+", (0.05, 0.0, 0.0)),
+    Patch("slip", "rectangle:x=0.3..0.9:y=0.2..0.8", "z-"),
+    Patch("pressure", "disc:radius=0.5", "z+", density=1.02),
+)
+"""Of every face across an axis, with small ones that overlap on no domain."""
+
+
+@needs_a_compiler
+@pytest.mark.parametrize("case", [_case("d2q9"), replace(_case("d3q19"), faces=WALLS, patches=SHAPES)])
+def test_words_that_are_worked_out_are_those_in_memory(case: Case) -> None:
+    """Bit for bit, on extents that round in every way."""
+    program = render(replace(case, domain=(192, 64, case.domain[2])), config(scheme="pull", block=(1, 1, 1)))
+    body = program.source.index("{", program.source.index("step_0("))
+    at = "const int x = blockIdx.x, y = blockIdx.y, z = blockIdx.z, at = (z * ny + y) * nx + x;"
+    leave = "auto words = reinterpret_cast<Word*>(target) + 2 * at; words[0] = words_here(x, y, z, nx, ny, nz).of[0];"
+    leave += " words[1] = moving_here(x, y, z, nx, ny, nz).of[0]; source; return;"
+    asked = replace(program, source=f"{program.source[: body + 1]} {{ {at} {leave} }} {program.source[body + 1 :]}")
+    executable, (launch,) = HostDevice().load(asked, compile_on_host(asked)), program.period[0]
+    for domain in ((2, 3, 4), (5, 8, 2), (9, 6, 7), (16, 11, 13), (31, 4, 10)):
+        here = replace(case, domain=(*domain[:2], min(domain[2], case.domain[2])))
+        found = np.zeros((here.sites, 2), np.uint32)
+        reals = [np.float32(0)] * (len(launch.arguments) - 5)
+        executable.launch(launch, here.domain, [found, found, *map(np.int32, here.domain), *reals])
+        np.testing.assert_array_equal(found[:, 0], words(here, WORDS, np))
+        np.testing.assert_array_equal(found[:, 1], words(here, MOVING_WORDS, np))
+
+
+def test_words_that_are_worked_out_are_no_bytes() -> None:
+    case = _case("d3q19", (64, 64, 64))
+    here, listed = config(), config(flags="memory")
+    assert (traffic(case, here).flags, traffic(case, listed).flags) == (0, 4)
+    assert footprint_bytes(case, listed) - footprint_bytes(case, here) == 2 * 4 * 64**3
+    assert (describe_kernel(render(case, here)).types, len(describe_kernel(render(case, listed)).types)) == ((), 6)
 
 
 @pytest.mark.parametrize(("scheme", "layout_name"), [("pull", "aosoa"), ("aa", "soa-select")])

@@ -443,12 +443,20 @@ PATCHED = replace(OPENED, patches=(Patch("moving", "rectangle:x=0..0.5", "y+", (
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (CudaConfig(), "flags compiled with a patch on face y+: parts of faces are known by flags"),
-        (CpuConfig(), "flags compiled with a patch on face y+: parts of faces are known by flags"),
+        (CudaConfig(), None),
+        (CudaConfig(wrap="ghost"), "flags compiled with wrap ghost: the refresh of ghost rows knows the faces alone"),
+        (CudaConfig(march=2), "flags compiled with march 2: columns of cells know whole faces alone"),
+        (CudaConfig(boundary="predicated"), "boundary predicated with flags compiled: it acts on flags"),
+        (CudaConfig(macroscopics="every-step"), "macroscopics every-step with flags compiled: kernels that know cells"),
+        (
+            CudaConfig(scheme="ghost-cell", block=(8, 8, 4)),
+            "flags compiled with a patch on face y+: the rings of the blocks of scheme ghost-cell know whole faces",
+        ),
+        (CpuConfig(), "flags compiled with a patch on face y+: vectors of cells on a CPU ask their words which"),
         (CudaConfig(flags="memory"), None),
         (CudaConfig(addressing="indirect"), None),
         (CudaConfig(flags="memory", wrap="ghost"), "flags memory with wrap ghost: the refresh of ghost rows"),
-        (CudaConfig(flags="memory", march=2), "flags memory with march 2: columns of cells read no flags"),
+        (CudaConfig(flags="memory", march=2), "flags memory with march 2: columns of cells know whole faces"),
         (CudaConfig(flags="memory", scheme="push", steps=2), "moving patch with steps 2: its blocks know whole faces"),
         (CudaConfig(flags="memory", launch="resident"), "moving patch with launch resident: these kernels know whole"),
     ],

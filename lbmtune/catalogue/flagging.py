@@ -46,6 +46,11 @@ def adds_momentum(case: Case, phase: Phase) -> bool:
     return case.moving and phase.wall_term != "none"
 
 
+def by_words(case: Case, config: KernelConfig) -> bool:
+    """Whether a kernel of a box knows cut links by words: read from memory, or worked out where faces have patches."""
+    return not config.indirect and (config.flags == "memory" or bool(case.patches))
+
+
 def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
     """Names of the tables that a pass of a kernel takes."""
     if config.flags != "memory" or not reads_flags(case, phase):

@@ -42,7 +42,7 @@ class Rectangle:
     def check(self, axes: str) -> None:
         """Raises InputError."""
         for axis in "xyz":
-            low, high = self._bounds(axis)
+            low, high = self.bounds(axis)
             if not 0 <= low < high <= 1:
                 raise InputError(
                     f"{axis}={low:g}..{high:g} of a rectangle reaches beyond its face; give shares from 0 to 1, the "
@@ -55,14 +55,15 @@ class Rectangle:
         """Those between the rounded ends of each range."""
         inside = np.ones((), bool)
         for axis, n in zip(axes, extents, strict=True):
-            low, high = (round(share * n) for share in self._bounds(axis))
+            low, high = (round(share * n) for share in self.bounds(axis))
             low = min(low, n - 1)
             along = np.zeros(n, bool)
             along[low : max(high, low + 1)] = True
             inside = np.multiply.outer(along, inside)
         return inside
 
-    def _bounds(self, axis: str) -> tuple[float, float]:
+    def bounds(self, axis: str) -> tuple[float, float]:
+        """The shares along an axis. Raises InputError."""
         text: str = getattr(self, axis)
         low, dots, high = text.partition("..")
         try:

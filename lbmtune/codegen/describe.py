@@ -65,6 +65,8 @@ def _slots(program: Program) -> dict[str, str]:
 
 
 def _types(program: Program) -> Iterator[CellType]:
+    if not (program.config.indirect or program.config.flags == "memory"):
+        return  # no word of theirs is read
     words = words_of(program.case, program.config)
     for c, field in words.conditions:
         yield CellType(kind=c.kind, face=SIDES[c.face], patch=c.patch, **field._asdict())

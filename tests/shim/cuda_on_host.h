@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -28,6 +29,11 @@ struct uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 
 uint4 shared[15 << 10];  // of a block, as large as that of a device may be
+
+// Never made one operation of two: a host without that instruction does not anyway.
+inline double __dmul_rn(const double a, const double b) { return a * b; }
+inline double __dadd_rn(const double a, const double b) { return a + b; }
+inline double __dsub_rn(const double a, const double b) { return a - b; }
 
 template <class T> T __ldcg(const T* place) { return *place; }
 inline int anew(const int number) { return number; }

@@ -161,14 +161,27 @@ def _flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if config.flags not in ("compiled", "memory"):
         return f"flags {config.flags!r}: compiled and memory exist"
     if config.flags == "compiled":
-        if case.patches and not config.indirect:
-            return f"flags compiled with a patch on face {case.patches[0].face}: parts of faces are known by flags"
-        known = config.indirect or not case.geometry
-        return None if known else f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
+        if config.indirect:
+            return None
+        if case.geometry:
+            return f"flags compiled with geometry {case.geometry}: solid cells are known by flags"
+        return _compiled_patches(case, config)
     if not case.geometry and not case.walled:
         return f"flags memory: the case {case.flow} has neither walls nor solid cells"
     if isinstance(config, CudaConfig) and config.propagation.phase(case.stencil, 0).blockwise:
         return f"flags memory with scheme {config.scheme}: the rings of its blocks know the faces alone"
+    return None
+
+
+def _compiled_patches(case: Case, config: KernelConfig) -> str | None:
+    """Why a kernel cannot work out which cells of a face patches hold."""
+    if not case.patches:
+        return None
+    where = f"flags compiled with a patch on face {case.patches[0].face}"
+    if not isinstance(config, CudaConfig):
+        return f"{where}: vectors of cells on a CPU ask their words which of them to take one by one"
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return f"{where}: the rings of the blocks of scheme {config.scheme} know whole faces alone"
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CUDA_BOUNDARIES, FETCHES, LAUNCHES, MEETINGS, CudaConfig
+from lbmtune.catalogue.flagging import by_words
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
@@ -166,16 +167,16 @@ def _flags(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return reason
     if config.indirect:
         return None
-    if config.flags == "compiled":
-        return (
-            f"boundary {config.boundary} with flags compiled: it acts on flags" if config.boundary != "branch" else None
-        )
+    if config.flags == "compiled" and config.boundary != "branch":
+        return f"boundary {config.boundary} with flags compiled: it acts on flags"
+    if not by_words(case, config):
+        return None
     if config.boundary == "predicated" and config.cells_per_thread > 1:
         return f"boundary predicated with {config.cells_per_thread} cells per thread: a vector has one place"
     if config.wrap == "ghost":
-        return "flags memory with wrap ghost: the refresh of ghost rows knows the faces alone"
+        return f"flags {config.flags} with wrap ghost: the refresh of ghost rows knows the faces alone"
     if config.march > 1 and not (config.marches or config.resident):
-        return f"flags memory with march {config.march}: columns of cells read no flags"
+        return f"flags {config.flags} with march {config.march}: columns of cells know whole faces alone"
     return None
 
 
@@ -206,8 +207,8 @@ def _macroscopics(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return f"macroscopics {config.macroscopics!r}: never and every-step exist"
     if config.march > 1:
         return f"macroscopics every-step with march {config.march}: threads that go up a column write none"
-    if config.flags == "memory":
-        return "macroscopics every-step with flags memory: kernels that read flags write none"
+    if by_words(case, config):
+        return f"macroscopics every-step with flags {config.flags}: kernels that know cells by words write none"
     return None
 
 

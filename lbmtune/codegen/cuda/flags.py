@@ -9,7 +9,7 @@ from lbmtune.catalogue.conditions import layout, walls
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, moving_links, reads_flags
 from lbmtune.catalogue.scheme import Access, Phase, Place
-from lbmtune.codegen.cuda import physics
+from lbmtune.codegen.cuda import patches, physics
 from lbmtune.codegen.cuda.access import MOVE, row_line, row_name, slot
 from lbmtune.codegen.cuda.access import rows as access_rows
 
@@ -27,20 +27,20 @@ def parameters(tables: tuple[str, ...]) -> list[str]:
     return [f"const Word* __restrict__ {_PARAMETERS[name]}" for name in tables]
 
 
-def rows(case: Case, phase: Phase) -> str:
+def rows(case: Case, config: CudaConfig, phase: Phase) -> str:
     """Declarations of the rows that a phase touches, and of the flags; where all is solid nothing is done."""
     touched = sorted({place.offset[1:] for place in phase.places()})
     lines = [row_line((0, y, z)) for y, z in touched]
     if reads_flags(case, phase):
-        lines.append(f"    const Flags flags = make_flags({_words(WORDS)}, lane);")
+        lines.append(f"    const Flags flags = make_flags({_words(config, WORDS)}, lane);")
     if case.geometry:
         lines.append("    if (nothing_to_do(flags, lane)) return;")
     return "\n".join(lines)
 
 
-def rows_of_fluid(case: Case, phase: Phase) -> str:
+def rows_of_fluid(case: Case, config: CudaConfig, phase: Phase) -> str:
     """The same where solid cells are skipped, and nothing else is done for them."""
-    words = f"    const Words flags = {_words(WORDS)};"
+    words = f"    const Words flags = {_words(config, WORDS)};"
     return "\n".join([access_rows(case, phase), words, "    if (skipped(flags, lane)) return;"])
 
 
@@ -48,7 +48,7 @@ def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
     """Loads of all populations, then of those of cut links, and what moving walls add to them."""
     gains = list(_gains(case, phase, "read"))
     if config.boundary == _PREDICATED:
-        return "\n".join([*(_selected_read(a, buffer) for a in phase.accesses), *_unconditional(gains)])
+        return "\n".join([*(_selected_read(a, buffer) for a in phase.accesses), *_unconditional(config, gains)])
     plain = [
         f"    read_{MOVE[a.read.offset[0]]}({_target(a)}, {_place(a.read, buffer)}, lane);" for a in phase.accesses
     ]
@@ -57,7 +57,7 @@ def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
         for a in phase.accesses
         if a.cut_read != a.read
     ]
-    return "\n".join([*plain, *_where_cut(again, gains)])
+    return "\n".join([*plain, *_where_cut(config, again, gains)])
 
 
 def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
@@ -65,7 +65,7 @@ def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
     opposite, gains = case.stencil.opposite, list(_gains(case, phase, "write"))
     if config.boundary == _PREDICATED:
         stores = [_selected_write(a, opposite[a.direction], buffer) for a in phase.accesses]
-        return "\n".join([*_unconditional(gains), *stores])
+        return "\n".join([*_unconditional(config, gains), *stores])
     plain = [_open_write(a, opposite[a.direction], buffer) for a in phase.accesses]
     own = [
         f"write_cut({_target(a)}, flags.cut, {opposite[a.direction]}, {_place(a.cut_write, buffer)}, lane, "
@@ -73,7 +73,7 @@ def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
         for a in phase.accesses
         if a.cut_write != a.write
     ]
-    return "\n".join([*_where_cut([], gains), *plain, *_where_cut(own, [])])
+    return "\n".join([*_where_cut(config, [], gains), *plain, *_where_cut(config, own, [])])
 
 
 def _open_write(access: Access, bit: int, buffer: str) -> str:
@@ -114,19 +114,22 @@ def _moving(case: Case, wall: int) -> str:
     return f"of_wall(moving, {TYPES}, {field.shift}, {field.mask}u, {field.number}u)" if field else "moving"
 
 
-def _unconditional(gains: list[str]) -> list[str]:
-    return [f"    const Words moving = {_words(MOVING_WORDS)};", *(f"    {gain}" for gain in gains)] if gains else []
+def _unconditional(config: CudaConfig, gains: list[str]) -> list[str]:
+    moving = f"    const Words moving = {_words(config, MOVING_WORDS)};"
+    return [moving, *(f"    {gain}" for gain in gains)] if gains else []
 
 
-def _where_cut(actions: list[str], gains: list[str]) -> list[str]:
+def _where_cut(config: CudaConfig, actions: list[str], gains: list[str]) -> list[str]:
     """One branch for all threads whose links are open."""
-    moving = [f"const Words moving = {_words(MOVING_WORDS)};"] if gains else []
+    moving = [f"const Words moving = {_words(config, MOVING_WORDS)};"] if gains else []
     lines = [f"        {line}" for line in (*actions, *moving, *gains)]
     return ["    if (flags.any) {", *lines, "    }"] if lines else []
 
 
-def _words(table: str) -> str:
-    return f"read_words({_PARAMETERS[table]}, x, y, z, nx, ny)"
+def _words(config: CudaConfig, table: str) -> str:
+    if config.flags == "memory":
+        return f"read_words({_PARAMETERS[table]}, x, y, z, nx, ny)"
+    return f"{patches.FUNCTIONS[table]}(x, y, z, nx, ny, nz)"
 
 
 def _target(access: Access) -> str:

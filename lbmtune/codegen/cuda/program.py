@@ -7,13 +7,13 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import words_of
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import tables
+from lbmtune.catalogue.flagging import by_words, tables
 from lbmtune.catalogue.hints import load_instruction, store_instruction
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import StorageFrame, frame
 from lbmtune.catalogue.waiting import waiting_bytes
-from lbmtune.codegen.cuda import access, flags, ghost, layout, physics
+from lbmtune.codegen.cuda import access, flags, ghost, layout, patches, physics
 from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
@@ -165,7 +165,10 @@ def _entries(case: Case, config: CudaConfig) -> str:
             entries = f"{_skipping(case)}\n{entries}"
         if words_of(case, config).walls:
             entries = f"{fill('cuda/walls.cu', {})}\n{entries}"
-        return fill(_FLAGS, {"entry": entries}) if config.flags == "memory" else entries
+        if not by_words(case, config):
+            return entries
+        here = f"{patches.functions(case)}\n" if config.flags == "compiled" else ""
+        return fill(_FLAGS, {"entry": f"{here}{entries}"})
     further = {"constants": f"constexpr int AHEAD = {config.prefetch};"} if file in (_FAR, _SHARED) else {}
     further |= {"copies": copies(), "taken": _taken(config)} if file == _SHARED else {}
     inner = entries if file == _COLUMN else fill(file, {**further, "entry": entries})
@@ -209,16 +212,16 @@ def _skipping(case: Case) -> str:
 def _rows(case: Case, config: CudaConfig, phase: Phase, file: str) -> str:
     """Declarations of the rows that a pass touches, and of what it knows of cut links."""
     if _skips(case, config):
-        return flags.rows_of_fluid(case, phase)
-    if config.flags == "memory":
-        return flags.rows(case, phase)
+        return flags.rows_of_fluid(case, config, phase)
+    if by_words(case, config):
+        return flags.rows(case, config, phase)
     return access.rows(case, phase) if file == _ONE_STEP else access.rows_of_columns(case, phase)
 
 
 def _entry(case: Case, config: CudaConfig, one: Pass, file: str) -> str:
     phase = one.phase
     skips = _skips(case, config)
-    flagged = config.flags == "memory" and not skips
+    flagged = by_words(case, config) and not skips
     source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
     taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     read = flags.reads(case, config, phase, source) if flagged else access.reads(case, phase, source)
