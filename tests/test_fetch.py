@@ -40,6 +40,7 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("grinder", "d3q19", {"scheme": "aa", "cells_per_thread": 4, "march": 5, "prefetch": 3, "block": "8x2x1"}),
     ("slipping", "d3q19", {"scheme": "esoteric-pull", "cells_per_thread": 2, "storage": "fp16s", "wrap": "ghost"}),
     ("grinder", "d2q9", {**LIST, "prefetch": 3, "cells_per_thread": 4}),
+    ("solids", "d2q9", {**LIST, "prefetch": 2, "scheme": "esoteric-pull", "parity": "pointers"}),
     ("rocks", "d2q9", {**LIST, "scheme": "esoteric-twist", "neighbours": "chase", "prefetch_index": 96, "march": 3}),
 ]
 

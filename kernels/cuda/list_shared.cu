@@ -39,10 +39,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) step_0(
     for (int next = 0; next < MARCH + AHEAD; ++next) {
         Words* const waiting = reinterpret_cast<Words*>(shared) + (next % AHEAD * (COPIED * BLOCK) + threadIdx.x);
         const int present = next - AHEAD;
-        const bool any = 0 <= present && first + present * (BLOCK * CELLS) < sites;
+        const bool due = 0 <= present && first + present * (BLOCK * CELLS) < sites;
         Kept kept;
         copies_left<AHEAD - 1>();
-        if (any) {
+        if (due) {
             //@begin words
             const Words to_1 = waiting[0 * BLOCK];
             const Words to_2 = waiting[1 * BLOCK];
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) step_0(
             //@end fetch
         }
         copies_begin();  // a group in every round, so that they can be counted
-        if (any) {
+        if (due) {
             const int site = first + present * (BLOCK * CELLS);
             const Index at = along_x(site, n);
             //@begin take
