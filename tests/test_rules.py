@@ -452,7 +452,7 @@ PATCHED = replace(OPENED, patches=(Patch("moving", "rectangle:x=0..0.5", "y+", (
             CudaConfig(scheme="ghost-cell", block=(8, 8, 4)),
             "flags compiled with a patch on face y+: the rings of the blocks of scheme ghost-cell know whole faces",
         ),
-        (CpuConfig(), "flags compiled with a patch on face y+: vectors of cells on a CPU ask their words which"),
+        (CpuConfig(), "flags compiled with a patch on face y+: rows of a CPU ask the words of their cells which"),
         (CudaConfig(flags="memory"), None),
         (CudaConfig(addressing="indirect"), None),
         (CudaConfig(flags="memory", wrap="ghost"), "flags memory with wrap ghost: the refresh of ghost rows"),

@@ -35,7 +35,8 @@ from lbmtune.records import Conditions, Environment, Resources
 _NO_DEVICE = 100
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
 _ASYNCHRONOUS_SINCE, _DEPENDENT_SINCE = 8, 9
-"""Compute capability from which on launches may begin before the one before them has ended."""
+"""Compute capabilities from which on copies to shared memory are under way on their own, and from which on launches
+may begin before the one before them has ended."""
 _STATIC_SHARED_BYTES = 48 << 10
 """Shared memory beyond this has to be asked for, per kernel."""
 

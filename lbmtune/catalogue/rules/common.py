@@ -179,7 +179,7 @@ def _compiled_patches(case: Case, config: KernelConfig) -> str | None:
         return None
     where = f"flags compiled with a patch on face {case.patches[0].face}"
     if not isinstance(config, CudaConfig):
-        return f"{where}: vectors of cells on a CPU ask their words which of them to take one by one"
+        return f"{where}: rows of a CPU ask the words of their cells which of them to take one by one"
     if config.propagation.phase(case.stencil, 0).blockwise:
         return f"{where}: the rings of the blocks of scheme {config.scheme} know whole faces alone"
     return None
