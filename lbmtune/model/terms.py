@@ -16,6 +16,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
@@ -28,8 +29,10 @@ LAUNCH, LATENCY, ISSUE = "launch", "latency", "instructions"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+_OF_POINTER = 3
+"""Registers that a word of a list and the address that it leads to take."""
 WORD_BYTES = 4
-"""What displaced copies move at once."""
+"""Of a register, and what displaced copies move at once."""
 _WITHIN = 1.2
 """How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
@@ -187,21 +190,28 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
-    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it."""
+    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it.
+
+    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update goes by
+    the same caches.
+    """
     rates, machine = subject.calibration.local_bytes_per_s, subject.machine
-    blocks = subject.threads // prod(subject.config.block)
+    config = subject.config
+    blocks = subject.threads // prod(config.block)
     of_each = subject.threads * subject.resources.local_bytes
-    if of_each + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
+    updated = subject.threads * config.cells_per_thread if config.indirect else 0
+    passing = updated * traffic(subject.case, config).populations
+    if of_each + passing / 2 + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
         return moved / rates["L1"]
-    kept = min(1.0, machine.caches_bytes["L2"] / (of_each * machine.multiprocessors))
+    kept = min(1.0, machine.caches_bytes["L2"] / ((of_each + passing) * machine.multiprocessors))
     return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
 
 
 def spilled_bytes(subject: Subject) -> float:
     """Bytes per update that go to local memory and come back.
 
-    What is known is the largest of all entries. Where the parities have entries of their own, the one that reaches for
-    its neighbours spills, and the other one hardly.
+    What is known is the largest of all entries. Where the parities have entries of their own, the one that stays in
+    its cells has no addresses of neighbours to keep.
     """
     config = subject.config
     if config.marches:
@@ -209,8 +219,16 @@ def spilled_bytes(subject: Subject) -> float:
 
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
-    entries = 2 if config.propagation.name == "aa" else 1
-    return subject.resources.spill_bytes / config.cells_per_thread / entries
+    spilled = subject.resources.spill_bytes / config.cells_per_thread
+    return (spilled + spilled * _of_other_entry(subject)) / 2 if config.propagation.name == "aa" else spilled
+
+
+def _of_other_entry(subject: Subject) -> float:
+    """Share of what the entry spills that reaches for neighbours, of the one that does not."""
+    config, local = subject.config, subject.resources.local_bytes
+    pointers = len(listed_rows(subject.case, config).pointers) if config.indirect else 0
+    kept = _OF_POINTER * pointers * config.cells_per_thread if config.indirect else _ADDRESSES[1] - _ADDRESSES[2]
+    return max(0.0, 1 - WORD_BYTES * kept / local) if local else 0.0
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
