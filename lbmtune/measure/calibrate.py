@@ -33,7 +33,7 @@ _WARP, _GRANULE = 32, 256
 """Threads of a warp; what numbers of accesses are multiples of."""
 _STREAM_BYTES = 48 << 20
 """Of a stream: all of them together are far larger than any cache."""
-_RUNS = ("2", "4", "8", "16", "2 of 64", "2 of 128", "2 of 256")
+_RUNS = ("2", "4", "8", "16", "2 of 32", "4 of 64", "2 of 64", "2 of 128", "2 of 256")
 _WIDE_RUNS = tuple(f"{access} of {run}" for access in (4, 8, 16) for run in (128, 256, 512, 1024))
 _THREADS = {
     2: (256, 512, 768, 1024, 1536),

@@ -34,8 +34,10 @@ _OF_POINTER = 3
 """Registers that a word of a list and the address that it leads to take."""
 WORD_BYTES = 4
 """Of a register, and what displaced copies move at once."""
-_WALKERS, _WIDTHS = 64, (2, 4, 8)
-"""Threads of a block that was measured walking, and bytes of what was displaced."""
+_BATCHES = {False: (15, 4), True: (3, 12, 4)}
+"""Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
+_WALKERS, _LISTED, _WIDTHS = 64, 64, (2, 4, 8)
+"""Threads of a block that was measured walking, and with a list; bytes of what was displaced."""
 _WITHIN = 1.2
 """How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
@@ -133,8 +135,7 @@ def _listed(subject: Subject, how: str = "") -> float:
     rates, scheme = subject.calibration.listed_bytes_per_s, subject.config.propagation
     side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
     name = f"{subject.config.stored.bytes} {side} by "
-    known = {int(one.removeprefix(name).split()[0]) for one in rates if one.startswith(name)}
-    return rates[f"{name}{_nearest(known, prod(subject.config.block))}{how}"]
+    return rates[f"{name}{_LISTED}{how}"]
 
 
 def _listed_bytes(subject: Subject) -> int:
@@ -167,7 +168,13 @@ def _partial_s(partial: Partial, subject: Subject) -> float:
     in_place = subject.config.propagation.in_place
     both = max(partial.loads, partial.stores)
     if subject.config.indirect:
-        return (both if in_place else partial.loads + partial.stores) * _per_listed_sector_s(subject)
+        if in_place:
+            # one step of two of AA takes all populations from neighbours and leaves them there, as that copy does
+            aa = subject.config.scheme == "aa"
+            return both * (_per_listed_sector_s(subject) if aa else _per_sector_s(subject, "in place", _LISTED // WARP))
+        return partial.loads * _per_listed_sector_s(subject) + partial.stores * _per_sector_s(
+            subject, "stores", _LISTED // WARP
+        )
     beside = subject.config.block[0] // WARP
     if in_place:
         return both * _per_sector_s(subject, "in place", beside)
@@ -308,8 +315,20 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
         for name, rate in subject.calibration.threads_bytes_per_s.items()
         if name.startswith(f"{access} by ")
     )
-    loads = subject.config.kept.values(subject.case.stencil) * subject.config.rows / subject.machine.streams
+    config = subject.config
+    loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+
+
+def _at_once(config: CudaConfig) -> float:
+    """Share of its loads that a thread waits for at once.
+
+    In a column warps may have lost threads, so that shuffles branch; loads after a branch wait for those before it.
+    """
+    if config.march == 1 or config.marches or config.indirect or config.cells_per_thread == 1 or config.prefetch:
+        return 1.0
+    batches = _BATCHES[config.stored.bytes < config.computed.bytes]
+    return sum(n * n for n in batches) / sum(batches) ** 2
 
 
 def walking(subject: Subject) -> float:
