@@ -9,6 +9,11 @@ __device__ __forceinline__ unsigned long long place(const int q, const int at, c
     return ((unsigned long long)(at / run) * STREAMS + q) * run + at % run;
 }
 
+__device__ __forceinline__ unsigned first(const unsigned short value) { return value; }
+__device__ __forceinline__ unsigned first(const unsigned value) { return value; }
+__device__ __forceinline__ unsigned first(const uint2 value) { return value.x; }
+__device__ __forceinline__ unsigned first(const uint4 value) { return value.x; }
+
 // A copy of all streams. All loads come before all stores.
 extern "C" __global__ void copy_runs(const ACCESS* source, ACCESS* target, const int accesses) {
 #if EARLY
@@ -74,6 +79,25 @@ extern "C" __global__ void copy_listed(
     for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, loads ? entry[q] : at, accesses)];
 #pragma unroll
     for (int q = 0; q < STREAMS; ++q) target[place(q, stores ? entry[q] : at, accesses)] = value[q];
+}
+
+// Copies tiles one after another, and reads each of them again when so many others have been copied since.
+extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, const int tiles, const int back) {
+    constexpr int EACH = 8;  // accesses of a thread
+    const unsigned long long before = (blockIdx.x + (unsigned long long)(tiles - back)) % tiles;
+    const ACCESS* const tile = source + (unsigned long long)blockIdx.x * EACH * blockDim.x + threadIdx.x;
+    const ACCESS* const other = source + before * EACH * blockDim.x + threadIdx.x;
+    ACCESS* const to = target + (tile - source);
+    ACCESS value[EACH], seen[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) value[k] = tile[k * blockDim.x];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) seen[k] = other[k * blockDim.x];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+        // what has been seen stands in the copy where it is the same, and no compiler knows whether it is
+        to[k * blockDim.x] = first(seen[k]) == 0xffffffffu ? seen[k] : value[k];
+    }
 }
 
 // Follows pointers, from where the launch before left off: each load waits for the one before.

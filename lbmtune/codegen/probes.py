@@ -10,7 +10,9 @@ from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import ACCESS_TYPES, CASE
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
-STAGES, MEET = "stages", "meet"
+AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
+AGAIN_EACH = 8
+"""Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
 """What `stages` issues."""
@@ -49,6 +51,7 @@ def probe(
         LISTED: ("source", "target", "list", "accesses", "loads", "stores", "ahead"),
         CHASE: ("next", "place", "steps"),
         SPILL: ("target", "turns"),
+        AGAIN: ("source", "target", "tiles", "back"),
     }
     return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
 

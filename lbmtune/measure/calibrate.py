@@ -12,6 +12,8 @@ import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Compiler, Device, Executable
 from lbmtune.codegen.probes import (
+    AGAIN,
+    AGAIN_EACH,
     CHASE,
     DISPLACED,
     LISTED,
@@ -78,10 +80,14 @@ _MEETINGS, _MEETING_THREADS = 500, 256
 _SMALL_EDGES = (32, 48, 64, 96, 128)
 """Of cubes of words whose copies are small."""
 _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
+_AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
+"""Read and left until a tile is read again."""
+_AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
 _SAMPLES, _WARMUP_S = 5, 0.02
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
 """From one place that is checked to the next."""
+_NOT_MOVED = "a calibration kernel did not move what it should; its figure would mean nothing"
 
 
 class _Copy(NamedTuple):
@@ -94,7 +100,7 @@ class _Copy(NamedTuple):
 
 
 class _Displaced(NamedTuple):
-    """A copy whose sides are displaced, and what it is called; walking: each thread takes accesses one after another."""
+    """A copy whose sides are displaced, and its name; walking: each thread takes accesses one after another."""
 
     access_bytes: int
     run_bytes: int
@@ -149,7 +155,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     say("issue of instructions, latencies, meetings of blocks")
     instructions = dict(bench.instructions())
     latency, meeting = bench.latency_s(), bench.meeting_s()
-    say("local memory, small copies")
+    say("local memory, small copies, tiles that are read again")
     return Calibration(
         runs_bytes_per_s=runs,
         threads_bytes_per_s=threads,
@@ -161,6 +167,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         instructions_per_s=instructions,
         meeting_s=meeting,
         small_s=dict(bench.small()),
+        again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
     )
 
 
@@ -230,14 +237,14 @@ class _Bench:
             accesses = _STREAM_BYTES // access // 2
             row = (xp.arange(accesses, dtype=xp.uint32) + displaced) % accesses
             entries = xp.tile(row.astype(xp.uint32), STREAMS)
-            for (side, bits), block in product(_LISTED_SIDES.items(), _DISPLACED_BLOCKS):
+            for side, bits in _LISTED_SIDES.items():
                 for ahead in (0,) if displaced else (0, _AHEAD):
-                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=block)
+                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=_BLOCK)
                     arrays = self._source, self._source if side == "in place" else self._target, entries
                     numbers = (np.int32(n) for n in (accesses, *bits, ahead))
-                    run = partial(executable.launch, launch, (ceil(accesses / block), 1, 1), (*arrays, *numbers))
+                    run = partial(executable.launch, launch, (ceil(accesses / _BLOCK), 1, 1), (*arrays, *numbers))
                     moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
-                    name = f"{access} {side} by {block}{' displaced' * displaced}{' ahead' if ahead else ''}"
+                    name = f"{access} {side}{' displaced' * displaced}{' ahead' if ahead else ''}"
                     yield name, self._rate(run, moved).bytes_per_s
                     if side != "in place":
                         by = [displaced * np.full((STREAMS, 1), bit) for bit in bits]
@@ -287,6 +294,20 @@ class _Bench:
         run = partial(executable.launch, launch, (blocks, 1, 1), (words, arrivals, np.int32(_MEETINGS)))
         return 1 / self._rate(run, _MEETINGS).bytes_per_s
 
+    def again(self, between_bytes: int) -> float:
+        """Bytes per second, read first and left, of tiles that are read again after so many of them."""
+        executable, launch = self._loaded(AGAIN, access_bytes=_AGAIN_ACCESS, threads=_AGAIN_BLOCK)
+        tile_bytes = AGAIN_EACH * _AGAIN_ACCESS * _AGAIN_BLOCK
+        tiles = STREAMS * _STREAM_BYTES // tile_bytes
+        numbers = np.int32(tiles), np.int32(between_bytes // (2 * tile_bytes) % tiles)
+        run = partial(executable.launch, launch, (tiles, 1, 1), (self._source, self._target, *numbers))
+        self._target.fill(0)
+        found = self._rate(run, 2.0 * tiles * tile_bytes)
+        at = np.arange(0, tiles * tile_bytes // WORD_BYTES, _STRIDE)
+        if not bool((self._target[at] == self._source[at]).all()):
+            raise RuntimeError(_NOT_MOVED)
+        return found.bytes_per_s
+
     def small(self) -> Iterator[tuple[str, float]]:
         """Seconds of a launch that copies little, launch after launch, there and back."""
         for edge in _SMALL_EDGES:
@@ -330,7 +351,9 @@ class _Bench:
         blocks = threads // block
         return min(limits.shared_bytes_per_block, limits.shared_bytes_per_multiprocessor // blocks - _BLOCK_BYTES)
 
-    def _check(self, width: int, run_bytes: int, accesses: int, load: Array | None = None, store: Array | None = None) -> None:
+    def _check(
+        self, width: int, run_bytes: int, accesses: int, load: Array | None = None, store: Array | None = None
+    ) -> None:
         """Whether target and source agree at some places, each stream being rotated by what its sides are displaced."""
         xp = self._device.xp
         none = np.zeros((STREAMS, 1), int)
@@ -341,7 +364,7 @@ class _Bench:
         )
         source, target = (array.view("uint16").reshape(-1, width // 2) for array in (self._source, self._target))
         if not bool((target[here] == source[there]).all()):
-            raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+            raise RuntimeError(_NOT_MOVED)
 
 
 def _amounts(streams: int, near: int, far: int) -> Array:

@@ -21,15 +21,16 @@ class Calibration:
     one access back, by none, and by one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by
     threads of a block), or by rows alone, in one array ('2 rows by 64'); by threads that take eight accesses one after
     another ('4 loads by 64 walking'); and of arrays of structures of so many elements ('4 of 4 x 27 in place by 64');
-    listed: copies whose loads, or stores, or both in place find their place in a list, by threads of a block
-    ('4 loads by 64', '8 in place by 256'), ' displaced' where it is that of the next access, ' ahead' where words of the
-    list are asked for before, the list counted;
+    listed: copies whose loads, or stores, or both in place find their place in a list ('4 loads', '8 in place'),
+    'displaced' where it is that of the next access, 'ahead' where words of the list are asked for before, the list
+    counted;
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
     ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory;
     instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
-    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ').
+    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
+    again: copies that read each tile again when so many bytes have been read and left since; that is not counted.
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -42,6 +43,7 @@ class Calibration:
     l1_bytes: int
     latency_s: float
     meeting_s: float
+    again_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,12 +88,14 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
     run = subject.run_bytes if by_runs else 0
     by_list = _by_list(subject) if subject.config.indirect else 1.0
-    if not run:
-        return by_list * rates[str(access)]
-    if run < SECTOR_BYTES:
+    if 0 < run < SECTOR_BYTES:
         return by_list * _of_structures(subject)
     known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
-    return by_list * rates[known[_nearest(known, run)]]
+    rate = rates[known[_nearest(known, run)] if run else str(access)]
+    row = subject.config.block[0] * subject.config.cells_per_thread * subject.config.stored.bytes
+    if by_runs and not subject.config.indirect and row < WARP * access and row in known:
+        rate = min(rate, rates[known[row]])  # a warp takes several rows, each of which is a run for it
+    return by_list * rate
 
 
 def _of_structures(subject: Subject) -> float:
@@ -111,7 +113,8 @@ def _of_structures(subject: Subject) -> float:
 
 def _side(phase: Phase) -> str:
     """Which sides of a pass lie in other cells."""
-    loads, stores = (any(any(place.offset) for place in side) for side in zip(*((a.read, a.write) for a in phase.accesses)))
+    loads = any(any(a.read.offset) for a in phase.accesses)
+    stores = any(any(a.write.offset) for a in phase.accesses)
     return ("in place" if loads else "stores") if stores else "loads" if loads else "none"
 
 
@@ -134,8 +137,7 @@ def _listed(subject: Subject, how: str = "") -> float:
     """Bytes per second of the copy by a list that is like a scheme: both places follow from it, or loads, or stores."""
     rates, scheme = subject.calibration.listed_bytes_per_s, subject.config.propagation
     side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
-    name = f"{subject.config.stored.bytes} {side} by "
-    return rates[f"{name}{_LISTED}{how}"]
+    return rates[f"{subject.config.stored.bytes} {side}{how}"]
 
 
 def _listed_bytes(subject: Subject) -> int:
@@ -203,7 +205,11 @@ def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: b
     """What an access of a warp takes longer that is displaced; in_runs: whether runs of a stream are as long as it."""
     rates, walking = subject.calibration.displaced_bytes_per_s, _walking(subject.config)
     name = f"{width} of {WARP * width} " if in_runs else f"{width} "
-    known = {int(one.split()[-2 if walking else -1]) for one in rates if one.startswith(f"{name}{side} by ") and one.endswith("walking") == bool(walking)}
+    known = {
+        int(one.split()[-2 if walking else -1])
+        for one in rates
+        if one.startswith(f"{name}{side} by ") and one.endswith("walking") == bool(walking)
+    }
     there, usually = (rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual))
     streams = subject.machine.streams
     displaced = sum(q % 3 != 1 for q in range(streams))
@@ -264,8 +270,8 @@ def local_memory(subject: Subject) -> Term:
 def _local_s(subject: Subject, moved: float) -> float:
     """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it.
 
-    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update goes by
-    the same caches.
+    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update
+    goes by the same caches.
     """
     rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     config = subject.config
