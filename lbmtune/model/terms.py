@@ -161,44 +161,38 @@ def partial(subject: Subject) -> Term:
         name=SECTORS,
         seconds=_partial_s(found, subject),
         sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
-        source="counted on the layout; micro-benchmarks `shifted`, `displaced`, `listed`",
+        source="counted on the layout; micro-benchmarks `displaced`, `listed`",
     )
 
 
 def _partial_s(partial: Partial, subject: Subject) -> float:
     """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
-    in_place = subject.config.propagation.in_place
-    both = max(partial.loads, partial.stores)
-    if subject.config.indirect:
-        if in_place:
-            # one step of two of AA takes all populations from neighbours and leaves them there, as that copy does
-            aa = subject.config.scheme == "aa"
-            return both * (_per_listed_sector_s(subject) if aa else _per_sector_s(subject, "in place", _LISTED // WARP))
-        return partial.loads * _per_listed_sector_s(subject) + partial.stores * _per_sector_s(
-            subject, "stores", _LISTED // WARP
-        )
-    beside = subject.config.block[0] // WARP
-    if in_place:
-        return both * _per_sector_s(subject, "in place", beside)
-    loads, stores = (_per_sector_s(subject, side, beside) for side in ("loads", "stores"))
-    return partial.loads * loads + partial.stores * stores
+    if subject.config.propagation.in_place:
+        return max(partial) * _per_sector_s(subject, "in place")
+    return sum(count * _per_sector_s(subject, side) for count, side in zip(partial, ("loads", "stores"), strict=True))
+
+
+def _per_sector_s(subject: Subject, side: str) -> float:
+    """Of a sector that two warps share: each displaced access of a warp has two.
+
+    With a list, warps that share one are anywhere in a block, and sectors are counted as those of words. Loads are
+    those of the copy by a list, and so is AA, of which one step of two takes all populations from neighbours and leaves
+    them there.
+    """
+    config = subject.config
+    if config.indirect and (side == "loads" or config.scheme == "aa"):
+        return _per_listed_sector_s(subject)
+    width = WORD_BYTES if config.indirect else config.stored.bytes
+    threads = _LISTED if config.indirect else WARP * max(1, config.block[0] // WARP)
+    usual = "rows" if side == "in place" else "none"  # what displaced rows take in any case is not counted
+    runs = subject.run_bytes == WARP * width
+    return _longer_s(subject, width, side, usual, in_runs=runs, threads=threads) / 2
 
 
 def _per_listed_sector_s(subject: Subject) -> float:
-    """Of a sector that two warps share where places are found by a list: each access of a warp has two."""
+    """The same where places are found by a list."""
     longer = 1 / _listed(subject, " displaced") - 1 / _listed(subject)
     return max(0.0, _listed_bytes(subject) * WARP * longer) / 2
-
-
-def _per_sector_s(subject: Subject, side: str, beside: int) -> float:
-    """Of a sector that two warps share, so many of which lie side by side in a block: each access of a warp has two.
-
-    What displaced rows take in any case is not counted.
-    """
-    element = subject.config.stored.bytes
-    usual = "rows" if side == "in place" else "none"
-    runs = subject.run_bytes == WARP * element
-    return _longer_s(subject, element, side, usual, in_runs=runs, threads=WARP * max(1, beside)) / 2
 
 
 def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: bool, threads: int) -> float:
