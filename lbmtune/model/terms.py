@@ -19,6 +19,7 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
 from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.storage import frame
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import Partial, partial_sectors
@@ -26,10 +27,13 @@ from lbmtune.records import Resources, Term
 
 RUNS, SECTORS, ROWS, AHEAD, LOCAL = "runs", "partial sectors", "rows in place", "words ahead", "local memory"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
-LAUNCH, LATENCY, ISSUE = "launch", "latency", "instructions"
+LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+_RING_THREADS, _RING_SLOTS = 128, 28
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold; as
+compiled for sm_90, 22 to 33 by layout."""
 _OF_POINTER = 3
 """Registers that a word of a list and the address that it leads to take."""
 WORD_BYTES = 4
@@ -412,6 +416,26 @@ def first_and_last(subject: Subject) -> Term:
         seconds=slots / WARP / found.issued / turns if found else 0.0,
         sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
         source="counted on the text; micro-benchmark `instructions`",
+    )
+
+
+def rings(subject: Subject) -> Term:
+    """Instructions of the kernel that refreshes the rings of ghost cells around blocks.
+
+    Its threads go through all cells of a block with its ring, and in nearly every warp one of them belongs to the ring.
+    """
+    from lbmtune.model.issue import rates  # here: it prints kernels, which needs SymPy
+
+    case, config = subject.case, subject.config
+    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    found = rates(subject.machine, subject.threads // WARP, meeting=False) if cut else None
+    turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
+    slots = turns * _RING_THREADS / prod(cut) * _RING_SLOTS * (case.stencil.q - 1) if cut else 0.0
+    return Term(
+        name=RINGS,
+        seconds=slots / WARP / found.issued if found else 0.0,
+        sentence=f"{slots:.0f} slots per update to refresh ghost cells around blocks",
+        source="as compiled; micro-benchmark `instructions`",
     )
 
 
