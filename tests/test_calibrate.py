@@ -13,9 +13,8 @@ import pytest
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.probes import KINDS, LISTED, RUNS, WALK, issue_probe, probe
+from lbmtune.codegen.probes import AGAIN, AGAIN_EACH, DISPLACED, KINDS, LISTED, RUNS, issue_probe, probe
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure import calibrate as calibration
 from lbmtune.measure import microbench
 from lbmtune.model.machine import Calibration
@@ -34,6 +33,7 @@ class Card:
         self.wrong = wrong
         self.asked: list[tuple[str, int, int]] = []
         self.options: dict[str, Any] = {}
+        self.repeated: Any = None
 
     def empty(self, elements: int, dtype: str) -> Any:
         return np.zeros(elements, dtype)
@@ -56,35 +56,46 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry not in (RUNS, WALK, LISTED):
+        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN):
             return
         source, target, *numbers = arguments
-        load = store = 0
+        asked = launch.entry, launch.block, tuple(self.options.items()), [id(one) for one in arguments]
+        if asked == self.repeated:
+            return
+        self.repeated = asked
+        if launch.entry == AGAIN:
+            words = int(numbers[0]) * AGAIN_EACH * 4 * launch.block[0]
+            target[:words] = source[:words]
+            return
+        streams, steps = self.options["STREAMS"], 1
+        load = store = np.zeros(streams, int)
         if launch.entry == RUNS:
-            accesses, load, store, _ = map(int, numbers)
-            assert grid[0] * launch.block[0] >= accesses
-        elif launch.entry == WALK:
-            accesses, _apart, steps = map(int, numbers)
-            assert grid[0] * launch.block[0] * steps >= accesses
+            (accesses,) = map(int, numbers)
+        elif launch.entry == DISPLACED:
+            accesses, *sides, apart, steps = map(int, numbers)
+            assert accesses % (apart * steps) == 0
+            q = np.arange(streams)
+            load, store = (near * (q % 3 - 1) + far * (q // 3 % 3 - 1) for near, far in (sides[:2], sides[2:]))
         else:
-            entries, accesses = numbers
-            load, store = (int(entries[0]) * bool(self.options["LISTED"] & side) for side in (1, 2))
+            entries, accesses, *used, _ahead = numbers
+            load, store = (np.full(streams, int(entries[0]) * int(side)) for side in used)
+        assert grid[0] * launch.block[0] * steps >= accesses
         width = {"unsigned short": 2, "unsigned int": 4, "uint2": 8, "uint4": 16}[self.options["ACCESS"]]
         run = self.options["RUN"] or int(accesses)
-        if source is target or accesses % run or STREAMS * accesses * width > source.nbytes:
+        if source is target or accesses % run or streams * accesses * width > source.nbytes:
             return
         there, here = (
-            array.view("uint16")[: STREAMS * accesses * width // 2].reshape(-1, STREAMS, run, width // 2)
+            array.view("uint16")[: streams * accesses * width // 2].reshape(-1, streams, run, width // 2)
             for array in (source, target)
         )
-        streams = np.moveaxis(there, 1, 0).reshape(STREAMS, accesses, -1)
-        moved = np.roll(streams, 0 if self.wrong else store - load, 1)
-        here[:] = np.moveaxis(moved.reshape(STREAMS, -1, run, width // 2), 0, 1)
+        moved = np.moveaxis(there, 1, 0).reshape(streams, accesses, -1)
+        rolled = [np.roll(one, 0 if self.wrong else to - of, 0) for one, of, to in zip(moved, load, store, strict=True)]
+        here[:] = np.moveaxis(np.reshape(rolled, (streams, -1, run, width // 2)), 0, 1)
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 14)
+    monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
         monkeypatch.setattr(microbench, name, value)
 
@@ -101,9 +112,11 @@ def test_a_card_is_calibrated() -> None:
         value = getattr(found, each.name)
         figures = value.values() if isinstance(value, dict) else [value]
         assert all(figure > 0 for figure in figures), each.name
-    assert {"4", "4 of 4", "16 of 512"} <= set(found.runs_bytes_per_s)
+    assert {"4", "16", "16 of 512"} <= set(found.runs_bytes_per_s)
     assert set(found.local_bytes_per_s) == {"L1", "L2", "memory"}
-    assert {"2 of 64 stores by 64", "8 none by 256"} <= set(found.displaced_bytes_per_s)
+    assert {"2 of 64 stores by 64", "8 none by 256", "4 rows by 64 walking"} <= set(found.displaced_bytes_per_s)
+    assert {"8 of 8 x 27 in place by 64 walking", "16 none by 64"} <= set(found.displaced_bytes_per_s)
+    assert {"4 loads", "8 in place displaced", "2 stores ahead"} <= set(found.listed_bytes_per_s)
     assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert len(heard) > 4

@@ -17,7 +17,18 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors
-from lbmtune.model.terms import Subject, bandwidth, in_flight, local_memory, partial, waves
+from lbmtune.model.terms import (
+    Subject,
+    bandwidth,
+    in_flight,
+    local_memory,
+    partial,
+    rings,
+    rows_in_place,
+    spilled_bytes,
+    waves,
+    words_ahead,
+)
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 
@@ -96,8 +107,75 @@ def test_bandwidth_follows_width_and_runs() -> None:
     assert bandwidth(subject(CudaConfig())) == rates["4"]
     assert bandwidth(subject(CudaConfig(cells_per_thread=4))) == rates["16"]
     assert bandwidth(subject(CudaConfig(layout="aosoa", width=64))) == rates["4 of 256"]
-    assert bandwidth(subject(CudaConfig(layout="aos"))) == rates["4 of 4"]
+    assert bandwidth(subject(CudaConfig(block=(16, 4, 1)))) == min(rates["4"], rates["4 of 64"])
     assert bandwidth(subject(CudaConfig(layout="aosoa", width=64)), by_runs=False) == rates["4"]
+
+
+def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> None:
+    """AA moves nothing in one step of two; D3Q27 has longer structures; columns have copies of their own."""
+    assert CARD.calibration
+    rates = {name: rate for name, rate in CARD.calibration.displaced_bytes_per_s.items() if " x " in name}
+    one = CudaConfig(layout="aos")
+    assert bandwidth(subject(one)) == rates["4 of 4 x 19 loads by 64"]
+    assert bandwidth(subject(replace(one, scheme="push", march=8))) == rates["4 of 4 x 19 stores by 64 walking"]
+    twice = 1 / rates["4 of 4 x 19 none by 64"] + 1 / rates["4 of 4 x 19 in place by 64"]
+    assert bandwidth(subject(replace(one, scheme="aa"))) == pytest.approx(2 / twice)
+    wide = subject(one)._replace(case=box("d3q27", "bgk", (64, 64, 64)))
+    assert bandwidth(wide) == rates["4 of 4 x 27 loads by 64"]
+
+
+def test_rows_in_place_are_those_of_populations_that_go_back_to_other_rows() -> None:
+    """16 populations of D3Q19 leave the row; AA takes them from there in one step of two. Pull leaves them at home."""
+    half = CudaConfig(storage="fp16s", block=(64, 1, 1))
+    assert rows_in_place(subject(half)).seconds == 0
+    found = rows_in_place(subject(replace(half, scheme="aa")))
+    assert found.sentence == "8 of other rows per update, 64 bytes at once"
+    assert found.seconds > 0
+    runs = replace(half, scheme="aa", layout="aosoa", width=32)
+    vectors = rows_in_place(subject(replace(runs, cells_per_thread=4)))
+    assert vectors.sentence == "8 of other rows per update, 64 bytes at once"
+    assert vectors.seconds == rows_in_place(subject(runs)).seconds
+
+
+def test_words_are_asked_for_ahead_once_each() -> None:
+    listed = CudaConfig(addressing="indirect", block=(64, 1, 1))
+    assert words_ahead(subject(listed)).seconds == 0
+    found = words_ahead(subject(replace(listed, prefetch_index=65536)))
+    assert found.sentence == "18 words of the list are asked for ahead"
+    assert found.seconds >= 0
+
+
+def test_rings_take_the_instructions_of_all_cells_that_are_looked_at() -> None:
+    """Blocks of 32x2x4 have 34x4x6 = 816 cells with their ring: 7 rounds of 128 threads, 28 slots for each of 18."""
+    found = rings(subject(CudaConfig(scheme="ghost-cell", block=(32, 2, 4))))
+    assert found.sentence.startswith(f"{7 * 128 / 256 * 28 * 18:.0f} slots")
+    assert rings(subject(CudaConfig())).seconds == 0
+
+
+def test_the_entry_that_stays_in_its_cells_spills_less() -> None:
+    """By 28 registers of addresses; with a list by three for each of 18 words and each cell, here more than all."""
+    spilled = Resources(registers=64, spill_bytes=400, local_bytes=200)
+    assert spilled_bytes(subject(CudaConfig(), spilled)) == 400
+    assert spilled_bytes(subject(CudaConfig(scheme="aa"), spilled)) == pytest.approx(200 * (2 - 28 * 4 / 200))
+    listed = CudaConfig(scheme="aa", addressing="indirect", cells_per_thread=2)
+    assert spilled_bytes(subject(listed, spilled)) == 100
+
+
+def test_columns_of_vectors_wait_in_between() -> None:
+    """15 and 4 loads at once, or 3, 12 and 4 where they are converted: 241 and 169 of 361 on average."""
+    wide = CudaConfig(cells_per_thread=2, block=(64, 1, 1))
+    few = Resources(registers=128)
+    for storage, share in (("fp32", 241 / 361), ("fp16s", 169 / 361)):
+        config = replace(wide, storage=storage)
+        column, apart = in_flight(subject(replace(config, march=8), few)), in_flight(subject(config, few))
+        assert column == pytest.approx(in_flight(subject(config, few), share))
+        assert column < apart
+
+
+def test_streams_of_a_list_begin_at_whole_lines() -> None:
+    """However many sites there are, what a warp stores to them fills its sectors, but for the last ones."""
+    odd = replace(CASE, domain=(33, 21, 23))
+    assert partial_sectors(odd, CudaConfig(addressing="indirect", block=(64, 1, 1))).stores < 0.02
 
 
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:

@@ -1,7 +1,7 @@
 // Micro-benchmarks of what bounds kernels besides the bandwidth of aligned streams. No lattice is in them. The options
 // define STREAMS and ACCESS (the type that a thread moves at once), RUN (accesses of a stream that lie together before
-// those of the next one begin; 0: all of them), LOCAL (words of local memory of a thread), LISTED (whether loads, 1, or
-// stores, 2, or both find their place in a list) and EARLY (whether a launch begins before the one before it has ended).
+// those of the next one begin; 0: all of them), LOCAL (words of local memory of a thread) and EARLY (whether a launch
+// begins before the one before it has ended).
 
 __device__ __forceinline__ unsigned long long place(const int q, const int at, const int accesses) {
     if (RUN == 0) return (unsigned long long)q * accesses + at;
@@ -9,33 +9,38 @@ __device__ __forceinline__ unsigned long long place(const int q, const int at, c
     return ((unsigned long long)(at / run) * STREAMS + q) * run + at % run;
 }
 
-__device__ __forceinline__ int shifted(const int at, const int shift, const int accesses) {
-    return at + shift < accesses ? at + shift : at + shift - accesses;
-}
+__device__ __forceinline__ unsigned first(const unsigned short value) { return value; }
+__device__ __forceinline__ unsigned first(const unsigned value) { return value; }
+__device__ __forceinline__ unsigned first(const uint2 value) { return value.x; }
+__device__ __forceinline__ unsigned first(const uint4 value) { return value.x; }
 
-// Copies `turns` times; each time a block takes other accesses, so that nothing waits for it in the cache next to it.
-// All loads come before all stores. load, store: accesses by which one side is displaced.
-extern "C" __global__ void copy_runs(
-    const ACCESS* source, ACCESS* target, const int accesses, const int load, const int store, const int turns) {
+// A copy of all streams. All loads come before all stores.
+extern "C" __global__ void copy_runs(const ACCESS* source, ACCESS* target, const int accesses) {
 #if EARLY
     asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-    for (int turn = 0; turn < turns; ++turn) {
-        const int at = (int)((blockIdx.x + turn * 1009ULL) % gridDim.x) * blockDim.x + threadIdx.x;
-        if (at >= accesses) continue;
-        const int from = shifted(at, load, accesses), to = shifted(at, store, accesses);
-        ACCESS value[STREAMS];
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= accesses) return;
+    ACCESS value[STREAMS];
 #pragma unroll
-        for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, from, accesses)];
+    for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, accesses)];
 #pragma unroll
-        for (int q = 0; q < STREAMS; ++q) target[place(q, to, accesses)] = value[q];
-    }
+    for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
 }
 
-// The same by threads that walk: each takes so many accesses one after another, `apart` from one to the next.
-extern "C" __global__ void copy_walk(
-    const ACCESS* source, ACCESS* target, const int accesses, const int apart, const int steps) {
+// By how many accesses a stream is displaced: the first by `near` back, the next one not at all, the one after it by as
+// many forward, and so on; and by groups of three, back, not at all and forward by `far`.
+__device__ __forceinline__ int displaced(const int q, const int at, const int near, const int far, const int accesses) {
+    const int to = at + near * (q % 3 - 1) + far * (q / 3 % 3 - 1);
+    return to < 0 ? to + accesses : to < accesses ? to : to - accesses;
+}
+
+// The same where loads, or stores, are displaced, each stream by an amount of its own; by threads that take `steps`
+// accesses one after another, `apart` from one to the next.
+extern "C" __global__ void copy_displaced(
+    const ACCESS* source, ACCESS* target, const int accesses, const int load, const int load_far, const int store,
+    const int store_far, const int apart, const int steps) {
     const int thread = blockIdx.x * blockDim.x + threadIdx.x;
     int at = thread / apart * apart * steps + thread % apart;
 #pragma unroll 1
@@ -43,25 +48,56 @@ extern "C" __global__ void copy_walk(
         if (at >= accesses) return;
         ACCESS value[STREAMS];
 #pragma unroll
-        for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, accesses)];
+        for (int q = 0; q < STREAMS; ++q) {
+            value[q] = source[place(q, displaced(q, at, load, load_far, accesses), accesses)];
+        }
 #pragma unroll
-        for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
+        for (int q = 0; q < STREAMS; ++q) {
+            target[place(q, displaced(q, at, store, store_far, accesses), accesses)] = value[q];
+        }
     }
 }
 
-// A copy whose loads, or stores, or both find their place in a list with an entry for each stream and access.
+// A copy whose loads, or stores, or both find their place in a list with an entry for each stream and access. ahead:
+// accesses ahead of which entries are asked for; 0: none are.
 extern "C" __global__ void copy_listed(
-    const ACCESS* source, ACCESS* target, const unsigned* __restrict__ list, const int accesses) {
+    const ACCESS* source, ACCESS* target, const unsigned* __restrict__ list, const int accesses, const int loads,
+    const int stores, const int ahead) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= accesses) return;
+    if (ahead && at + ahead < accesses) {
+#pragma unroll
+        for (int q = 0; q < STREAMS; ++q) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(list + place(q, at + ahead, accesses)));
+        }
+    }
     unsigned entry[STREAMS];
 #pragma unroll
     for (int q = 0; q < STREAMS; ++q) entry[q] = list[place(q, at, accesses)];
     ACCESS value[STREAMS];
 #pragma unroll
-    for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, LISTED & 1 ? entry[q] : at, accesses)];
+    for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, loads ? entry[q] : at, accesses)];
 #pragma unroll
-    for (int q = 0; q < STREAMS; ++q) target[place(q, LISTED & 2 ? entry[q] : at, accesses)] = value[q];
+    for (int q = 0; q < STREAMS; ++q) target[place(q, stores ? entry[q] : at, accesses)] = value[q];
+}
+
+// Copies tiles one after another, and reads each of them again when so many others have been copied since.
+extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, const int tiles, const int back) {
+    constexpr int EACH = 8;  // accesses of a thread
+    const unsigned long long before = (blockIdx.x + (unsigned long long)(tiles - back)) % tiles;
+    const ACCESS* const tile = source + (unsigned long long)blockIdx.x * EACH * blockDim.x + threadIdx.x;
+    const ACCESS* const other = source + before * EACH * blockDim.x + threadIdx.x;
+    ACCESS* const to = target + (tile - source);
+    ACCESS value[EACH], seen[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) value[k] = tile[k * blockDim.x];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) seen[k] = other[k * blockDim.x];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+        // what has been seen stands in the copy where it is the same, and no compiler knows whether it is
+        to[k * blockDim.x] = first(seen[k]) == 0xffffffffu ? seen[k] : value[k];
+    }
 }
 
 // Follows pointers, from where the launch before left off: each load waits for the one before.

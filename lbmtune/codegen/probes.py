@@ -9,8 +9,10 @@ from lbmtune.codegen.program import Launch, Mode, Program
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import ACCESS_TYPES, CASE
 
-RUNS, WALK, LISTED, CHASE, SPILL = "copy_runs", "copy_walk", "copy_listed", "chase", "spill"
-STAGES, MEET = "stages", "meet"
+RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
+AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
+AGAIN_EACH = 8
+"""Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
 """What `stages` issues."""
@@ -22,7 +24,6 @@ def probe(
     access_bytes: int = WORD_BYTES,
     run_bytes: int = 0,
     local_bytes: int = WORD_BYTES,
-    listed: int = 0,
     early: bool = False,
     threads: int = 64,
     shared_bytes: int = 0,
@@ -30,8 +31,7 @@ def probe(
     """Those that move data, for one block size.
 
     run_bytes: of a stream, what lies together before those of the next one (0: all of it);
-    local_bytes: of a thread; listed: 1 where loads find their place in a list, 2 where stores do, 3 both;
-    early: whether launches begin before the one before them has ended;
+    local_bytes: of a thread; early: whether launches begin before the one before them has ended;
     shared_bytes: asked for by each block, which decides how many share a multiprocessor.
     """
     options = (
@@ -40,15 +40,18 @@ def probe(
         f"-DACCESS={ACCESS_TYPES[access_bytes]}",
         f"-DRUN={run_bytes // access_bytes}",
         f"-DLOCAL={local_bytes // WORD_BYTES}",
-        f"-DLISTED={listed}",
         f"-DEARLY={int(early)}",
     )
     arguments = {
-        RUNS: ("source", "target", "accesses", "load", "store", "turns"),
-        WALK: ("source", "target", "accesses", "apart", "steps"),
-        LISTED: ("source", "target", "list", "accesses"),
+        RUNS: ("source", "target", "accesses"),
+        DISPLACED: (
+            *("source", "target", "accesses", "load", "load_far", "store", "store_far"),
+            *("apart", "steps"),
+        ),
+        LISTED: ("source", "target", "list", "accesses", "loads", "stores", "ahead"),
         CHASE: ("next", "place", "steps"),
         SPILL: ("target", "turns"),
+        AGAIN: ("source", "target", "tiles", "back"),
     }
     return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import product
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -11,13 +12,15 @@ import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Compiler, Device, Executable
 from lbmtune.codegen.probes import (
+    AGAIN,
+    AGAIN_EACH,
     CHASE,
+    DISPLACED,
     LISTED,
     MEET,
     RUNS,
     SPILL,
     STAGES,
-    WALK,
     WORD_BYTES,
     issue_probe,
     probe,
@@ -26,11 +29,13 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.microbench import Rate, Say, rate
 from lbmtune.measure.noise import fill_with_noise
-from lbmtune.model.machine import Calibration
+from lbmtune.model.machine import ACCESS_BYTES, Calibration
 
+_WARP, _GRANULE = 32, 256
+"""Threads of a warp; what numbers of accesses are multiples of."""
 _STREAM_BYTES = 48 << 20
 """Of a stream: all of them together are far larger than any cache."""
-_RUNS = ("2", "4", "8", "16", "2 of 2", "4 of 4", "8 of 8", "2 of 64", "2 of 128", "2 of 256")
+_RUNS = ("2", "4", "8", "16", "2 of 32", "4 of 64", "2 of 64", "2 of 128", "2 of 256")
 _WIDE_RUNS = tuple(f"{access} of {run}" for access in (4, 8, 16) for run in (128, 256, 512, 1024))
 _THREADS = {
     2: (256, 512, 768, 1024, 1536),
@@ -38,7 +43,6 @@ _THREADS = {
     8: (128, 256, 384, 512, 768, 1024),
     16: (64, 128, 192, 256, 384, 512),
 }
-_BLOCKS = (32, 64, 128, 256, 512)
 _BLOCK, _BLOCK_BYTES = 64, 1 << 10
 """Threads of a block, and what the system keeps of the shared memory of each."""
 _L1_BYTES = 256 << 10
@@ -46,14 +50,25 @@ _L1_BYTES = 256 << 10
 _LOCAL = {"L1": (512, 192), "L2": (1024, 416), "memory": (2048, 1024)}
 """Threads of a multiprocessor, and bytes of local memory of each: less than L1 has, less than L2, and more."""
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
-_DISPLACED = ("2", "2 of 64", "4 of 128", "8", "8 of 256")
-_DISPLACED_BLOCKS = (64, 256)
-_SIDES = {"none": (0, 0, False), "loads": (1, 0, False), "stores": (0, 1, False), "in place": (1, 1, True)}
-"""Accesses by which loads and stores are displaced, and whether both are of one array."""
-_WALK, _WALK_BYTES = 8, 256 << 10
-"""Accesses that a thread takes one after another, and bytes of a stream from one to the next."""
-_WALKING = {2: (512, 1024), 4: (256, 512, 1024), 8: (256, 512, 1024), 16: (128, 256, 512)}
-_LISTED_SIDES = {"loads": 1, "stores": 2, "in place": 3}
+_WIDTHS = (2, 4, 8)
+"""Bytes of a stored value."""
+_DISPLACED_BLOCKS, _FAR = (32, 64, 256), 1 << 16
+"""Threads of a block, and accesses that lie between one that a stream is displaced by rows and its own."""
+_SIDES = {
+    "none": (0, 0, 0, 0),
+    "rows": (0, 1, 0, 1),
+    "loads": (1, 1, 0, 0),
+    "stores": (0, 0, 1, 1),
+    "in place": (1, 1, 1, 1),
+}
+"""Accesses, and rows, by which loads and by which stores are displaced; both: those of one array."""
+_WALK = 8
+"""Accesses that a thread takes one after another, as far apart as rows are."""
+_CELLS = (9, 19, 27)
+"""Streams of which single elements lie together."""
+_AHEAD = 1 << 16
+"""Accesses ahead of which entries of a list are asked for."""
+_LISTED_SIDES = {"loads": (1, 0), "stores": (0, 1), "in place": (1, 1)}
 _CHASED_BYTES = _STREAM_BYTES * 8
 """That pointers lead through, a line after the other."""
 _CHASE_STEPS, _LINE_BYTES = 1 << 14, 128
@@ -65,10 +80,14 @@ _MEETINGS, _MEETING_THREADS = 500, 256
 _SMALL_EDGES = (32, 48, 64, 96, 128)
 """Of cubes of words whose copies are small."""
 _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
+_AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
+"""Read and left until a tile is read again."""
+_AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
 _SAMPLES, _WARMUP_S = 5, 0.02
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
 """From one place that is checked to the next."""
+_NOT_MOVED = "a calibration kernel did not move what it should; its figure would mean nothing"
 
 
 class _Copy(NamedTuple):
@@ -78,9 +97,40 @@ class _Copy(NamedTuple):
     run_bytes: int = 0
     block: int = 128
     together: int = 0
-    load: int = 0
-    store: int = 0
-    in_place: bool = False
+
+
+class _Displaced(NamedTuple):
+    """A copy whose sides are displaced, and its name; walking: each thread takes accesses one after another."""
+
+    access_bytes: int
+    run_bytes: int
+    side: str
+    block: int
+    walking: bool = False
+    streams: int = STREAMS
+
+    @property
+    def name(self) -> str:
+        run = f" of {self.run_bytes}" if self.run_bytes else ""
+        streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
+        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{' walking' if self.walking else ''}"
+
+    @property
+    def in_place(self) -> bool:
+        """Whether what is loaded goes back to where it was."""
+        return self.side in ("rows", "in place")
+
+
+def _displaced() -> Iterator[_Displaced]:
+    """Elements of streams that lie apart, of such whose runs are those of a warp, and of arrays of structures."""
+    for width, side in product(_WIDTHS, _SIDES):
+        for run in (0, _WARP * width):
+            yield from (_Displaced(width, run, side, block) for block in _DISPLACED_BLOCKS)
+            yield _Displaced(width, run, side, _BLOCK, walking=True)
+        if side != "rows":
+            for streams, walking in product(_CELLS, (False, True)):
+                yield _Displaced(width, width, side, _BLOCK, walking, streams)
+    yield from (_Displaced(ACCESS_BYTES, 0, "none", _BLOCK, walking) for walking in (False, True))
 
 
 def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
@@ -91,9 +141,6 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         say(what)
         return {name: bench.copy(one) for name, one in copies}
 
-    def by_block(load: int, store: int, in_place: bool = False) -> list[tuple[str, _Copy]]:
-        return [(str(block), _Copy(4, 0, block, 0, load, store, in_place)) for block in _BLOCKS]
-
     by_threads = [
         (f"{access} by {count}", _Copy(access, block=_BLOCK, together=count))
         for access, counts in _THREADS.items()
@@ -101,42 +148,26 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     ]
     runs = each("copies of streams that lie in runs", ((name, _run(name)) for name in (*_RUNS, *_WIDE_RUNS)))
     threads = each("copies by fewer threads", by_threads)
-    blocks = each("copies by blocks of several sizes", by_block(0, 0))
-    loads = each("copies with displaced loads", by_block(1, 0))
-    stores = each("copies with displaced stores", by_block(0, 1))
-    both = each("copies with both sides displaced, in place", by_block(1, 1, in_place=True))
-    displaced = each(
-        "displaced copies of other widths and runs",
-        (
-            (f"{name} {side} by {block}", _run(name)._replace(block=block, load=load, store=store, in_place=in_place))
-            for name in _DISPLACED
-            for side, (load, store, in_place) in _SIDES.items()
-            for block in _DISPLACED_BLOCKS
-        ),
-    )
-    say("copies by walking threads, and by lists")
-    walk = {f"{a} by {count}": bench.walk(a, count) for a, counts in _WALKING.items() for count in counts}
-    listed = bench.by_lists()
+    say("displaced copies")
+    displaced = {one.name: bench.displaced(one) for one in _displaced()}
+    say("copies by lists")
+    listed = dict(bench.by_lists())
     say("issue of instructions, latencies, meetings of blocks")
     instructions = dict(bench.instructions())
     latency, meeting = bench.latency_s(), bench.meeting_s()
-    say("local memory, small copies")
+    say("local memory, small copies, tiles that are read again")
     return Calibration(
         runs_bytes_per_s=runs,
         threads_bytes_per_s=threads,
-        blocks_bytes_per_s=blocks,
-        shifted_loads_bytes_per_s=loads,
-        shifted_stores_bytes_per_s=stores,
-        shifted_both_bytes_per_s=both,
         local_bytes_per_s={name: bench.local(*shape) for name, shape in _LOCAL.items()},
         l1_bytes=_L1_BYTES,
         displaced_bytes_per_s=displaced,
-        walk_bytes_per_s=walk,
         listed_bytes_per_s=listed,
         latency_s=latency,
         instructions_per_s=instructions,
         meeting_s=meeting,
         small_s=dict(bench.small()),
+        again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
     )
 
 
@@ -156,11 +187,39 @@ class _Bench:
         """Bytes per second, read and written. What was moved is checked."""
         accesses = _STREAM_BYTES // one.access_bytes
         shared = self._shared_bytes(one.together, one.block)
-        run = self._runs(one, accesses, shared, 1)
+        executable, launch = self._loaded(
+            RUNS,
+            access_bytes=one.access_bytes,
+            run_bytes=one.run_bytes,
+            threads=one.block,
+            shared_bytes=shared,
+        )
+        arrays = self._source, self._target
+        run = partial(executable.launch, launch, (ceil(accesses / one.block), 1, 1), (*arrays, np.int32(accesses)))
         self._target.fill(0)
         found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
+        self._check(one.access_bytes, one.run_bytes, accesses)
+        return found.bytes_per_s
+
+    def displaced(self, one: _Displaced) -> float:
+        """The same of copies whose sides are displaced."""
+        width, steps = one.access_bytes, _WALK if one.walking else 1
+        executable, launch = self._loaded(
+            DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, threads=one.block
+        )
+        accesses = STREAMS * _STREAM_BYTES // (one.streams * width)
+        apart = min(_FAR, accesses // _WALK // _GRANULE * _GRANULE)
+        accesses = accesses // (_WALK * apart) * (_WALK * apart)
+        load, load_far, store, store_far = _SIDES[one.side]
+        load_far, store_far = (far * apart for far in (load_far, store_far))
+        numbers = (np.int32(n) for n in (accesses, load, load_far, store, store_far, apart, steps))
+        arrays = self._source, self._source if one.in_place else self._target
+        run = partial(executable.launch, launch, (accesses // steps // one.block, 1, 1), (*arrays, *numbers))
+        self._target.fill(0)
+        found = self._rate(run, 2.0 * one.streams * width * accesses)
         if not one.in_place:
-            self._check(one, accesses)
+            by = (load, load_far), (store, store_far)
+            self._check(width, one.run_bytes, accesses, *(_amounts(one.streams, *side) for side in by))
         return found.bytes_per_s
 
     def local(self, threads: int, local_bytes: int) -> float:
@@ -171,41 +230,25 @@ class _Bench:
         run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, np.int32(_LOCAL_TURNS)))
         return self._rate(run, 2.0 * blocks * _LOCAL_BLOCK * local_bytes * _LOCAL_TURNS).bytes_per_s
 
-    def walk(self, access_bytes: int, together: int) -> float:
-        """Bytes per second where each thread takes accesses one after another. What was moved is checked."""
-        accesses, apart = _STREAM_BYTES // access_bytes, min(_WALK_BYTES, _STREAM_BYTES // _WALK) // access_bytes
-        executable, launch = self._loaded(
-            WALK, access_bytes=access_bytes, threads=_BLOCK, shared_bytes=self._shared_bytes(together, _BLOCK)
-        )
-        numbers = (np.int32(n) for n in (accesses, apart, _WALK))
-        threads = ceil(accesses / (apart * _WALK)) * apart
-        run = partial(executable.launch, launch, (ceil(threads / _BLOCK), 1, 1), (self._source, self._target, *numbers))
-        self._target.fill(0)
-        found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
-        self._check(_Copy(access_bytes), accesses)
-        return found.bytes_per_s
-
-    def by_lists(self) -> dict[str, float]:
+    def by_lists(self) -> Iterator[tuple[str, float]]:
         """Bytes per second, the list counted, of copies that find their place in one."""
-        xp, found = self._device.xp, {}
-        for access in (2, 4, 8):
+        xp = self._device.xp
+        for access, displaced in product(_WIDTHS, (0, 1)):
             accesses = _STREAM_BYTES // access // 2
-            for displaced in (0, 1):
-                row = (xp.arange(accesses, dtype=xp.uint32) + displaced) % accesses
-                entries = xp.tile(row.astype(xp.uint32), STREAMS)
-                for side, bits in _LISTED_SIDES.items():
-                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=128, listed=bits)
+            row = (xp.arange(accesses, dtype=xp.uint32) + displaced) % accesses
+            entries = xp.tile(row.astype(xp.uint32), STREAMS)
+            for side, bits in _LISTED_SIDES.items():
+                for ahead in (0,) if displaced else (0, _AHEAD):
+                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=_BLOCK)
                     arrays = self._source, self._source if side == "in place" else self._target, entries
-                    grid = (ceil(accesses / 128), 1, 1)
-                    run = partial(executable.launch, launch, grid, (*arrays, np.int32(accesses)))
+                    numbers = (np.int32(n) for n in (accesses, *bits, ahead))
+                    run = partial(executable.launch, launch, (ceil(accesses / _BLOCK), 1, 1), (*arrays, *numbers))
                     moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
-                    name = f"{access} {side}" + (" displaced" if displaced else "")
-                    found[name] = self._rate(run, moved).bytes_per_s
-                    if side == "loads":
-                        self._check(_Copy(access, load=displaced), accesses)
-                    if side == "stores":
-                        self._check(_Copy(access, store=displaced), accesses)
-        return found
+                    name = f"{access} {side}{' displaced' * displaced}{' ahead' if ahead else ''}"
+                    yield name, self._rate(run, moved).bytes_per_s
+                    if side != "in place":
+                        by = [displaced * np.full((STREAMS, 1), bit) for bit in bits]
+                        self._check(access, 0, accesses, *by)
 
     def instructions(self) -> Iterator[tuple[str, float]]:
         """Instructions of warps per second, of the whole device, by name."""
@@ -251,6 +294,20 @@ class _Bench:
         run = partial(executable.launch, launch, (blocks, 1, 1), (words, arrivals, np.int32(_MEETINGS)))
         return 1 / self._rate(run, _MEETINGS).bytes_per_s
 
+    def again(self, between_bytes: int) -> float:
+        """Bytes per second, read first and left, of tiles that are read again after so many of them."""
+        executable, launch = self._loaded(AGAIN, access_bytes=_AGAIN_ACCESS, threads=_AGAIN_BLOCK)
+        tile_bytes = AGAIN_EACH * _AGAIN_ACCESS * _AGAIN_BLOCK
+        tiles = STREAMS * _STREAM_BYTES // tile_bytes
+        numbers = np.int32(tiles), np.int32(between_bytes // (2 * tile_bytes) % tiles)
+        run = partial(executable.launch, launch, (tiles, 1, 1), (self._source, self._target, *numbers))
+        self._target.fill(0)
+        found = self._rate(run, 2.0 * tiles * tile_bytes)
+        at = np.arange(0, tiles * tile_bytes // WORD_BYTES, _STRIDE)
+        if not bool((self._target[at] == self._source[at]).all()):
+            raise RuntimeError(_NOT_MOVED)
+        return found.bytes_per_s
+
     def small(self) -> Iterator[tuple[str, float]]:
         """Seconds of a launch that copies little, launch after launch, there and back."""
         for edge in _SMALL_EDGES:
@@ -267,8 +324,8 @@ class _Bench:
     def _small(
         self, executable: Executable, launch: Launch, accesses: int, sides: tuple[Array, Array]
     ) -> Callable[[], None]:
-        numbers = tuple(np.int32(n) for n in (accesses, 0, 0, 1))
-        return partial(executable.launch, launch, (ceil(accesses / _SMALL_BLOCK), 1, 1), (*sides, *numbers))
+        grid = (ceil(accesses / _SMALL_BLOCK), 1, 1)
+        return partial(executable.launch, launch, grid, (*sides, np.int32(accesses)))
 
     def _rate(self, run: Callable[[], None], moved: float) -> Rate:
         return rate(self._device, run, moved, _SAMPLES, _WARMUP_S)
@@ -276,20 +333,8 @@ class _Bench:
     def _shortest_s(self, run: Callable[[], None]) -> float:
         return min(self._device.time_s(run) for _ in range(5))
 
-    def _runs(self, one: _Copy, accesses: int, shared_bytes: int, turns: int) -> Callable[[], None]:
-        executable, launch = self._loaded(
-            RUNS,
-            access_bytes=one.access_bytes,
-            run_bytes=one.run_bytes,
-            threads=one.block,
-            shared_bytes=shared_bytes,
-        )
-        numbers = (np.int32(n) for n in (accesses, one.load, one.store, turns))
-        arrays = self._source, self._source if one.in_place else self._target
-        return partial(executable.launch, launch, (ceil(accesses / one.block), 1, 1), (*arrays, *numbers))
-
-    def _loaded(self, entry: str, **options: Any) -> tuple[Executable, Launch]:
-        return self._ready(probe(streams=STREAMS, **options), entry)
+    def _loaded(self, entry: str, *, streams: int = STREAMS, **options: Any) -> tuple[Executable, Launch]:
+        return self._ready(probe(streams=streams, **options), entry)
 
     def _ready(self, program: Program, entry: str) -> tuple[Executable, Launch]:
         """Each text is compiled once."""
@@ -306,23 +351,34 @@ class _Bench:
         blocks = threads // block
         return min(limits.shared_bytes_per_block, limits.shared_bytes_per_multiprocessor // blocks - _BLOCK_BYTES)
 
-    def _check(self, one: _Copy, accesses: int) -> None:
-        """Whether target and source agree at some places, each stream being rotated by what the sides are displaced."""
-        xp, width = self._device.xp, one.access_bytes
+    def _check(
+        self, width: int, run_bytes: int, accesses: int, load: Array | None = None, store: Array | None = None
+    ) -> None:
+        """Whether target and source agree at some places, each stream being rotated by what its sides are displaced."""
+        xp = self._device.xp
+        none = np.zeros((STREAMS, 1), int)
         at = np.arange(0, accesses, _STRIDE)
         there, here = (
-            xp.asarray(_places((at + by) % accesses, accesses, one.run_bytes // width)) for by in (one.load, one.store)
+            xp.asarray(_places((at + by) % accesses, accesses, run_bytes // width))
+            for by in (none if load is None else load, none if store is None else store)
         )
         source, target = (array.view("uint16").reshape(-1, width // 2) for array in (self._source, self._target))
         if not bool((target[here] == source[there]).all()):
-            raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+            raise RuntimeError(_NOT_MOVED)
+
+
+def _amounts(streams: int, near: int, far: int) -> Array:
+    """Accesses by which each of the streams is displaced, (streams, 1): as the kernel has it."""
+    q = np.arange(streams)[:, None]
+    return near * (q % 3 - 1) + far * (q // 3 % 3 - 1)
 
 
 def _places(at: Array, accesses: int, run: int) -> Array:
-    """Where accesses of all streams lie: as many of one together as a run has, 0: all of them."""
-    stream = np.arange(STREAMS)[:, None]
+    """Where accesses of all streams, (streams, n), lie: as many together as a run has, 0: all of them."""
+    streams = len(at)
+    stream = np.arange(streams)[:, None]
     length = run or accesses
-    return ((at // length) * STREAMS + stream) * length + at % length
+    return ((at // length) * streams + stream) * length + at % length
 
 
 def _alternate(there: Callable[[], None], back: Callable[[], None], times: int) -> None:

@@ -15,30 +15,27 @@ class Calibration:
     """What micro-benchmarks of a GPU found beyond bandwidths of aligned streams. Rates count reads and writes.
 
     runs: copies of 19 streams of which so many bytes lie together before those of the next one begin, by access width
-    and these bytes ('4 of 128'; '4 of 4' is one element after another, '4' streams that lie apart);
+    and these bytes ('4 of 128'; '4' streams that lie apart);
     threads: the same of streams that lie apart while only so many threads share a multiprocessor ('4 by 512');
-    blocks, shifted_loads, shifted_stores, shifted_both: copies four bytes at once by threads per block, aligned, and
-    with one side, or both sides of one array, displaced by one access;
-    displaced: the same of other widths and of runs ('2 of 64 stores by 64', '8 in place by 256'), and aligned ('8 none
-    by 256'); walk: copies by threads that take eight accesses one after another, far apart, by access width and threads
-    of a multiprocessor ('4 by 512'); listed: copies whose loads, or stores, or both in place find their place in a list
-    ('4 loads', '8 in place', 'displaced' where it is that of the next access), the list counted;
+    displaced: copies of which loads, stores, both of one array, or none are displaced, a third of the streams each by
+    one access back, by none, and by one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by
+    threads of a block), or by rows alone, in one array ('2 rows by 64'); by threads that take eight accesses one after
+    another ('4 loads by 64 walking'); and of arrays of structures of so many elements ('4 of 4 x 27 in place by 64');
+    listed: copies whose loads, or stores, or both in place find their place in a list ('4 loads', '8 in place'),
+    'displaced' where it is that of the next access, 'ahead' where words of the list are asked for before, the list
+    counted;
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
     ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory;
     instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
-    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ').
+    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
+    again: copies that read each tile again when so many bytes have been read and left since; that is not counted.
     """
 
     runs_bytes_per_s: dict[str, float]
     threads_bytes_per_s: dict[str, float]
-    blocks_bytes_per_s: dict[str, float]
-    shifted_loads_bytes_per_s: dict[str, float]
-    shifted_stores_bytes_per_s: dict[str, float]
-    shifted_both_bytes_per_s: dict[str, float]
     displaced_bytes_per_s: dict[str, float]
-    walk_bytes_per_s: dict[str, float]
     listed_bytes_per_s: dict[str, float]
     local_bytes_per_s: dict[str, float]
     instructions_per_s: dict[str, float]
@@ -46,6 +43,7 @@ class Calibration:
     l1_bytes: int
     latency_s: float
     meeting_s: float
+    again_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from lbmtune.model.terms import (
     LATENCY,
     LAUNCH,
     LOCAL,
+    RINGS,
     SECONDS,
     SHARES,
     Subject,
@@ -30,6 +31,7 @@ from lbmtune.model.terms import (
     launch,
     local_memory,
     planes_wait,
+    rings,
 )
 from lbmtune.records import Prediction, Resources, Term
 from lbmtune.units import format_rate
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     from lbmtune.model.issue import Issue
 
 MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
-ONCE = {LAUNCH: launch, ISSUE: first_and_last}
-"""Terms of a launch as a whole, for kernels of one step."""
-TERMS = (*SECONDS, *SHARES, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
+ONCE = {LAUNCH: launch, ISSUE: first_and_last, RINGS: rings}
+"""Terms that do not wait for memory, for kernels of one step."""
+TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 DATASHEET = "data sheet, not measured"
 

@@ -131,12 +131,14 @@ def _listed(geometry: str, domain: tuple[int, int, int], name: str, config: Cuda
     """
     import numpy as np
 
+    from lbmtune.catalogue.nodes import granule  # here: it needs arrays, which the command line starts without
     from lbmtune.lattice import lattice
 
     stencil, scheme = lattice(name), config.propagation
     at = _numbers(geometry, domain, config.order)
     block = np.arange(at.max() + 1) // (prod(config.block) * config.cells_per_thread)
-    extents = Extents(len(block), 1, 1, stencil.q)
+    unit = granule(config)  # streams begin at whole lines, as those of all nodes do
+    extents = Extents(-(-len(block) // unit) * unit, 1, 1, stencil.q)
     per_sector = SECTOR_BYTES // config.stored.bytes
     counts = []
     for choose in (_read, _written):

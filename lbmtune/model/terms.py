@@ -8,7 +8,7 @@ used, and the issue of instructions is a bound of its own. Parameters come from 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import log, prod
 from typing import NamedTuple
@@ -16,21 +16,33 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.storage import frame
 from lbmtune.catalogue.waiting import most_waiting_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import Partial, partial_sectors
 from lbmtune.records import Resources, Term
 
-RUNS, SECTORS, LOCAL = "runs", "partial sectors", "local memory"
+RUNS, SECTORS, ROWS, AHEAD, LOCAL = "runs", "partial sectors", "rows in place", "words ahead", "local memory"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
-LAUNCH, LATENCY, ISSUE = "launch", "latency", "instructions"
+LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+_RING_THREADS, _RING_SLOTS = 128, 28
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold; as
+compiled for sm_90, 22 to 33 by layout."""
+_OF_POINTER = 3
+"""Registers that a word of a list and the address that it leads to take."""
 WORD_BYTES = 4
-"""What displaced copies move at once."""
+"""Of a register, and what displaced copies move at once."""
+_BATCHES = {False: (15, 4), True: (3, 12, 4)}
+"""Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
+_WALKERS, _LISTED, _WIDTHS = 64, 64, (2, 4, 8)
+"""Threads of a block that was measured walking, and with a list; bytes of what was displaced."""
 _WITHIN = 1.2
 """How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
@@ -80,28 +92,66 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     """Bytes per second of a copy of 19 streams that lie as those of the kernel do, with the same access width.
 
     Streams that lie apart are as many open pages of memory, and closer ones are fewer. Source: measured,
-    `Calibration.runs_bytes_per_s`, `listed_bytes_per_s`.
+    `Calibration.runs_bytes_per_s`, `listed_bytes_per_s`; `displaced_bytes_per_s` where single elements lie together.
     """
     rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
     run = subject.run_bytes if by_runs else 0
     by_list = _by_list(subject) if subject.config.indirect else 1.0
-    if not run:
-        return by_list * rates[str(access)]
+    if 0 < run < SECTOR_BYTES:
+        return by_list * _of_structures(subject)
     known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
-    return by_list * rates[known[min(known, key=lambda size: abs(log(size / run)))]]
+    rate = rates[known[_nearest(known, run)] if run else str(access)]
+    row = subject.config.block[0] * subject.config.cells_per_thread * subject.config.stored.bytes
+    if by_runs and not subject.config.indirect and row < WARP * access and row in known:
+        rate = min(rate, rates[known[row]])  # a warp takes several rows, each of which is a run for it
+    return by_list * rate
+
+
+def _of_structures(subject: Subject) -> float:
+    """Of arrays of structures: each access of a warp touches all lines of its cells, as many as a cell has elements."""
+    config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
+    name = f"{config.stored.bytes} of {config.stored.bytes} x "
+    streams = _nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, stencil.q)
+    passes = [
+        (len(phase.accesses), rates[f"{name}{streams} {_side(phase)} by {_WALKERS}{_walking(config)}"])
+        for parity in range(config.propagation.period)
+        for phase in config.propagation.passes(stencil, parity)
+    ]
+    return sum(moved for moved, _ in passes) / sum(moved / rate for moved, rate in passes)
+
+
+def _side(phase: Phase) -> str:
+    """Which sides of a pass lie in other cells."""
+    loads = any(any(a.read.offset) for a in phase.accesses)
+    stores = any(any(a.write.offset) for a in phase.accesses)
+    return ("in place" if loads else "stores") if stores else "loads" if loads else "none"
+
+
+def _walking(config: CudaConfig) -> str:
+    """What the name of a copy says of threads that take cells one after another."""
+    return " walking" if config.march > 1 else ""
+
+
+def _nearest(known: Iterable[int], wanted: float) -> int:
+    """By ratio."""
+    return min(known, key=lambda one: abs(log(one / wanted)))
 
 
 def _by_list(subject: Subject) -> float:
     """How much faster, or slower, bytes go that are loaded more often than stored, and by a list."""
-    found, name = subject.calibration, _listed_side(subject.config)
-    return found.listed_bytes_per_s[name] / found.runs_bytes_per_s[str(subject.config.stored.bytes)]
+    return _listed(subject) / subject.calibration.runs_bytes_per_s[str(subject.config.stored.bytes)]
 
 
-def _listed_side(config: CudaConfig) -> str:
-    """The copy by a list that is like a scheme: both places follow from it, or where is loaded, or stored."""
-    scheme = config.propagation
+def _listed(subject: Subject, how: str = "") -> float:
+    """Bytes per second of the copy by a list that is like a scheme: both places follow from it, or loads, or stores."""
+    rates, scheme = subject.calibration.listed_bytes_per_s, subject.config.propagation
     side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
-    return f"{config.stored.bytes} {side}"
+    return rates[f"{subject.config.stored.bytes} {side}{how}"]
+
+
+def _listed_bytes(subject: Subject) -> int:
+    """Of an access of that copy, its word included."""
+    return 2 * subject.config.stored.bytes + WORD_BYTES
 
 
 def runs(subject: Subject) -> Term:
@@ -120,61 +170,90 @@ def partial(subject: Subject) -> Term:
         name=SECTORS,
         seconds=_partial_s(found, subject),
         sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
-        source="counted on the layout; micro-benchmarks `shifted`, `displaced`, `listed`",
+        source="counted on the layout; micro-benchmarks `displaced`, `listed`",
     )
 
 
 def _partial_s(partial: Partial, subject: Subject) -> float:
     """Stores to where the same thread has loaded find their sector in the cache: both sides were measured together."""
-    beside = subject.config.block[0] // WARP
-    if subject.config.indirect and subject.config.scheme == "aa":
-        # one step of two takes all populations from neighbours and leaves them there, as that copy does
-        return partial.loads * _per_listed_sector_s(subject)
     if subject.config.propagation.in_place:
-        return max(partial.loads, partial.stores) * _per_sector_s(subject, "in place", beside)
-    loads, stores = (_per_sector_s(subject, side, beside) for side in ("loads", "stores"))
-    return partial.loads * loads + partial.stores * stores
+        return max(partial) * _per_sector_s(subject, "in place")
+    return sum(count * _per_sector_s(subject, side) for count, side in zip(partial, ("loads", "stores"), strict=True))
+
+
+def _per_sector_s(subject: Subject, side: str) -> float:
+    """Of a sector that two warps share: each displaced access of a warp has two.
+
+    With a list, warps that share one are anywhere in a block, and sectors are counted as those of words. Loads are
+    those of the copy by a list, and so is AA, of which one step of two takes all populations from neighbours and leaves
+    them there.
+    """
+    config = subject.config
+    if config.indirect and (side == "loads" or config.scheme == "aa"):
+        return _per_listed_sector_s(subject)
+    width = WORD_BYTES if config.indirect else config.stored.bytes
+    threads = _LISTED if config.indirect else WARP * max(1, config.block[0] // WARP)
+    usual = "rows" if side == "in place" else "none"  # what displaced rows take in any case is not counted
+    runs = subject.run_bytes == WARP * width
+    return _longer_s(subject, width, side, usual, in_runs=runs, threads=threads) / 2
 
 
 def _per_listed_sector_s(subject: Subject) -> float:
-    """Of a sector that two warps share where places are found by a list; loaded and stored, where it is one place."""
-    rates, name = subject.calibration.listed_bytes_per_s, _listed_side(subject.config)
-    moved = (2 * subject.config.stored.bytes + WORD_BYTES) * WARP
-    return max(0.0, moved / rates[f"{name} displaced"] - moved / rates[name]) / 2
+    """The same where places are found by a list."""
+    longer = 1 / _listed(subject, " displaced") - 1 / _listed(subject)
+    return max(0.0, _listed_bytes(subject) * WARP * longer) / 2
 
 
-def _per_sector_s(subject: Subject, side: str, beside: int) -> float:
-    """Of a sector that two warps share, so many of which lie side by side in a block: each has two for each stream."""
-    element = subject.config.stored.bytes
-    measured = _displaced(subject.calibration, element, side, in_runs=subject.run_bytes == WARP * element)
-    threads = min(measured, key=lambda count: abs(log(count / (WARP * max(1, beside)))))
-    return measured[threads] / (threads // WARP) / 2
+def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: bool, threads: int) -> float:
+    """What an access of a warp takes longer that is displaced; in_runs: whether runs of a stream are as long as it."""
+    rates, walking = subject.calibration.displaced_bytes_per_s, _walking(subject.config)
+    name = f"{width} of {WARP * width} " if in_runs else f"{width} "
+    known = {
+        int(one.split()[-2 if walking else -1])
+        for one in rates
+        if one.startswith(f"{name}{side} by ") and one.endswith("walking") == bool(walking)
+    }
+    there, usually = (rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual))
+    streams = subject.machine.streams
+    displaced = sum(q % 3 != 1 for q in range(streams))
+    return max(0.0, 2 * width * WARP * streams / displaced * (1 / there - 1 / usually))
 
 
-def _displaced(found: Calibration, element: int, side: str, *, in_runs: bool) -> dict[int, float]:
-    """By threads of a block, what a stream of it takes longer whose loads, or stores, or both are displaced.
+def rows_in_place(subject: Subject) -> Term:
+    """What it takes where populations go back to where they came from, in other rows than the cell's.
 
-    in_runs: whether runs of a stream are as long as a warp. Four bytes at once were measured with more blocks.
+    What a warp accesses at once, and where that is less a run, is a piece; the smaller they are the more it matters.
     """
-    more, name = found.displaced_bytes_per_s, f"{element} of {WARP * element}" if in_runs else str(element)
-    known = {int(one.split()[-1]): rate for one, rate in more.items() if one.startswith(f"{name} {side} by ")}
-    aligned = {threads: more[f"{name} none by {threads}"] for threads in known}
-    if not known:
-        element, known, aligned = WORD_BYTES, *_words_displaced(found, side)
-    return {threads: max(0.0, 2 * element * threads * (1 / known[threads] - 1 / aligned[threads])) for threads in known}
-
-
-def _words_displaced(found: Calibration, side: str) -> tuple[dict[int, float], dict[int, float]]:
-    """Bytes per second by threads of a block, displaced and aligned."""
-    rates = {
-        "loads": found.shifted_loads_bytes_per_s,
-        "stores": found.shifted_stores_bytes_per_s,
-        "in place": found.shifted_both_bytes_per_s,
-    }[side]
-    displaced, aligned = (
-        {int(threads): rate for threads, rate in each.items()} for each in (rates, found.blocks_bytes_per_s)
+    config, stencil = subject.config, subject.case.stencil
+    element, access = config.stored.bytes, WARP * subject.access_bytes
+    piece = min(subject.run_bytes or access, access)
+    found, seconds = 0.0, 0.0
+    if config.propagation.in_place and not config.indirect and piece >= SECTOR_BYTES:
+        period = config.propagation.period
+        passes = [phase for parity in range(period) for phase in config.propagation.passes(stencil, parity)]
+        found = sum(any(a.read.offset[1:]) for phase in passes for a in phase.accesses) / period
+        width = _nearest(_WIDTHS, piece / WARP)
+        runs, threads = subject.run_bytes == piece, prod(config.block)
+        seconds = found * _longer_s(subject, width, "rows", "none", in_runs=runs, threads=threads) * element / piece
+    return Term(
+        name=ROWS,
+        seconds=seconds,
+        sentence=f"{found:g} of other rows per update, {piece} bytes at once",
+        source="micro-benchmark `displaced`",
     )
-    return displaced, aligned
+
+
+def words_ahead(subject: Subject) -> Term:
+    """What it takes to ask for words of the list before they are read."""
+    asked = subject.config.indirect and subject.config.prefetch_index
+    words = traffic(subject.case, subject.config).index / WORD_BYTES if asked else 0.0
+    longer = 1 / _listed(subject, " ahead") - 1 / _listed(subject) if words else 0.0
+    return Term(
+        name=AHEAD,
+        seconds=words * max(0.0, _listed_bytes(subject) * longer),
+        sentence=f"{words:g} words of the list are asked for ahead",
+        source="micro-benchmark `listed`",
+    )
 
 
 def local_memory(subject: Subject) -> Term:
@@ -192,21 +271,28 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
-    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it."""
+    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it.
+
+    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update
+    goes by the same caches.
+    """
     rates, machine = subject.calibration.local_bytes_per_s, subject.machine
-    blocks = subject.threads // prod(subject.config.block)
+    config = subject.config
+    blocks = subject.threads // prod(config.block)
     of_each = subject.threads * subject.resources.local_bytes
-    if of_each + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
+    updated = subject.threads * config.cells_per_thread if config.indirect else 0
+    passing = updated * traffic(subject.case, config).populations
+    if of_each + passing / 2 + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
         return moved / rates["L1"]
-    kept = min(1.0, machine.caches_bytes["L2"] / (of_each * machine.multiprocessors))
+    kept = min(1.0, machine.caches_bytes["L2"] / ((of_each + passing) * machine.multiprocessors))
     return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
 
 
 def spilled_bytes(subject: Subject) -> float:
     """Bytes per update that go to local memory and come back.
 
-    What is known is the largest of all entries. Where the parities have entries of their own, the one that reaches for
-    its neighbours spills, and the other one hardly.
+    What is known is the largest of all entries. Where the parities have entries of their own, the one that stays in
+    its cells has no addresses of neighbours to keep.
     """
     config = subject.config
     if config.marches:
@@ -214,8 +300,16 @@ def spilled_bytes(subject: Subject) -> float:
 
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
-    entries = 2 if config.propagation.name == "aa" else 1
-    return subject.resources.spill_bytes / config.cells_per_thread / entries
+    spilled = subject.resources.spill_bytes / config.cells_per_thread
+    return (spilled + spilled * _of_other_entry(subject)) / 2 if config.propagation.name == "aa" else spilled
+
+
+def _of_other_entry(subject: Subject) -> float:
+    """Share of what the entry spills that reaches for neighbours, of the one that does not."""
+    config, local = subject.config, subject.resources.local_bytes
+    pointers = len(listed_rows(subject.case, config).pointers) if config.indirect else 0
+    kept = _OF_POINTER * pointers * config.cells_per_thread if config.indirect else _ADDRESSES[1] - _ADDRESSES[2]
+    return max(0.0, 1 - WORD_BYTES * kept / local) if local else 0.0
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
@@ -230,22 +324,33 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
         for name, rate in subject.calibration.threads_bytes_per_s.items()
         if name.startswith(f"{access} by ")
     )
-    loads = subject.config.kept.values(subject.case.stencil) * subject.config.rows / subject.machine.streams
+    config = subject.config
+    loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+
+
+def _at_once(config: CudaConfig) -> float:
+    """Share of its loads that a thread waits for at once.
+
+    In a column warps may have lost threads, so that shuffles branch; loads after a branch wait for those before it.
+    """
+    if config.march == 1 or config.marches or config.indirect or config.cells_per_thread == 1 or config.prefetch:
+        return 1.0
+    batches = _BATCHES[config.stored.bytes < config.computed.bytes]
+    return sum(n * n for n in batches) / sum(batches) ** 2
 
 
 def walking(subject: Subject) -> float:
     """Share of the bandwidth that is left to threads that take cells one after another.
 
-    Source: `Calibration.walk_bytes_per_s` against `threads_bytes_per_s`, of as many threads on a multiprocessor.
+    Source: `Calibration.displaced_bytes_per_s`, copies that are not displaced.
     """
     found, config = subject.calibration, subject.config
-    if config.march == 1 or config.marches:
+    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of structures knows it already
+    if config.march == 1 or config.marches or alone:
         return 1.0
-    access = f"{subject.access_bytes} by "
-    known = {int(name.split()[2]): name for name in found.walk_bytes_per_s if name.startswith(access)}
-    name = known[min(known, key=lambda count: abs(log(count / subject.threads)))]
-    return min(1.0, found.walk_bytes_per_s[name] / found.threads_bytes_per_s[name])
+    name = f"{subject.access_bytes} none by {_WALKERS}"
+    return min(1.0, found.displaced_bytes_per_s[f"{name} walking"] / found.displaced_bytes_per_s[name])
 
 
 def waves(subject: Subject) -> float:
@@ -319,6 +424,26 @@ def first_and_last(subject: Subject) -> Term:
     )
 
 
+def rings(subject: Subject) -> Term:
+    """Instructions of the kernel that refreshes the rings of ghost cells around blocks.
+
+    Its threads go through all cells of a block with its ring, and in nearly every warp one of them belongs to the ring.
+    """
+    from lbmtune.model.issue import rates  # here: it prints kernels, which needs SymPy
+
+    case, config = subject.case, subject.config
+    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    found = rates(subject.machine, subject.threads // WARP, meeting=False) if cut else None
+    turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
+    slots = turns * _RING_THREADS / prod(cut) * _RING_SLOTS * (case.stencil.q - 1) if cut else 0.0
+    return Term(
+        name=RINGS,
+        seconds=slots / WARP / found.issued if found else 0.0,
+        sentence=f"{slots:.0f} slots per update to refresh ghost cells around blocks",
+        source="as compiled; micro-benchmark `instructions`",
+    )
+
+
 def planes_wait(subject: Subject) -> Term:
     """Of a march, the planes of which each waits for the one before: at least as long as a load takes.
 
@@ -357,7 +482,13 @@ def _between(curve: list[tuple[int, float]], at: float) -> float:
     return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
 
 
-SECONDS: Mapping[str, Callable[[Subject], Term]] = {RUNS: runs, SECTORS: partial, LOCAL: local_memory}
+SECONDS: Mapping[str, Callable[[Subject], Term]] = {
+    RUNS: runs,
+    SECTORS: partial,
+    ROWS: rows_in_place,
+    AHEAD: words_ahead,
+    LOCAL: local_memory,
+}
 """Terms that are added to the bytes."""
 SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WALK: walking, WAVES: waves}
 """Of the bandwidth that is in use."""
