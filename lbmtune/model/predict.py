@@ -7,15 +7,15 @@ of instructions for kernels of several steps per launch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from math import hypot, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.model import marches
 from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
+from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.terms import (
     ISSUE,
     LATENCY,
@@ -29,17 +29,11 @@ from lbmtune.model.terms import (
     estimated,
     first_and_last,
     launch,
-    local_memory,
-    planes_wait,
     rings,
 )
 from lbmtune.records import Prediction, Resources, Term
-from lbmtune.units import format_rate
 
-if TYPE_CHECKING:
-    from lbmtune.model.issue import Issue
-
-MEMORY, EXCHANGE, MEETING = "memory", "exchanges", "meeting"
+MEETING = "meeting"
 ONCE = {LAUNCH: launch, ISSUE: first_and_last, RINGS: rings}
 """Terms that do not wait for memory, for kernels of one step."""
 TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
@@ -75,13 +69,14 @@ def predict(
         return _told(case, config, Ceiling(reached, CALIBRATED), parts)
     assert isinstance(config, CudaConfig)
     if config.resident:
-        return _told(case, config, found, _resident_terms(case, config, machine) or [_memory(case, config, found)])
+        on_chip = _resident_terms(case, config, machine, resources or Resources(), without)
+        return _told(case, config, found, on_chip or [_memory(case, config, found)])
     if machine.calibration is None:
         return _told(case, config, found, _roofline_terms(case, config, machine, found))
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
     source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
     found = Ceiling(bandwidth(subject, by_runs="runs" not in without), source)
-    terms = _march_terms if config.marches else _one_step_terms
+    terms = marches.terms if config.marches else _one_step_terms
     return _told(case, config, found, terms(subject, without))
 
 
@@ -101,9 +96,7 @@ def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]
 
 def _memory(case: Case, config: KernelConfig, rate: Ceiling) -> Term:
     """Bytes of an update over the bandwidth."""
-    moved = bytes_per_update(case, config)
-    sentence = f"{moved:g} bytes per update at {format_rate(rate.bytes_per_s)}"
-    return Term(name=MEMORY, seconds=moved / rate.bytes_per_s, sentence=sentence, source=rate.source)
+    return memory_term(bytes_per_update(case, config), rate.bytes_per_s, rate.source)
 
 
 def _one_step_terms(subject: Subject, without: Collection[str]) -> list[Term]:
@@ -122,85 +115,30 @@ def _unused(name: str, share: float, seconds: float) -> Term:
     return Term(name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of it in use", source=CALIBRATED)
 
 
-def _march_terms(subject: Subject, without: Collection[str]) -> list[Term]:
-    """Kernels of moments, and of several steps per launch.
-
-    Their few warps meet in each stage, so that memory, instructions and exchanges do not quite hide behind each other:
-    the root of the sum of squares stands between the largest of them, which would be perfect, and their sum. What one
-    block cannot hide, several on a multiprocessor share out: they are not in the same phase.
-    """
-    from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
-
-    config = subject.config
-    together = subject.threads // prod(config.block)
-    rate = bandwidth(subject, by_runs="runs" not in without)
-    for name, share in SHARES.items():
-        if name not in without:
-            rate *= share(subject)
-    memory = _memory(subject.case, config, Ceiling(rate, CALIBRATED))
-    found = issue(subject.case, config, subject.machine, together)
-    beside = [one for one in (*(_issue(found) if found else ()), planes_wait(subject)) if one.name not in without]
-    terms = _overlapped([memory, *beside], together)
-    if LOCAL not in without:
-        local = local_memory(subject)
-        terms.append(replace(local, seconds=local.seconds / (found.useful if found else 1.0)))
-    return terms if LAUNCH in without else [*terms, launch(subject)]
-
-
-def _overlapped(terms: Sequence[Term], together: int = 1) -> list[Term]:
-    """Terms of which the largest hides most of the others: what is left of those is shared out by their squares.
-
-    together: blocks that share a multiprocessor.
-    """
-    largest, *others = sorted(terms, key=lambda term: -term.seconds)
-    rest = (hypot(*(one.seconds for one in terms)) - largest.seconds) / together
-    squares = sum(one.seconds**2 for one in others) or 1.0
-    hidden = "{}, {:.3g} ps of which the larger part is hidden"
-    return [
-        largest,
-        *(
-            replace(
-                one,
-                seconds=rest * one.seconds**2 / squares,
-                sentence=hidden.format(one.sentence, one.seconds * 1e12),
-            )
-            for one in others
-        ),
-    ]
-
-
-def _issue(found: Issue) -> list[Term]:
-    halos = "per update, halos included"
-    return [
-        Term(name=ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
-        Term(
-            name=EXCHANGE,
-            seconds=found.exchange_s,
-            sentence=f"{found.exchanges:.0f} words between lanes and in shared memory {halos}",
-            source=found.source,
-        ),
-    ]
-
-
 def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceiling) -> list[Term]:
     """On a machine that is not calibrated: bytes, and the issue of instructions at the rates of the architecture."""
-    from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
+    from lbmtune.model.issue import issue, together  # here: they print kernels, which needs SymPy
 
     memory = _memory(case, config, rate)
     found = issue(case, config, machine)
-    return _overlapped([memory, *(_issue(found) if found else [])])
+    if found is None:
+        return [memory]
+    there = together(case, config)
+    return marches.overlapped([memory, *marches.issued(found)], (), marches.planes_on_their_way(case, config, there))
 
 
-def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Term]:
+def _resident_terms(
+    case: Case, config: CudaConfig, machine: Machine, resources: Resources, without: Collection[str]
+) -> list[Term]:
     """Blocks meet in every step; what they send stays in the caches.
 
     In between all warps of the one block of a multiprocessor take populations, collide and leave them at the same
-    time, so that nothing hides behind another.
+    time, so that nothing hides behind another. What they spill goes to L2: shared memory leaves no room beside it.
     """
     from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
-    if found is None:
+    if found is None or machine.calibration is None:
         return []
     meeting = Term(
         name=MEETING,
@@ -220,7 +158,14 @@ def _resident_terms(case: Case, config: CudaConfig, machine: Machine) -> list[Te
         sentence=f"{found.exchanges:.0f} words in shared memory per update",
         source=found.source,
     )
-    return [meeting, instructions, exchanges]
+    spilled = case.sites / config.march * resources.spill_bytes
+    local = Term(
+        name=LOCAL,
+        seconds=spilled / machine.calibration.local_bytes_per_s["L2"] / case.fluid_sites,
+        sentence=f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update",
+        source="compiled code; micro-benchmark `local`",
+    )
+    return [one for one in (meeting, instructions, exchanges, local) if one.name not in without]
 
 
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:

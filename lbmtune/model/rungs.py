@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lbmtune.catalogue.case import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
+from lbmtune.model.again import memory_bytes
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import ceiling, predict
 from lbmtune.model.terms import Subject, bandwidth
@@ -17,7 +18,8 @@ from lbmtune.units import format_rate
 def expected(profile: Profile, machine: Machine) -> Profile:
     """The profile with what the model expects now, by a description of its machine."""
     rungs = tuple(_expected(profile, rung, machine) for rung in profile.rungs)
-    return replace(profile, rungs=rungs, machine=machine.name, machine_date=machine.date)
+    moved = memory_bytes(profile.case, from_flat(profile.config), machine)
+    return replace(profile, rungs=rungs, machine=machine.name, machine_date=machine.date, memory_bytes=moved)
 
 
 def _expected(profile: Profile, rung: Rung, machine: Machine) -> Rung:

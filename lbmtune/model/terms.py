@@ -358,7 +358,7 @@ def waves(subject: Subject) -> float:
 
     What is left of them has more bandwidth each, as long as their loads in flight make use of it.
     """
-    blocks = _blocks(subject)
+    blocks = launched_blocks(subject)
     at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
@@ -415,7 +415,7 @@ def first_and_last(subject: Subject) -> Term:
     moved = converted + 2 * values / config.cells_per_thread
     slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
     at_once = machine.multiprocessors * max(1, subject.threads // prod(config.block))
-    turns = max(1.0, _blocks(subject) / at_once)
+    turns = max(1.0, launched_blocks(subject) / at_once)
     return Term(
         name=ISSUE,
         seconds=slots / WARP / found.issued / turns if found else 0.0,
@@ -444,25 +444,7 @@ def rings(subject: Subject) -> Term:
     )
 
 
-def planes_wait(subject: Subject) -> Term:
-    """Of a march, the planes of which each waits for the one before: at least as long as a load takes.
-
-    Source: `Calibration.latency_s`, from memory.
-    """
-    case, config, found = subject.case, subject.config, subject.calibration
-    planes = config.march + 2 * config.steps
-    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(config.block))
-    turns = -(-_blocks(subject) // at_once)
-    waited = turns * planes * found.latency_s
-    return Term(
-        name=LATENCY,
-        seconds=waited / (case.fluid_sites * config.steps),
-        sentence=f"{turns} x {planes} planes, one after the other",
-        source="micro-benchmark `latency`",
-    )
-
-
-def _blocks(subject: Subject) -> int:
+def launched_blocks(subject: Subject) -> int:
     """Of a launch over all cells."""
     case, config = subject.case, subject.config
     if config.indirect:

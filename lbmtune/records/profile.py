@@ -78,7 +78,8 @@ class Counters:
 class Profile:
     """A kernel on a device. rungs: from the ceiling to the kernel; apart: kernels with parts taken out.
 
-    bytes_per_update: what the model says that memory moves; machine_date: when what the model knows was measured.
+    bytes_per_update: what an update has to move; memory_bytes: what memory moves for it by the model, with what is read
+    again because a cache has lost it (0: nobody has said so); machine_date: when what the model knows was measured.
     """
 
     case: Case
@@ -97,6 +98,7 @@ class Profile:
     date: str = ""
     version: str = ""
     schema: int = PROFILE_SCHEMA
+    memory_bytes: float = 0.0
 
     def rung(self, name: str) -> Rung:
         """The rung of that name."""

@@ -163,10 +163,11 @@ def standing(profile: Profile) -> Standing:
     differences = [abs(loss.measured - loss.model) for loss in profile.losses if loss.model is not None]
     sides = [profile.counters.value(f"DRAM bytes {verb}") for verb in ("read", "written")]
     known = [side for side in sides if side is not None]
+    expected = profile.memory_bytes or profile.bytes_per_update
     return Standing(
         rung=max(differences, default=None),
         unexplained=profile.unexplained,
-        bytes_ratio=sum(known) / profile.bytes_per_update if len(known) == len(sides) else None,
+        bytes_ratio=sum(known) / expected if len(known) == len(sides) else None,
     )
 
 
