@@ -63,6 +63,19 @@ def test_rows_of_one_vector(reads: str) -> None:
     assert found.passed, found
 
 
+@pytest.mark.parametrize(("reads", "vectors"), list(product(("once", *AGAIN), (1, 2, 3, 4))))
+def test_periodic_rows_of_few_vectors(reads: str, vectors: int) -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("aa", "soa", "fp32", reads=reads, vector_bits=256))
+    found = compare(
+        program,
+        Binary(b"", "", Resources()),
+        InterpretingDevice(),
+        replace(case_of("box", "d2q9"), domain=(8 * vectors, 3, 1)),
+        periods=1,
+    )
+    assert found.passed, found
+
+
 @pytest.mark.skipif(vector_bits() < 256, reason="this processor has no such vectors")
 @pytest.mark.parametrize(("reads", "precision"), [("twice", "fp32"), ("ahead", "fp16s")])
 def test_compiled(reads: str, precision: str) -> None:

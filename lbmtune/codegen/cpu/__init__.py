@@ -22,7 +22,7 @@ from lbmtune.codegen.cpu import slabs
 from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import filled, indented
-from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, open_box
+from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, guarded_fill_late, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
 from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
 from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
@@ -180,6 +180,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         lines |= {
             "before": indented([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
             "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *body, *row.stores()], 3),
+            "late": indented(guarded_fill_late(row), 2),
             "after": indented(guarded_after(row), 1),
         }
         cells = _cells(case, config, one.phase)
@@ -188,9 +189,10 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         ends = complete(case, 1, constants, words_of(case, config)) if one.phase.collides else []
         lines["cells_body"] = indented([*cells.cell(), *cells.loads(), *ends, *body, *cells.stores()], 2)
     else:
+        cell = [*row.fill_late(), *row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()]
         lines |= {
             "before": indented([*invariants, *_wall_gains(row, constants), *row.before()], 1),
-            "body": indented([*row.cell(), *row.prefetches(), *row.loads(), *ends, *body, *row.stores()], 2),
+            "body": indented(cell, 2),
             "after": indented(row.after(), 1),
         }
     if one.phase.ordered:
@@ -208,10 +210,10 @@ def _with_loops(rows: str, case: Case, config: CpuConfig, one: Pass, row: Row) -
 def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     """The loop over x of cells whose pairs take turns."""
     if config.reads == "twice":
-        return {"body": indented([*cell.row.prefetches(), *cell.twice()], 2)}
+        return {"body": indented([*cell.row.fill_late(), *cell.row.prefetches(), *cell.twice()], 2)}
     return {
-        "first": indented(cell.first(), 1),
-        "body": indented([*cell.row.prefetches(), *cell.ahead()], 2),
+        "first": indented([*cell.row.fill_only(), *cell.first()], 1),
+        "body": indented([*cell.row.fill_late(), *cell.row.prefetches(), *cell.ahead()], 2),
         "last": indented(cell.last(), 1),
     }
 

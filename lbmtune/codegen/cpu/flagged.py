@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import words_of
-from lbmtune.codegen.cpu.rows import GhostRow, SelectedRow
+from lbmtune.codegen.cpu.rows import LATE, GhostRow, SelectedRow, block
 from lbmtune.codegen.cpu.streams import Stream, Streams
 from lbmtune.lattice import negate
 
@@ -31,8 +31,13 @@ def bit(case: Case, s: Stream) -> int:
 
 
 def guarded_fill(row: GhostRow) -> list[str]:
-    """What end cells will read, where their link is open."""
-    return _guarded(row, row.streams.reads, row.fill_one)
+    """What end cells will read, where their link is open: what is due ahead of the loop."""
+    return [*_guarded(row, row.filled(late=False), row.fill_one), *row.late()]
+
+
+def guarded_fill_late(row: GhostRow) -> list[str]:
+    """The same inside the loop."""
+    return block(LATE, _guarded(row, row.filled(late=True), row.fill_one))
 
 
 def guarded_after(row: GhostRow) -> list[str]:
@@ -43,9 +48,8 @@ def guarded_after(row: GhostRow) -> list[str]:
 def _guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], str]) -> list[str]:
     lines: list[str] = []
     for s in streams:
-        if text := copy(s):
-            cell = "at + nx - 1" if row.is_high(s) else "at"
-            lines += [f"if not flags[{cell}] & {bit(row.streams.case, s)}:", f"    {text}"]
+        cell = "at + nx - 1" if row.is_high(s) else "at"
+        lines += block(f"if not flags[{cell}] & {bit(row.streams.case, s)}:", [*filter(None, [copy(s)])])
     return lines
 
 

@@ -3,9 +3,10 @@
 Everything about y and z is settled before the loop along x: the base `p` of a stream is that of its open place,
 or of its cut place in a row where a wall at a y or z face cuts its link. Ends of rows:
 
-- `LinearRow`: cell x lies at p + x * step. Before the loop, the element that the end cell is going to read (in
-  the ghost column, or wherever its link would be) is filled; after the loop, what was written there is moved to
-  where it belongs. One row alone uses a place of a slot and a row, so rows may run in any order and at once.
+- `LinearRow`: cell x lies at p + x * step. Before the loop, and for the far end of the row before its last cells,
+  the element that the end cell is going to read (in the ghost column, or wherever its link would be) is filled; after
+  the loop, what was written there is moved to where it belongs. One row alone uses a place of a slot and a row, so
+  rows may run in any order and at once.
 - `GroupedRow`: the same for layouts that cut rows into runs (AoSoA, tiles), where the offset of a cell in its row is
   no multiple of a step.
 - `SelectedRow`: no ghost columns; each cell chooses its index.
@@ -14,7 +15,7 @@ or of its cut place in a row where a wall at a y or z face cuts its link. Ends o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CpuConfig
@@ -22,6 +23,8 @@ from lbmtune.codegen.cpu.streams import Stream, Streams
 
 KEPT = "kept"
 """Name of the rows that a thread keeps until all have read what they replace."""
+LATE = "if x == late:"
+"""Condition under which the loop fills the far end of a row."""
 _SHIFTED = {-1: "low", 0: "here", 1: "high"}
 
 
@@ -46,6 +49,10 @@ class Row(ABC):
     def loads(self) -> list[str]:
         """Lines that set f0, f1, ..."""
         return [f"f{i} = {self.load(s)}" for i, s in zip(self.streams.directions, self.streams.reads, strict=True)]
+
+    def fill_late(self) -> list[str]:
+        """Lines at the top of the loop that make ready what the last cells read."""
+        return []
 
     def prefetches(self) -> list[str]:
         """Lines that ask for what cells further on will read."""
@@ -110,8 +117,33 @@ class GhostRow(Row):
         return _unique(f"m{s.name} = {s.gain} if {at} else c0" for s in self.streams.all if (at := self._moving(s)))
 
     def fill(self) -> list[str]:
-        """Copies from the periodic image, or from the place of the cut link."""
-        return [text for s in self.streams.reads if (text := self.fill_one(s))]
+        """Copies from the periodic image, or from the place of the cut link, that are due ahead of the loop."""
+        return [*map(self.fill_one, self.filled(late=False)), *self.late()]
+
+    def fill_late(self) -> list[str]:
+        """Those that the loop makes."""
+        return block(LATE, [*map(self.fill_one, self.filled(late=True))])
+
+    def fill_only(self) -> list[str]:
+        """Lines ahead of what is read before the loop, where the first cells are the last ones too."""
+        return block(f"if nx == {self.lanes}:", [*map(self.fill_one, self.filled(late=True))])
+
+    def late(self) -> list[str]:
+        """Where the loop fills the far end: so far ahead of its last cells that no load waits for these stores."""
+        vectors = 3 if self.streams.config.reads == "ahead" else 2
+        return [f"late = max(nx - {vectors * self.lanes}, 0)"] if self.filled(late=True) else []
+
+    def filled(self, *, late: bool) -> list[Stream]:
+        """Streams that need a copy: late, those that leave the row at its far end.
+
+        Ahead of the loop the stores of these would miss all caches, and hold back those of the first cells.
+        """
+        return [s for s in self.streams.reads if self.fill_one(s) and late == (self._fills_late and self.is_high(s))]
+
+    @property
+    def _fills_late(self) -> bool:
+        """Single cells are left to the compiler, which makes vectors of them where no condition stands in their way."""
+        return self.lanes > 1 and not self.streams.phase.ordered
 
     def after(self) -> list[str]:
         """Copies back."""
@@ -358,6 +390,11 @@ def ghost_row(streams: Streams) -> GhostRow:
     config = streams.config
     kind = GroupedRow if config.memory.run > 1 else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
+
+
+def block(head: str, lines: Sequence[str]) -> list[str]:
+    """Lines inside a block of Python; none without any."""
+    return [head, *(f"    {line}" for line in lines)] if lines else []
 
 
 def _unique(lines: Iterable[str]) -> list[str]:

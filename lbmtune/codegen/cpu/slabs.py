@@ -94,7 +94,7 @@ def faces(streams: Streams, make: MakeRow) -> list[str]:
 def _moved(row: GhostRow) -> list[str]:
     """A whole row that only moves."""
     moves = [f"g{i} = f{i}" for i in row.streams.directions]
-    body = [*row.cell(), *row.loads(), *moves, *row.stores()]
+    body = [*row.fill_late(), *row.cell(), *row.loads(), *moves, *row.stores()]
     loop = [f"for x in range(0, nx, {row.lanes}):", *(_INDENT + line for line in body)]
     return [*row.before(), *loop, *row.after()]
 
