@@ -178,12 +178,15 @@ _OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slippi
 
 
 def with_patches(backend: str, seed: int = 1) -> Iterator[Sample | str]:
-    """Every scheme x addressing x lattice with patches and SoA. A reason where none is legal."""
-    values = values_of(backend)
-    for scheme, addressing, lattice in product(values["scheme"], ("direct", "indirect"), LATTICES):
-        point = {"scheme": scheme, "addressing": addressing, "lattice": lattice, "flow": "patched", "layout": "soa"}
-        flags = {} if addressing == "indirect" else {"flags": "memory"}
-        yield _first_legal(backend, {**point, **flags, "collision": "bgk", "storage": "fp64", "compute": "fp64"})
+    """Every scheme x addressing x lattice with patches and SoA, by words in memory and, on a GPU, worked out.
+
+    A reason where none is legal.
+    """
+    values, known = values_of(backend), [{"addressing": "direct", "flags": "memory"}, {"addressing": "indirect"}]
+    known += [{"addressing": "direct", "flags": "compiled"}] * (backend == "cuda")
+    for scheme, how, lattice in product(values["scheme"], known, LATTICES):
+        point = {"scheme": scheme, **how, "lattice": lattice, "flow": "patched", "layout": "soa"}
+        yield _first_legal(backend, {**point, "collision": "bgk", "storage": "fp64", "compute": "fp64"})
 
 
 def reason_against(backend: str, point: Point) -> str | None:

@@ -39,7 +39,7 @@ def _owner(case: Case, face: int) -> str:
 
 
 def _inside(patch: Patch, axes: str) -> str:
-    """Whether a cell of the face lies in a shape. A disc or a range on a lattice without z has one cell along it."""
+    """Whether a cell of the face lies in a shape."""
     shape = shape_of(patch.where)
     if isinstance(shape, Rectangle):
         return " && ".join(f"between({a}, n{a}, {low!r}, {high!r})" for a in axes for low, high in [shape.bounds(a)])
