@@ -66,8 +66,11 @@ FAULTS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+# every third one for every day
 @on_host
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(f, marks=pytest.mark.slow if n % 3 else ()) for n, f in enumerate(FAULTS)]
+)
 def test_verification_finds(fault: str) -> None:
     old, new, axes = FAULTS[fault]
     vectors = {"cells_per_thread": 2} if axes.get("storage") else {}
