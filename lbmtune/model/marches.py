@@ -75,8 +75,7 @@ def planes_on_their_way(case: Case, config: CudaConfig, together: int) -> int:
     """Planes of a multiprocessor that something is done for at the same time.
 
     Each block has one in its stages; one is being read, ahead of its time, and one is being left. Blocks whose warps
-    wait for their neighbours alone, or in two dimensions for none, may be in two stages at once,
-    where there are several.
+    wait for their neighbours alone, or in two dimensions for none, may be in two stages at once, if there are several.
     """
     apart = config.barrier == "neighbours" or case.stencil.dimensions == 2
     two_stages = apart and config.steps > 1
@@ -160,9 +159,9 @@ def local_memory(subject: Subject, useful: float) -> Term:
 def _local_waits_s(subject: Subject) -> float:
     """What an update waits for spilled registers that L1 does not answer with at once.
 
-    Loads that stand together wait together, as long as a load takes that finds nothing before it. L1 answers in the
-    order in which it is asked: with one step per launch there are always loads from memory on their way, so that those
-    which L1 could answer wait, too.
+    Loads that stand together wait together, as long as a load takes that finds nothing before it. Counters of kernels
+    with one step per launch say that those which L1 could answer wait, too, as if it answered in the order in which it
+    is asked: there are always loads from memory on their way.
     """
     config = subject.config
     if config.steps > 1 and _fits_in_l1(subject):
