@@ -213,7 +213,10 @@ def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: b
         for one in rates
         if one.startswith(f"{name}{side} by ") and one.endswith("walking") == bool(walking)
     }
-    there, usually = (rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual))
+    # displaced by rows alone, small pieces of few threads are slower still than by rows and elements
+    most = {one: rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual, "in place")}
+    most["rows"] = max(most.get("rows", 0.0), most["in place"])
+    there, usually = most[side], most[usual]
     streams = subject.machine.streams
     displaced = sum(q % 3 != 1 for q in range(streams))
     return max(0.0, 2 * width * WARP * streams / displaced * (1 / there - 1 / usually))
@@ -233,7 +236,7 @@ def rows_in_place(subject: Subject) -> Term:
         passes = [phase for parity in range(period) for phase in config.propagation.passes(stencil, parity)]
         found = sum(any(a.read.offset[1:]) for phase in passes for a in phase.accesses) / period
         width = _nearest(_WIDTHS, piece / WARP)
-        runs, threads = subject.run_bytes == piece, prod(config.block)
+        runs, threads = subject.run_bytes == piece, WARP * max(1, config.block[0] // WARP)
         seconds = found * _longer_s(subject, width, "rows", "none", in_runs=runs, threads=threads) * element / piece
     return Term(
         name=ROWS,
