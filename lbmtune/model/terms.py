@@ -127,6 +127,16 @@ def _side(phase: Phase) -> str:
     return ("in place" if loads else "stores") if stores else "loads" if loads else "none"
 
 
+def _sides(subject: Subject, parity: int) -> set[str]:
+    """Of all passes of a step."""
+    return {_side(phase) for phase in subject.config.propagation.passes(subject.case.stencil, parity)}
+
+
+def _stays_at_home(subject: Subject) -> bool:
+    """Whether there are steps in which no cell reaches for another one, so that all others reach the further."""
+    return any(_sides(subject, parity) == {"none"} for parity in range(subject.config.propagation.period))
+
+
 def _walking(config: CudaConfig) -> str:
     """What the name of a copy says of threads that take cells one after another."""
     return " walking" if config.march > 1 else ""
@@ -145,7 +155,7 @@ def _by_list(subject: Subject) -> float:
 def _listed(subject: Subject, how: str = "") -> float:
     """Bytes per second of the copy by a list that is like a scheme: both places follow from it, or loads, or stores."""
     rates, scheme = subject.calibration.listed_bytes_per_s, subject.config.propagation
-    side = "in place" if scheme.in_place else "stores" if scheme.name == "push" else "loads"
+    side = "in place" if scheme.in_place else "stores" if "stores" in _sides(subject, 0) else "loads"
     return rates[f"{subject.config.stored.bytes} {side}{how}"]
 
 
@@ -185,11 +195,11 @@ def _per_sector_s(subject: Subject, side: str) -> float:
     """Of a sector that two warps share: each displaced access of a warp has two.
 
     With a list, warps that share one are anywhere in a block, and sectors are counted as those of words. Loads are
-    those of the copy by a list, and so is AA, of which one step of two takes all populations from neighbours and leaves
-    them there.
+    those of the copy by a list, and so are schemes of which one step of two takes all populations from neighbours and
+    leaves them there.
     """
     config = subject.config
-    if config.indirect and (side == "loads" or config.scheme == "aa"):
+    if config.indirect and (side == "loads" or _stays_at_home(subject)):
         return _per_listed_sector_s(subject)
     width = WORD_BYTES if config.indirect else config.stored.bytes
     threads = _LISTED if config.indirect else WARP * max(1, config.block[0] // WARP)
@@ -304,7 +314,7 @@ def spilled_bytes(subject: Subject) -> float:
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
     spilled = subject.resources.spill_bytes / config.cells_per_thread
-    return (spilled + spilled * _of_other_entry(subject)) / 2 if config.propagation.name == "aa" else spilled
+    return (spilled + spilled * _of_other_entry(subject)) / 2 if _stays_at_home(subject) else spilled
 
 
 def _of_other_entry(subject: Subject) -> float:
