@@ -77,7 +77,7 @@ OVERHEAD_S = 120
 """What a study needs besides its search: start, ceiling, finals, runs of seconds, report."""
 SEEDS, WITHIN = (1, 2, 3), 0.03
 """Of the search for the fastest kernel, and how much slower than the best of them each may be."""
-LEFT_OUT = ("optuna.db", "optuna.db-wal", "optuna.db-shm")
+LEFT_OUT = ("optuna.log",)
 
 
 @dataclass

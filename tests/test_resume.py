@@ -2,20 +2,18 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
 from lbmtune.records.store import TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
-from lbmtune.search.ledger import DATABASE, Ledger, database_url
+from lbmtune.search.ledger import JOURNAL, Ledger, journal
 from lbmtune.search.lock import device_held, folder_held
 from lbmtune.search.study import optuna_name, run_study
 
@@ -109,7 +107,7 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
 def told(folder):
     import optuna
 
-    trials = optuna.load_study(study_name=optuna_name(header(spec())), storage=database_url(folder)).trials
+    trials = optuna.load_study(study_name=optuna_name(header(spec())), storage=journal(folder / JOURNAL)).trials
     assert all(trial.state.is_finished() for trial in trials)
     return {trial.user_attrs["lbmtune:number"] for trial in trials}
 
@@ -129,28 +127,26 @@ def test_a_torn_last_line_costs_that_trial_alone(tmp_path):
 @pytest.mark.parametrize("damage", ["missing", "garbage", "cut", "empty"])
 def test_optuna_is_rebuilt_from_the_records(tmp_path, damage):
     begun(tmp_path)
-    database = tmp_path / DATABASE
-    content = database.read_bytes()
-    database.unlink()
+    kept = tmp_path / JOURNAL
+    content = kept.read_bytes()
+    kept.unlink()
     if damage != "missing":
-        database.write_bytes(
-            {"garbage": b"no database" * 999, "cut": content[: len(content) // 3], "empty": b""}[damage]
-        )
+        kept.write_bytes({"garbage": b"no journal" * 999, "cut": content[: len(content) // 3], "empty": b""}[damage])
     after, _ = resume(tmp_path)
     assert len(after.trials) == 20
     assert told(tmp_path) >= {trial.number for trial in after.trials}
 
 
-def test_a_database_that_is_in_use_is_not_deleted(tmp_path, monkeypatch):
-    def locked(self, url, name):
-        raise OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
+def test_a_database_of_ones_own_hears_of_each_trial_once(tmp_path):
+    url = f"sqlite:///{tmp_path / 'mine.db'}"
+    for trials in (8, 20):
+        study = spec(budget=Budget(trials=trials))
+        found = replace(search(tmp_path, FakeEvaluator()), storage_url=url)
+        run_study(found, header(study), space_of(study), resume=trials > 8)
+    import optuna
 
-    begun(tmp_path)
-    before = (tmp_path / DATABASE).read_bytes()
-    monkeypatch.setattr(Ledger, "_load", locked)
-    with pytest.raises(InputError, match="database is locked"):
-        resume(tmp_path)
-    assert (tmp_path / DATABASE).read_bytes() == before
+    kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url).trials
+    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept) == list(range(20))
 
 
 def test_a_finished_study_does_nothing_more(tmp_path):

@@ -7,7 +7,7 @@ from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, TimingProtocol
-from lbmtune.search.ledger import database_url, distributions
+from lbmtune.search.ledger import JOURNAL, distributions, journal
 from lbmtune.search.study import Observer, optuna_name, run_study
 
 
@@ -49,7 +49,7 @@ def test_optuna_holds_the_same_trials(tmp_path):
     import optuna
 
     record = run(tmp_path, spec())
-    kept = optuna.load_study(study_name=optuna_name(record.header), storage=database_url(tmp_path)).trials
+    kept = optuna.load_study(study_name=optuna_name(record.header), storage=journal(tmp_path / JOURNAL)).trials
     by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept}
     names = set(distributions(space_of(spec()).configs))
     for trial in record.trials:

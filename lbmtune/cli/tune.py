@@ -50,7 +50,7 @@ def study(
     sets: Sets = None,
     seed: Annotated[int | None, typer.Option("--seed", help="of the search")] = None,
     storage: Annotated[
-        str | None, typer.Option("--storage", help="Optuna storage URL (default: SQLite in the study folder)")
+        str | None, typer.Option("--storage", help="Optuna storage URL (default: a journal in the study folder)")
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     as_json: Json = False,

@@ -2,7 +2,7 @@
 
 study.json      the header, written once
 trials.jsonl    one trial a line, appended and flushed to disk before the search is told (.gz in recorded sets)
-optuna.db       the sampler's state; it can always be rebuilt from the trials
+optuna.log      Optuna's journal, rebuilt from the trials when a study is resumed
 report.html, best.json
 """
 

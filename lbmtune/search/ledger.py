@@ -1,4 +1,8 @@
-"""Optuna's side of a study: ask, tell and storage. The records are the truth; this can be rebuilt from them."""
+"""Optuna's side of a study: ask, tell and storage. The records are the truth; this is rebuilt from them.
+
+Asking and telling happen in memory, and the storage hears of a trial once, when it has ended: a database takes one
+transaction for each parameter of a trial that is asked for in it, and several for its end.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,10 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
-from optuna.storages import RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import event
-from sqlalchemy.exc import SQLAlchemyError
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
@@ -21,11 +24,8 @@ from lbmtune.records import Trial
 from lbmtune.search.choice import Choice
 from lbmtune.search.space import varied
 
-DATABASE = "optuna.db"
-_SQLITE = "sqlite:///"
+JOURNAL = "optuna.log"
 _NUMBER = "lbmtune:number"
-_DAMAGE = ("malformed", "not a database", "no such table", "no such column", "runtime optuna version")
-_BROKEN = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError)
 
 
 class LegalSampler(BaseSampler):
@@ -60,33 +60,35 @@ class LegalSampler(BaseSampler):
 class Ledger:
     """Asks for indices into configs and tells results, by the number of our trial."""
 
-    _study: optuna.Study
+    _kept: optuna.Study
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._configs, self._objective = configs, objective
+        self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
         self._sampler = LegalSampler(configs, choice)
+        self._study = optuna.create_study(sampler=self._sampler, direction=self._direction)
         self._open: dict[int, optuna.Trial] = {}
 
-    def open(self, url: str, name: str, *, rebuild: bool) -> None:
-        """Opens or makes a study in a storage. rebuild: whether a damaged SQLite file is made anew.
+    def open(self, kept_in: str | Path, name: str) -> None:
+        """Begins to keep what is told in a storage: a journal, begun anew, or a database by its URL.
 
-        Raises InputError where the storage cannot be used.
+        Raises InputError where the database cannot be used.
         """
+        if isinstance(kept_in, Path):
+            kept_in.parent.mkdir(parents=True, exist_ok=True)
+            for rest in kept_in.parent.glob(f"{kept_in.name}*"):
+                rest.unlink()  # with the lock that a process which was killed may have left
+            self._keep(journal(kept_in), name)
+            return
+        from sqlalchemy.exc import SQLAlchemyError  # here, because it is slow to import and seldom needed
+
+        broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
         try:
-            self._study = self._load(url, name)
-        except (*_BROKEN, ImportError, ValueError) as error:
+            self._keep(RDBStorage(kept_in), name)
+        except broken as error:
             reason = str(error).splitlines()[0]
-            if not rebuild:
-                raise InputError(f"Optuna storage {url!r} cannot be used ({reason}); correct --storage.") from error
-            if not _damaged(error):
-                raise InputError(
-                    f"{url.removeprefix(_SQLITE)} cannot be used ({reason}); see who else has it open, and resume."
-                ) from error
-            path = Path(url.removeprefix(_SQLITE))
-            for rest in path.parent.glob(f"{path.name}*"):
-                rest.unlink()
-            self._study = self._load(url, name)
+            raise InputError(f"Optuna storage {kept_in!r} cannot be used ({reason}); correct --storage.") from error
 
     def ask(self, number: int) -> int:
         """Index of the configuration that trial `number` shall try."""
@@ -99,25 +101,25 @@ class Ledger:
         """Closes a trial whose record is on disk."""
         value = self._value(trial)
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        self._study.tell(self._open.pop(trial.number), value, state=state)
+        self._kept.add_trial(self._study.tell(self._open.pop(trial.number), value, state=state))
 
     def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
-        """Makes the storage agree with the records: adds what is missing, ends what was in flight."""
-        told = set()
-        for kept in self._study.get_trials(deepcopy=False):
-            if kept.state.is_finished():
-                told.add(kept.user_attrs.get(_NUMBER))
-            else:
-                self._study.tell(kept.number, state=TrialState.FAIL)
+        """Makes the storage agree with the records."""
+        told = {kept.user_attrs.get(_NUMBER) for kept in self._kept.get_trials(deepcopy=False)}
         space = self._sampler.distributions
         for trial in trials:
             if trial.number not in told and trial.key in index:
-                self._study.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))
+                self._kept.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))
 
     def close(self) -> None:
         """Lets go of the storage."""
-        storage = self._study._storage
-        storage.remove_session()
+        self._kept._storage.remove_session()
+
+    def _keep(self, storage: BaseStorage, name: str) -> None:
+        self._kept = optuna.create_study(
+            storage=storage, study_name=name, direction=self._direction, load_if_exists=True
+        )
+        self._kept.get_trials(deepcopy=False)
 
     def _frozen(self, trial: Trial, config: KernelConfig, space: dict[str, BaseDistribution]) -> FrozenTrial:
         value = self._value(trial)
@@ -134,32 +136,10 @@ class Ledger:
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
 
-    def _load(self, url: str, name: str) -> optuna.Study:
-        storage = RDBStorage(url)
-        if url.startswith("sqlite"):
-            # the records are synchronised to disk; this copy can be rebuilt, so it need not wait for the disk
-            event.listen(storage.engine, "connect", _relax)
-            storage.engine.dispose()
-        direction = StudyDirection.MAXIMIZE if self._objective == "mlups" else StudyDirection.MINIMIZE
-        study = optuna.create_study(
-            storage=storage, study_name=name, sampler=self._sampler, direction=direction, load_if_exists=True
-        )
-        study.get_trials(deepcopy=False)
-        return study
 
-
-def _damaged(error: BaseException) -> bool:
-    """Whether a SQLite file itself is broken, rather than in use, unreadable or on a full disk."""
-    chain = [error]
-    while cause := chain[-1].__cause__ or chain[-1].__context__:
-        chain.append(cause)
-    return any(sign in str(link) for link in chain for sign in _DAMAGE)
-
-
-def database_url(folder: Path) -> str:
-    """The usual storage: a SQLite file in the study folder, which is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return f"{_SQLITE}{folder / DATABASE}"
+def journal(path: Path) -> JournalStorage:
+    """Optuna's storage in a file of a study folder."""
+    return JournalStorage(JournalFileBackend(str(path)))
 
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
@@ -172,7 +152,3 @@ def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> d
     """The values of a configuration on the axes that vary."""
     flat = config.flat()
     return {name: flat[name] for name in space}
-
-
-def _relax(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA synchronous=OFF")

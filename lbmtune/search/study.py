@@ -148,14 +148,14 @@ class _Loop:
         self._ledger.close()
 
     def _new_ledger(self, header: StudyHeader, done: Sequence[Trial]) -> Ledger:
-        from lbmtune.search.ledger import Ledger, database_url  # here, because Optuna is slow to import
+        from lbmtune.search.ledger import JOURNAL, Ledger  # here, because Optuna is slow to import
 
         for trial in done:
             if trial.key in self._index:
                 self._choice.observe(self._index[trial.key], trial.mlups)
         folder, url = self._search.folder, self._search.storage_url
         ledger = Ledger(self._space.configs, self._choice, header.spec.objective)
-        ledger.open(url or database_url(folder), optuna_name(header), rebuild=url is None)
+        ledger.open(url or folder / JOURNAL, optuna_name(header))
         ledger.catch_up(done, self._index)
         return ledger
 
