@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from covering import Covering
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from shim.device import HostDevice
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
@@ -26,3 +34,33 @@ def test_a_kernel_that_ends_its_process_is_wrong_and_the_others_are_judged(monke
     found = list(conformance.in_parallel(range(8), "cpu", 2))
     dead = "ends its process"
     assert found == [None, None, None, dead, dead, None, "wrong", None]
+
+
+@pytest.mark.parametrize(("mended", "wrong"), [(True, 0), (False, 1)])
+def test_what_the_assembler_spoils_is_counted_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mended: bool, wrong: int
+) -> None:
+    """A wrong kernel is one of the assembler's only where the same text is right when assembled otherwise."""
+    sample = Case("box", "d3q19", "bgk", (8, 8, 8), 1.2), CudaConfig()
+    compiled: list[tuple[str, tuple[str, ...]]] = []
+
+    def assembled(source: str, options: tuple[str, ...]) -> str:
+        compiled.append((source, options))
+        return "with -O1"
+
+    def verified(program: Program, binary: object, device: object) -> str | None:
+        return None if mended and binary == "with -O1" else "wrong: 1.0 above 0.1"
+
+    def on_gpu(*_: object) -> Iterator[str]:
+        yield conformance._told_apart(render(*sample), "wrong: 1.0 above 0.1", HostDevice())
+
+    monkeypatch.setattr(conformance, "compile_text", assembled)
+    monkeypatch.setattr(conformance, "_verified", verified)
+    monkeypatch.setattr(conformance, "on_gpu", on_gpu)
+    assert conformance.check("0", Covering((sample,), {}, 1), 1, 1) == wrong
+    ((source, options),) = compiled
+    assert source == render(*sample).source
+    assert "--ptxas-options=-O1" in options
+    printed = capsys.readouterr().out
+    assert f"{wrong} wrong" in printed
+    assert (f"1 {conformance.MISASSEMBLED}" in printed) == mended
