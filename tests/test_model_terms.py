@@ -120,7 +120,7 @@ def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> N
     assert bandwidth(subject(replace(one, scheme="push", march=8))) == rates["4 of 4 x 19 stores by 64 walking"]
     twice = 1 / rates["4 of 4 x 19 none by 64"] + 1 / rates["4 of 4 x 19 in place by 64"]
     assert bandwidth(subject(replace(one, scheme="aa"))) == pytest.approx(2 / twice)
-    wide = subject(one)._replace(case=box("d3q27", "bgk", (64, 64, 64)))
+    wide = replace(subject(one), case=box("d3q27", "bgk", (64, 64, 64)))
     assert bandwidth(wide) == rates["4 of 4 x 27 loads by 64"]
 
 

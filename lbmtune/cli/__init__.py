@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from lbmtune.cli.app import app
     from lbmtune.errors import LbmtuneError
 
+    # the search's matrices are small: threads of NumPy's would wait for each other beside the compilers
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="lbmtune")
     except LbmtuneError as error:

@@ -26,6 +26,7 @@ from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
+from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
 
 _MULTIPLY_ADD, _APART = "multiply-add, ", 8
@@ -100,13 +101,11 @@ def rates(machine: Machine, warps: int, *, meeting: bool) -> Rates | None:
         slots_per_s = machine.multiprocessors * SCHEDULERS * clock_hz
         return Rates(slots_per_s, slots_per_s / SCHEDULERS, "all issue slots, not measured")
     kind = f" warps of {_APART}" + (", meeting" if meeting else "")
-    known = {
-        int(name.removeprefix(_MULTIPLY_ADD).split()[0]): rate
-        for name, rate in measured.items()
-        if name.startswith(_MULTIPLY_ADD) and name.endswith(kind)
-    }
+    known = numbered(tuple(measured), _MULTIPLY_ADD, kind)
     nearest = min(known, key=lambda count: abs(count - warps))
-    return Rates(known[nearest], min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`")
+    return Rates(
+        measured[known[nearest]], min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`"
+    )
 
 
 def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> Issue | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log, prod
-from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
@@ -22,6 +22,7 @@ from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
 from lbmtune.catalogue.waiting import most_waiting_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
+from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.sectors import Partial, partial_sectors
 from lbmtune.records import Resources, Term
@@ -49,7 +50,8 @@ _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
 
 
-class Subject(NamedTuple):
+@dataclass(frozen=True)
+class Subject:
     """What is predicted: a configuration of a case on a machine, and what its compiled kernel uses."""
 
     case: Case
@@ -58,13 +60,13 @@ class Subject(NamedTuple):
     calibration: Calibration
     resources: Resources
 
-    @property
+    @cached_property
     def access_bytes(self) -> int:
         """What a thread loads or stores at once."""
         config = self.config
         return min(config.cells_per_thread * config.pack * config.stored.bytes, ACCESS_BYTES)
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Those that share a multiprocessor."""
         resources = replace(self.resources, shared_bytes=self.shared_bytes)
@@ -75,7 +77,7 @@ class Subject(NamedTuple):
         """Of a block, what it asks for when it is launched included, which the compiler does not know."""
         return max(_asked_bytes(self.case, self.config), self.resources.shared_bytes)
 
-    @property
+    @cached_property
     def run_bytes(self) -> int:
         """Of a direction, what lies together before another one begins; 0: all of it."""
         config = self.config
@@ -99,7 +101,7 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     by_list = _by_list(subject) if subject.config.indirect else 1.0
     if 0 < run < SECTOR_BYTES:
         return by_list * _of_structures(subject)
-    known = {int(name.split()[2]): name for name in rates if name.startswith(f"{access} of ")}
+    known = numbered(tuple(rates), f"{access} of ")
     rate = rates[known[_nearest(known, run)] if run else str(access)]
     row = subject.config.block[0] * subject.config.cells_per_thread * subject.config.stored.bytes
     if by_runs and not subject.config.indirect and row < WARP * access and row in known:
@@ -218,11 +220,7 @@ def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: b
     """What an access of a warp takes longer that is displaced; in_runs: whether runs of a stream are as long as it."""
     rates, walking = subject.calibration.displaced_bytes_per_s, _walking(subject.config)
     name = f"{width} of {WARP * width} " if in_runs else f"{width} "
-    known = {
-        int(one.split()[-2 if walking else -1])
-        for one in rates
-        if one.startswith(f"{name}{side} by ") and one.endswith("walking") == bool(walking)
-    }
+    known = sorted(numbered(tuple(rates), f"{name}{side} by ", walking), reverse=True)  # of two as near, the larger
     # displaced by rows alone, small pieces of few threads are slower still than by rows and elements
     most = {one: rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual, "in place")}
     most["rows"] = max(most.get("rows", 0.0), most["in place"])
@@ -332,11 +330,8 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     Source: Volkov 2016; `Calibration.threads_bytes_per_s`, for 19 loads of each thread.
     """
     access = subject.access_bytes
-    curve = sorted(
-        (int(name.split()[2]), rate)
-        for name, rate in subject.calibration.threads_bytes_per_s.items()
-        if name.startswith(f"{access} by ")
-    )
+    measured = subject.calibration.threads_bytes_per_s
+    curve = sorted((count, measured[name]) for count, name in numbered(tuple(measured), f"{access} by ").items())
     config = subject.config
     loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
     return _between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
@@ -385,11 +380,8 @@ def launch(subject: Subject) -> Term:
     the largest of them it is the same for all.
     """
     case, config, found = subject.case, subject.config, subject.calibration
-    curve = sorted(
-        (int(name.split()[1]), seconds)
-        for name, seconds in found.small_s.items()
-        if name.startswith(f"{config.launch} ")
-    )
+    measured = numbered(tuple(found.small_s), f"{config.launch} ")
+    curve = sorted((size, found.small_s[name]) for size, name in measured.items())
     moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
     rate = found.runs_bytes_per_s[str(WORD_BYTES)]
     more = _more_than_bytes(curve, moved, rate)

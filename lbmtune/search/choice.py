@@ -59,6 +59,7 @@ class Choice:
         self._sample = spread(self._space.values, sample, self._random)
         self._asked = 0
         self._batch, self._queue = batch, list[int]()
+        self._distances: dict[int, Array] = {}
 
     @property
     def remaining(self) -> int:
@@ -108,11 +109,16 @@ class Choice:
         if len(unseen) <= _POOL:
             return unseen
         best = sorted(measured, key=lambda i: -(self._value[i] or 0.0))[:_LEADERS]
-        values = self._space.values
-        near = np.min([np.abs(values[unseen] - values[i]).sum(1) for i in best], axis=0)
+        near = np.min([self._from(i)[unseen] for i in best], axis=0)
         return np.union1d(
             unseen[np.argsort(near)[: _POOL // 2]], self._random.choice(unseen, _POOL // 2, replace=False)
         )
+
+    def _from(self, index: int) -> Array:
+        """How far all points lie from one; those that lead stay the same for many proposals."""
+        if index not in self._distances:
+            self._distances[index] = np.abs(self._space.values - self._space.values[index]).sum(1)
+        return self._distances[index]
 
     def _gain(self, pool: Indices) -> Array:
         """Expected improvement of log MLUPS; the process describes what the model misses."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import aos, aosoa, bundle, bundle_aosoa, rows, soa, tiled, tiled_cells
@@ -20,6 +21,7 @@ LAYOUTS: Mapping[str, Callable[[LayoutParameters], Layout]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def layout(name: str, parameters: LayoutParameters | None = None) -> Layout:
     """The layout of that name with its parameters. Raises InputError for an unknown one."""
     if name not in LAYOUTS:
