@@ -12,7 +12,9 @@ import argparse
 import gzip
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.claims.judge import verdicts
@@ -110,31 +112,45 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--allow-none", action="store_true", help="be content with finding no set")
     given = parser.parse_args(arguments)
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
-    failures = 0
-    for folder in folders:
-        study = read_study(folder)
-        lines = [*stale_trials(study), *stale_best(study, folder)]
-        failures += bool(lines)
-        measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
-        print(f"{folder}: {measured}, {'STALE' if lines else 'up to date'}")
-        print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
-    print(f"{len(folders)} recorded sets, {failures} stale")
-    stale = sum(_say_claims(path) for path in sorted(given.folder.rglob(CLAIMS)))
-    return 1 if failures or stale or not (folders or given.allow_none) else 0
+    with ProcessPoolExecutor() as pool:
+        claims = [pool.submit(_of_claims, path) for path in sorted(given.folder.rglob(CLAIMS))]
+        sets = [told.is_stale for told in map(_printed, pool.map(_of_set, folders))]
+        print(f"{len(folders)} recorded sets, {sum(sets)} stale")
+        sets += [_printed(one.result()).is_stale for one in claims]
+    return 1 if any(sets) or not (folders or given.allow_none) else 0
 
 
-def _say_claims(path: Path) -> bool:
-    """Prints what is stale of recorded claims; whether anything is."""
+class Told(NamedTuple):
+    """What there is to say of a set, and whether it is stale."""
+
+    text: str
+    is_stale: bool
+
+
+def _printed(told: Told) -> Told:
+    print(told.text)
+    return told
+
+
+def _told(path: Path, what: str, stale: list[str]) -> Told:
+    head = f"{path}: {what}, {'STALE' if stale else 'up to date'}"
+    return Told("\n".join([head, *(f"    {line}" for line in stale)]), bool(stale))
+
+
+def _of_set(folder: Path) -> Told:
+    study = read_study(folder)
+    measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
+    return _told(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
+
+
+def _of_claims(path: Path) -> Told:
     try:
         claims = _read_claims(path)
     except InputError as error:
-        print(f"{path}: STALE\n    {error}")
-        return True
-    lines = stale_claims(claims, {document.name: document for document in load_documents(())})
+        return Told(f"{path}: STALE\n    {error}", True)
     variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
-    print(f"{path}: {variants} variants in {len(claims.groups)} groups, {'STALE' if lines else 'up to date'}")
-    print(*(f"    {line}" for line in lines), sep="\n", end="\n" if lines else "")
-    return bool(lines)
+    lines = stale_claims(claims, {document.name: document for document in load_documents(())})
+    return _told(path, f"{variants} variants in {len(claims.groups)} groups", lines)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from lbmtune.catalogue.faces import FACES, LOCAL, OPEN, Face, Faces, Patch, Real3, streamed
@@ -102,8 +103,7 @@ class Case:
 
         A face whose cells overwrite what arrives over it is a wall until then: nothing goes through it.
         """
-        faces = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
-        return tuple((face, streamed(self.faces[face])) for face in faces if self.faces[face] != "periodic")
+        return _crossed(self.faces, velocity)
 
     def may_move(self, velocity: Vector) -> bool:
         """Whether a link with this velocity can meet a moving wall, be it a face, a part of one or solid cells."""
@@ -120,6 +120,13 @@ class Case:
         """
         kinds = {kind for face, kind in self.crossed(velocity) if _at_face(cell, face, self.domain)}
         return "moving" if "moving" in kinds else "wall" if kinds else "open"
+
+
+@lru_cache(maxsize=1024)
+def _crossed(faces: Faces, velocity: Vector) -> tuple[tuple[int, Face], ...]:
+    """The same of given faces, once: every printed line that touches a population asks."""
+    crossed = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
+    return tuple((face, streamed(faces[face])) for face in crossed if faces[face] != "periodic")
 
 
 def collides(collision: str, lattice_name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import sympy
@@ -49,11 +49,13 @@ class Collision:
     steps: Callable[[Lattice, bool], list[Assignment]]
 
 
+@cache
 def population(i: int) -> Symbol:
     """f_i before collision."""
     return Symbol(f"f{i}")
 
 
+@cache
 def relaxed(i: int) -> Symbol:
     """f_i after collision."""
     return Symbol(f"g{i}")

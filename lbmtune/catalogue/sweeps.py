@@ -8,6 +8,7 @@ Wonnacott 2000 (time skewing).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil
 
 from lbmtune.catalogue.case import Case
@@ -19,6 +20,7 @@ MAX_STEPS = 16
 """Of a launch: beyond them tiles that fit in a cache are mostly overlap."""
 
 
+@lru_cache(maxsize=64)
 def lag(scheme: Scheme, lattice: Lattice) -> tuple[int, int]:
     """Rows along y and along z by which a step stays behind the one before it.
 

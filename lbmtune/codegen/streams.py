@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
-from lbmtune.codegen.cpu import support_digest
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
+from lbmtune.codegen.support import support_digest
 
 COPY, SCALE = "copy_streams", "scale"
 STREAMS = 19

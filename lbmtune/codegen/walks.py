@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.codegen.cpu import support_digest
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import CASE, STREAMS, CpuAccess
+from lbmtune.codegen.support import support_digest
 
 WALK, MULTIPLY_ADD, DIVIDE = "walk", "multiply_add", "divide"
 CHAINS = 10

@@ -23,7 +23,6 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.calibrate import calibrate
-from lbmtune.measure.calibrate_cpu import calibrate_cpu
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
@@ -97,7 +96,11 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
     compiler = compiler_for(environment)
     found = measure_bandwidths(device, compiler, last_cache_bytes, say)
     gpu = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
-    cpu = calibrate_cpu(device, compiler, caches, say) if calibration and environment.backend == "cpu" else None
+    cpu = None
+    if calibration and environment.backend == "cpu":
+        from lbmtune.measure.calibrate_cpu import calibrate_cpu  # here: it needs SymPy
+
+        cpu = calibrate_cpu(device, compiler, caches, say)
     conditions = device.conditions()
     if environment.backend == "cpu":
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))

@@ -28,7 +28,9 @@ HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
 # fibers jump from one stack to another, which hardened libraries take for an overrun and end the process
 _NOT_HARDENED = "-U_FORTIFY_SOURCE"
-_OPTIONS = (_NOT_HARDENED, "-std=c++17", "-Og", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+_OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+# a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries
+_OF_A_KERNEL = ("-Og", "-nostdinc++", "-nostdlib")
 
 
 @cache
@@ -42,16 +44,28 @@ def compile_on_host(program: Program) -> Binary:
 
 
 def compile_text(source: str) -> Binary:
-    assert COMPILER
     digest = hashlib.sha256(source.encode()).hexdigest()
     library = _folder() / f"{digest[:20]}.so"
     if not library.exists():
         text = library.with_suffix(".cpp")
         text.write_text(source)
-        done = subprocess.run([COMPILER, *_OPTIONS, "-o", library, text], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CompileError(done.stderr)
+        _compile(library, *_OF_A_KERNEL, text, _engine())
     return Binary(str(library).encode(), digest, Resources())
+
+
+@cache
+def _engine() -> Path:
+    """What runs the threads of every kernel."""
+    library = _folder() / "engine.so"
+    _compile(library, "-O2", HEADER.with_suffix(".cpp"))
+    return library
+
+
+def _compile(library: Path, *options: str | Path) -> None:
+    assert COMPILER
+    done = subprocess.run([COMPILER, *_OPTIONS, "-o", library, *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(done.stderr)
 
 
 def _source(program: Program) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
-from pathlib import Path
 
 import sympy
 
@@ -33,10 +31,9 @@ from lbmtune.codegen.cpu.sweeps import sweep, sweep_launches
 from lbmtune.codegen.cpu.turns import InTurns, in_turns
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.support import support_digest
 from lbmtune.lattice import Lattice
 
-_SUPPORT = Path(__file__).resolve().parents[2] / "backend" / "cpu"
-_ALWAYS = ("simd", "translate", "vectors")
 _LANE = "lane, with_lane = lanes.lane, lanes.with_lane"
 
 
@@ -96,13 +93,6 @@ def support_of(case: Case, config: CpuConfig) -> str:
 def _uses_lanes(case: Case, config: CpuConfig) -> bool:
     """Whether cells are taken out of vectors."""
     return needs_lanes(case, lanes_of(config), by_word=config.indirect)
-
-
-@cache
-def support_digest(*, indirect: bool = False, lanes: bool = False, chased: bool = False) -> str:
-    """Names the text of the support modules, so that what was compiled with other ones is not reused."""
-    names = [*_ALWAYS, *(["lists"] if indirect else []), *(["lanes"] if lanes else []), *(["chase"] if chased else [])]
-    return hashlib.sha256(b"".join((_SUPPORT / f"{name}.py").read_bytes() for name in names)).hexdigest()[:16]
 
 
 def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:

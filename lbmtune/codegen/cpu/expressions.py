@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import sympy
@@ -131,24 +132,28 @@ def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
 def text(value: Expr, constants: Constants) -> str:
     """The expression as Python text; sums as balanced trees, which round less and wait less than chains."""
     if value.is_Add:
-        terms = value.as_ordered_terms()
-        positive = [t for t in terms if not _negative(t)]
-        return _sum([*positive, *(t for t in terms if _negative(t))], constants)
+        return _sum(_in_order(value), constants)
     if value.is_Mul:
         return _product(value, constants)
     if value.is_Pow:
         return _power(value, constants)
     if value.is_Symbol:
-        return str(value)
+        return str(value.name)
     assert value.is_Rational, value
     return f"-{constants.name(-value)}" if value < 0 else constants.name(value)
+
+
+@lru_cache(maxsize=4096)
+def _in_order(value: Expr) -> tuple[Expr, ...]:
+    """Terms of a sum, those that are subtracted last. Rows of many kernels have the same sums."""
+    return tuple(sorted(value.as_ordered_terms(), key=_negative))
 
 
 def _negative(term: Expr) -> bool:
     return bool(term.as_coeff_Mul()[0] < 0)
 
 
-def _sum(terms: list[Expr], constants: Constants) -> str:
+def _sum(terms: Sequence[Expr], constants: Constants) -> str:
     if len(terms) == 1:
         return text(terms[0], constants)
     if len(terms) <= 3:

@@ -79,8 +79,8 @@ class InTurns:
 
     def _lines(self, steps: Sequence[Assignment], loaded: set[Symbol], at: str = "x", mark: str = "") -> list[str]:
         """The assignments, and ahead of each the loads that it is the first to need; adds those to `loaded`."""
-        populations = map(population, self.row.streams.directions)
-        marked = {name: Symbol(f"{mark}{name}") for name in (*populations, *(step.name for step in steps))}
+        names = (*map(population, self.row.streams.directions), *(step.name for step in steps)) if mark else ()
+        marked = {name: Symbol(f"{mark}{name}") for name in names}
         lines = list[str]()
         for step in steps:
             lines += self._loads(step.value.free_symbols - loaded, at, mark)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import suffix, walls
+from lbmtune.catalogue.faces import Face
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda import physics
 from lbmtune.lattice import Vector, negate
@@ -39,9 +41,13 @@ class Link:
 
 def link(case: Case, velocity: Vector) -> Link:
     """The walls that the link along a velocity can meet."""
+    return _link(case.crossed(velocity))
 
+
+@lru_cache(maxsize=256)
+def _link(crossed: tuple[tuple[int, Face], ...]) -> Link:
     def flags(along_x: bool, kinds: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_FLAG[f] for f, kind in case.crossed(velocity) if (f < 2) == along_x and kind in kinds)
+        return tuple(_FLAG[f] for f, kind in crossed if (f < 2) == along_x and kind in kinds)
 
     both = ("wall", "moving")
     return Link(flags(True, both), flags(False, both), flags(True, ("moving",)), flags(False, ("moving",)))

@@ -6,6 +6,7 @@ What they do follows from the lattice (`lbmtune.codegen.moments`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from sympy import Integer, Rational
 
@@ -33,12 +34,14 @@ class _Writing:
         return f"{element} = {value};"
 
 
+@lru_cache(maxsize=64)
 def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool = True) -> str:
     """The device functions of a stage."""
     stage = Stage(Sums(upright(lattice), split), _Writing())
     return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), _gather(stage)))
 
 
+@lru_cache(maxsize=64)
 def constants(lattice: Lattice, split: bool = False) -> str:
     """Lengths of the arrays; those of sums that go along y are of one element at least."""
     sums = Sums(upright(lattice), split)
@@ -54,6 +57,7 @@ def constants(lattice: Lattice, split: bool = False) -> str:
     return "\n".join(f"constexpr int {name} = {length};" for name, length in lengths.items())
 
 
+@lru_cache(maxsize=64)
 def scalars(lattice: Lattice, forced: bool, relaxes: bool = True) -> tuple[str, ...]:
     """Launch arguments that the relaxation uses."""
     used = {str(symbol) for one in coefficients(lattice, forced, relaxes) for symbol in one.value.free_symbols}
