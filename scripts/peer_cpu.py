@@ -27,7 +27,9 @@ from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import CpuDevice
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import KernelConfig, from_flat, parse_config
+from lbmtune.catalogue.layout import array_length
 from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.noise import fill_with_noise
@@ -85,10 +87,19 @@ class SharedMemory(CpuDevice):
         return part.view(dtype)
 
 
-def our_configs(paths: list[Path], threads: int, precision: str) -> list[KernelConfig]:
+def strided(case: Case, text: str) -> dict[str, Any]:
+    """A configuration in flat form; `stride=padded` stands for the stride that rows and padding make of the case."""
+    flat = parse_config(text.replace(",stride=padded", ""), "cpu").flat()
+    if not text.endswith(",stride=padded"):
+        return flat
+    elements = array_length(from_flat(flat).memory, stored_extents(case, from_flat(flat)))
+    return {**flat, "padding": 0, "stride": elements}
+
+
+def our_configs(case: Case, paths: list[Path], threads: int, precision: str) -> list[KernelConfig]:
     """Those of the best.json files and those of the list, in double what it has in single."""
     lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
-    flats = [parse_config(line, "cpu").flat() for line in lines if line]
+    flats = [strided(case, line) for line in lines if line]
     if precision == "fp64":
         double = {"storage": "fp64", "compute": "fp64"}
         flats = [{**flat, **double} for flat in flats if flat["storage"] == "fp32"]
@@ -242,7 +253,7 @@ def main() -> int:
     case = box("d3q19", "bgk", domain, RELAXATION_RATE)
     dtype = {"fp32": "float32", "fp64": "float64"}[options.precision]
     memory = SharedMemory(int(1.3 * 2 * 19 * np.dtype(dtype).itemsize * case.sites))
-    configs = our_configs(options.best, options.threads, options.precision)
+    configs = our_configs(case, options.best, options.threads, options.precision)
     ours = [our_contender(case, config, memory) for config in configs]
     flat, arrays = peer_arrays(domain, dtype)
     bits = memory.limits.vector_bits

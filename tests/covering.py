@@ -65,6 +65,8 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "prefetch_index": (0, 64),
         "steps": (1, 2, 3),
         "prefetch_rows": (0, 1),
+        "stride": (0, 200_000),
+        "far_ends": ("inside", "between"),
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""

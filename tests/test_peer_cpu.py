@@ -29,9 +29,16 @@ def contender(script: ModuleType, name: str, kind: str, *mlups: float) -> Any:
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_all_of_the_list_are_legal(script: ModuleType, precision: str) -> None:
     case = box("d3q19", "bgk", (256, 256, 256), script.RELAXATION_RATE)
-    configs = script.our_configs([], 2, precision)
+    configs = script.our_configs(case, [], 2, precision)
     assert len(set(configs)) == len(configs) > 10
     assert [reason for config in configs if (reason := broken(case, config, LIMITS))] == []
+
+
+def test_a_padded_stride_is_that_of_the_case(script: ModuleType) -> None:
+    case = box("d3q19", "bgk", (64, 32, 16), script.RELAXATION_RATE)
+    flat = script.strided(case, "scheme=aa,row_offset=1,padding=400,stride=padded")
+    assert (flat["padding"], flat["stride"]) == (0, 66 * 32 * 16 + 400)
+    assert script.strided(case, "scheme=aa,padding=400")["stride"] == 0
 
 
 def test_the_fastest_of_each_kind_go_on(script: ModuleType) -> None:

@@ -287,6 +287,43 @@ CPU = [
         "prefetch_propagated=64,vector_bits=0",
         "prefetch_propagated 64 with vector_bits 0: asked for in every cell it keeps the compiler from vectors",
     ),
+    (
+        "stride=17891328",
+        "stride=17891327",
+        "stride 17891327: the direction arrays of domain 256x256x256 have 17891328 elements",
+    ),
+    ("stride=20000000", "stride=-1", "stride -1 is negative"),
+    (
+        "stride=20000000",
+        "stride=20000000,padding=16",
+        "stride 20000000 with padding 16: a stride says all about where arrays begin",
+    ),
+    (
+        "layout=aosoa,width=16",
+        "layout=aosoa,width=16,stride=20000000",
+        "stride 20000000 with layout aosoa: only soa has separate direction arrays",
+    ),
+    (
+        "scheme=aa,addressing=indirect",
+        "scheme=aa,addressing=indirect,stride=20000000",
+        "stride 20000000 with indirect addressing: arrays are as long as there are nodes",
+    ),
+    (
+        "streaming_stores=1,row_padding=15,stride=20000000",
+        "streaming_stores=1,row_padding=15,stride=20000001",
+        "streaming_stores: row_offset 16, row length 288 and stride 20000001 must be multiples of 16 elements",
+    ),
+    ("far_ends=between", "far_ends=after", "far_ends 'after': inside and between exist"),
+    (
+        "far_ends=between,vector_bits=256",
+        "far_ends=between,vector_bits=0",
+        "far_ends between with vector_bits 0: single cells read a far end that is filled before the loop",
+    ),
+    (
+        "scheme=swap-ordered",
+        "scheme=swap-ordered,far_ends=between",
+        "far_ends between with scheme swap-ordered: its loop fills no far end",
+    ),
     ("reads=ahead", "reads=thrice", "reads 'thrice': once, twice, ahead exist"),
     (
         "scheme=esoteric-pull,parity=pointers",

@@ -23,7 +23,8 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.representation import REPRESENTATIONS
-from lbmtune.catalogue.rules import FIRST_TOUCHES, PAGES, PINNINGS, READS, Limits
+from lbmtune.catalogue.rules import FAR_ENDS, FIRST_TOUCHES, PAGES, PINNINGS, READS, Limits
+from lbmtune.catalogue.scheme import reads_along_x
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 
@@ -178,11 +179,18 @@ _CPU = (
     Axis("prefetch_rows", "whether all steps of a tile ask for rows that the first of them takes next", (0,)),
     Axis("row_offset", "position of the first cell in a row", (1, 16)),
     Axis("row_padding", "cells added to a row", (0, 15)),
+    Axis("stride", "elements from one direction array of SoA to the next, as a number in the text; 0: not", (0,)),
     Axis(
         "reads",
         "populations are read once, again when their pair relaxes, or so with the sums of the next cells ahead",
         ("once",),
         READS,
+    ),
+    Axis(
+        "far_ends",
+        "what the last cells of a row read is made ready inside its loop, or between two parts of it",
+        ("inside",),
+        FAR_ENDS,
     ),
     _NEIGHBOURS,
     Axis(
@@ -211,7 +219,9 @@ _PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, 
 
 _IN_A_BOX, _IN_A_LIST = Dependence("addressing", ("direct",)), Dependence("addressing", ("indirect",))
 _BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
+_FILLING = Dependence("scheme", tuple(n for n, found in SCHEMES.items() if reads_along_x(found, LATTICES["d2q9"])))
 _MOMENTS = ("representation", "moments")
+_OF_POPULATIONS = Dependence("representation", ("populations",))
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
     "parity": (Dependence("scheme", _EXCHANGING),),
@@ -263,6 +273,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         "tile_x": (Dependence("representation", ("moments",), 0),),
         "tile_y": (Dependence("loop", ("tile",), 0),),
         "tile_z": (Dependence("loop", ("tile",), 0),),
+        "stride": (_IN_A_BOX, Dependence("layout", ("soa",)), Dependence("padding", (0,)), _OF_POPULATIONS),
         "row_offset": (_IN_A_BOX, Dependence("wrap", ("ghost",), 0)),
         "row_padding": (_IN_A_BOX,),
         "steps": (_IN_A_BOX, Dependence("loop", ("tile",), 1)),
@@ -271,6 +282,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         "prefetch_local": (_IN_A_BOX, Dependence("vector_bits", (0,), 0, unless=True)),
         "prefetch_rows": (Dependence("steps", (1,), 0, unless=True), Dependence("vector_bits", (0,), 0, unless=True)),
         "reads": (_IN_A_BOX, _BY_VECTORS, Dependence("flags", ("compiled",))),
+        "far_ends": (_IN_A_BOX, _BY_VECTORS, Dependence("flags", ("compiled",)), _FILLING, _OF_POPULATIONS),
         "first_touch": (Dependence("threads", (1,), unless=True),),
     },
 }

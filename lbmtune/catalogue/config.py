@@ -95,7 +95,12 @@ class KernelConfig:
     @property
     def memory(self) -> Layout:
         """The layout itself, with its parameters."""
-        return layout(self.layout, LayoutParameters(self.width, self.padding, self.group, self.layout_tile))
+        return layout(self.layout, self.layout_parameters)
+
+    @property
+    def layout_parameters(self) -> LayoutParameters:
+        """What the layout is tuned by."""
+        return LayoutParameters(self.width, self.padding, self.group, self.layout_tile)
 
     @property
     def stored(self) -> Storage:
@@ -272,6 +277,8 @@ class CpuConfig(KernelConfig):
     threads: of the parallel loop; vector_bits: explicit SIMD width, of one register or two (0: scalar loop left
     to the compiler); loop: what the parallel loop runs over ('z', 'zy', or 'tile' of tile_y x tile_z rows);
     row_padding: cells added to a row beyond those it needs; row_offset: position of the first cell in a row;
+    stride: elements from one direction array to the next (SoA) as a number in the text, so that few addresses lead to
+    all populations of a cell (0: worked out at launch from the domain and `padding`);
     streaming_stores: non-temporal stores (1) or ordinary ones (0);
     wrap: periodic neighbours along x by selecting indices, or by ghost columns copied inside the row;
     prefetch_propagated, prefetch_local: cells ahead of which cache lines are asked for that come from neighbours, and
@@ -282,6 +289,8 @@ class CpuConfig(KernelConfig):
     the steps of a launch with a halo;
     reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
     sums over all populations of the next cells worked out before ('ahead');
+    far_ends: where a row of vectors makes ready what its last cells read, in its loop ('inside') or between two parts
+    of it ('between');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').
     pinning: threads left to the system ('none'), or each bound to a processor of its own ('cores');
     pages: as NumPy asks for them ('default': huge ones for large arrays, and nobody looks whether they came),
@@ -312,6 +321,13 @@ class CpuConfig(KernelConfig):
     prefetch_rows: int = 0
     representation: str = "populations"
     tile_x: int = 0
+    stride: int = 0
+    far_ends: str = "inside"
+
+    @property
+    def layout_parameters(self) -> LayoutParameters:
+        """What the layout is tuned by."""
+        return replace(super().layout_parameters, stride=self.stride)
 
     @property
     def of_moments(self) -> bool:

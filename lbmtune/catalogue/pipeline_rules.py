@@ -13,6 +13,8 @@ _FIXED = {
     "prefetch_propagated": 0,
     "prefetch_local": 0,
     "flags": "compiled",
+    "stride": 0,
+    "far_ends": "inside",
 }
 
 

@@ -110,6 +110,12 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
     return None
 
 
+def reads_along_x(scheme: Scheme, lattice: Lattice) -> bool:
+    """Whether rows, in any order, read of neighbours along x: what lies beyond their ends is made ready for that."""
+    phases = [scheme.phase(lattice, parity) for parity in range(scheme.period)]
+    return not any(p.ordered for p in phases) and any(a.read.offset[0] for p in phases for a in p.accesses)
+
+
 def keeps_links(phase: Phase, lattice: Lattice) -> bool:
     """Whether a cell leaves by each link at the place where it reads what arrives by that link, and nowhere else.
 

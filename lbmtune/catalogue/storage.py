@@ -86,6 +86,17 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
     return frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
 
 
+def beyond_stride(case: Case, config: KernelConfig) -> str | None:
+    """Why the domain does not fit between the starts of two direction arrays that are a given stride apart, or None."""
+    if not isinstance(config, CpuConfig) or not config.stride:
+        return None
+    x, y, z, _ = stored_extents(case, config)
+    if (cells := x * y * z) <= config.stride:
+        return None
+    domain = "x".join(map(str, case.domain))
+    return f"stride {config.stride}: the direction arrays of domain {domain} have {cells} elements"
+
+
 def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
     x, y, z = config.memory.tile
     align = (max(config.kept.row_unit(config.cells_per_thread), x), y, z)

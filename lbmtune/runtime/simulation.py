@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Binary, Device, Placing
+from lbmtune.backend.protocol import Binary, Device, Placing, TooManyResourcesError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import conditions
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
@@ -17,6 +17,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
+from lbmtune.catalogue.storage import beyond_stride
 from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import state_of
@@ -44,6 +45,8 @@ class Simulation:
         """Loads the program and allocates its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
         self.program, self.device = program, device
         self.case = case or program.case
+        if reason := beyond_stride(self.case, program.config):
+            raise TooManyResourcesError(reason)
         self.executable = device.load(program, binary)
         self.steps_done = 0
         self._stored = program.config.stored

@@ -9,9 +9,10 @@ from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
 
 @dataclass(frozen=True)
 class SoA:
-    """index = q * (cells + padding) + (z * ny + y) * nx + x."""
+    """index = q * (stride or cells + padding) + (z * ny + y) * nx + x."""
 
     padding: int = 0
+    stride: int = 0
     name: str = "soa"
     run: int = 0
     tile: Tile = (1, 1, 1)
@@ -30,14 +31,15 @@ class SoA:
         return z * (extents.x * extents.y)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """Arrays of all cells, with padding between them."""
-        return q * (extents.x * extents.y * extents.z + self.padding)
+        """Arrays of all cells, with padding between them or a stride apart."""
+        return q * (self.stride or extents.x * extents.y * extents.z + self.padding)
 
     def length(self, extents: Extents) -> Int:
-        """Q arrays."""
-        return extents.q * (extents.x * extents.y * extents.z + self.padding)
+        """Q arrays; more than those of a stride where cells need more."""
+        cells = extents.x * extents.y * extents.z
+        return extents.q * (max(self.stride, cells) if self.stride else cells + self.padding)
 
 
 def build(parameters: LayoutParameters) -> SoA:
-    """SoA with padding between the direction arrays."""
-    return SoA(parameters.padding)
+    """SoA with padding between the direction arrays, or with a stride from one to the next."""
+    return SoA(parameters.padding, parameters.stride)

@@ -11,10 +11,21 @@ from typing import Any
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import cpu, cuda
-from lbmtune.catalogue.rules.cpu import FIRST_TOUCHES, PAGES, PINNINGS, READS
+from lbmtune.catalogue.rules.cpu import FAR_ENDS, FIRST_TOUCHES, PAGES, PINNINGS, READS
 from lbmtune.catalogue.rules.limits import Limits, cuda_limits
 
-__all__ = ["FIRST_TOUCHES", "PAGES", "PINNINGS", "READS", "RULES", "Limits", "Rule", "broken", "cuda_limits"]
+__all__ = [
+    "FAR_ENDS",
+    "FIRST_TOUCHES",
+    "PAGES",
+    "PINNINGS",
+    "READS",
+    "RULES",
+    "Limits",
+    "Rule",
+    "broken",
+    "cuda_limits",
+]
 
 Rule = Callable[[Case, Any, Limits], str | None]
 RULES: Mapping[str, tuple[Rule, ...]] = {"cuda": cuda.RULES, "cpu": cpu.RULES}

@@ -102,6 +102,8 @@ _BOX_AXES = {
     "wrap": _NO_ROWS,
     "row_offset": _NO_ROWS,
     "row_padding": _NO_ROWS,
+    "far_ends": _NO_ROWS,
+    "stride": "arrays are as long as there are nodes",
     "loop": "blocks of sites are what the loop runs over",
     "tile_y": "blocks of sites are what the loop runs over",
     "tile_z": "blocks of sites are what the loop runs over",

@@ -10,13 +10,14 @@ from lbmtune.catalogue.config import CPU_BOUNDARIES, CpuConfig
 from lbmtune.catalogue.pipeline_rules import why_no_pipeline
 from lbmtune.catalogue.rules import common
 from lbmtune.catalogue.rules.limits import Limits, extents
-from lbmtune.catalogue.scheme import keeps_links
-from lbmtune.catalogue.storage import stored_extents
+from lbmtune.catalogue.scheme import keeps_links, reads_along_x
+from lbmtune.catalogue.storage import beyond_stride, stored_extents
 from lbmtune.catalogue.sweeps import MAX_STEPS, sweeps
 
 PINNINGS = ("none", "cores")
 PAGES = ("default", "normal", "huge")
 READS = ("once", "twice", "ahead")
+FAR_ENDS = ("inside", "between")
 FIRST_TOUCHES = ("serial", "parallel")
 
 
@@ -76,6 +77,16 @@ def _rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     return None
 
 
+def _stride(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if not config.stride:
+        return None
+    if config.layout != "soa":
+        return f"stride {config.stride} with layout {config.layout}: only soa has separate direction arrays"
+    if config.padding:
+        return f"stride {config.stride} with padding {config.padding}: a stride says all about where arrays begin"
+    return beyond_stride(case, config)
+
+
 def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if not config.streaming_stores:
         return None
@@ -94,10 +105,11 @@ def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | No
     if config.layout != "soa":
         return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
     row = stored_extents(case, config).x
-    if config.row_offset % line or row % line or config.padding % line:
+    between = "stride" if config.stride else "padding"
+    if config.row_offset % line or row % line or getattr(config, between) % line:
         return (
-            f"streaming_stores: row_offset {config.row_offset}, row length {row} and padding {config.padding} "
-            f"must be multiples of {line} elements"
+            f"streaming_stores: row_offset {config.row_offset}, row length {row} and {between} "
+            f"{getattr(config, between)} must be multiples of {line} elements"
         )
     return None
 
@@ -126,6 +138,20 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
     if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
         return f"reads {config.reads} with scheme {config.scheme}: a pair is not left where it was read"
+    return None
+
+
+def _far_ends(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    if config.far_ends not in FAR_ENDS:
+        return f"far_ends {config.far_ends!r}: {' and '.join(FAR_ENDS)} exist"
+    if config.far_ends == "inside":
+        return None
+    if not config.vector_bits:
+        return "far_ends between with vector_bits 0: single cells read a far end that is filled before the loop"
+    if config.flags != "compiled":
+        return f"far_ends between with flags {config.flags}: words of the last cells decide what is filled"
+    if not reads_along_x(config.propagation, case.stencil):
+        return f"far_ends between with scheme {config.scheme}: its loop fills no far end"
     return None
 
 
@@ -215,9 +241,11 @@ RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
     _names,
     _vectors,
     _rows,
+    _stride,
     _streaming_stores,
     _prefetch,
     _reads,
+    _far_ends,
     _boundary,
     common.neighbours,
     _steps,

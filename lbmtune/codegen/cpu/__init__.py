@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from textwrap import indent
 
 import sympy
 
@@ -165,7 +166,7 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         lines |= {"before": indented(before, 1), "after": indented(row.after(), 1)}
         lines |= _in_turns(config, in_turns(row, _relaxation(case, config).body, constants))
         name = "row_ahead" if config.reads == "ahead" else "row"
-        return _with_loops(filled(name, **lines), case, config, one, row)
+        return _with_loops(_filled_row(name, row, lines), case, config, one, row)
     if flagged and isinstance(row, GhostRow):
         lines |= {
             "before": indented([*invariants, *row.before_open(), AT, *guarded_fill(row)], 1),
@@ -189,7 +190,16 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
         assert isinstance(row, GhostRow)
         lines |= _ordered(row, lines["before"], [*row.cell(), *row.prefetches(), *row.loads(), *ends, *body])
     name = "row_flagged" if "cells_body" in lines else "row"
-    return _with_loops(filled(name, **lines), case, config, one, row)
+    return _with_loops(_filled_row(name, row, lines), case, config, one, row)
+
+
+def _filled_row(name: str, row: Row, lines: dict[str, str]) -> str:
+    """A row kernel; in two parts where its far end is filled between them."""
+    between = row.fill_between()
+    if not between:
+        return filled(name, **lines)
+    deeper = indent(lines["body"], " " * 4)
+    return filled(f"{name}_between", **{**lines, "between": indented(between, 2), "body": deeper})
 
 
 def _with_loops(rows: str, case: Case, config: CpuConfig, one: Pass, row: Row) -> str:

@@ -25,6 +25,8 @@ KEPT = "kept"
 """Name of the rows that a thread keeps until all have read what they replace."""
 LATE = "if x == late:"
 """Condition under which the loop fills the far end of a row."""
+BETWEEN = "if part == 1:"
+"""The same, where the loop has two parts and the far end is filled between them."""
 _SHIFTED = {-1: "low", 0: "here", 1: "high"}
 
 
@@ -52,6 +54,10 @@ class Row(ABC):
 
     def fill_late(self) -> list[str]:
         """Lines at the top of the loop that make ready what the last cells read."""
+        return []
+
+    def fill_between(self) -> list[str]:
+        """Lines between the two parts of a loop that do so."""
         return []
 
     def prefetches(self) -> list[str]:
@@ -122,7 +128,15 @@ class GhostRow(Row):
 
     def fill_late(self) -> list[str]:
         """Those that the loop makes."""
-        return block(LATE, [*map(self.fill_one, self.filled(late=True))])
+        return [] if self._between else block(LATE, [*map(self.fill_one, self.filled(late=True))])
+
+    def fill_between(self) -> list[str]:
+        """Those that are made between its two parts."""
+        return block(BETWEEN, [*map(self.fill_one, self.filled(late=True))]) if self._between else []
+
+    @property
+    def _between(self) -> bool:
+        return self.streams.config.far_ends == "between"
 
     def fill_only(self) -> list[str]:
         """Lines ahead of what is read before the loop, where the first cells are the last ones too."""

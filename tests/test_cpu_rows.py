@@ -1,0 +1,108 @@
+"""Direction arrays that lie a given stride apart, and rows that fill their far ends between two parts of a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cpu.device import vector_bits
+from lbmtune.backend.protocol import Binary, TooManyResourcesError
+from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.measure.verify import compare, verify
+from lbmtune.records import Resources
+from lbmtune.runtime import Simulation
+
+BETWEEN: dict[str, Any] = {"far_ends": "between"}
+LEGAL = [
+    scheme for scheme in SCHEMES if broken(case_of("box", "d2q9"), config_of(scheme, "soa", **BETWEEN), LIMITS) is None
+]
+CELLS = 100 * 11
+"""More than a direction array has of the domains that verification chooses here."""
+
+
+@pytest.mark.parametrize(("scheme", "layout"), list(product(LEGAL, ("soa-256", "aosoa-256"))))
+def test_every_scheme_fills_between(scheme: str, layout: str) -> None:
+    program = program_of(case_of("moving-x", "d2q9"), config_of(scheme, layout, **BETWEEN))
+    assert "    for part in range(" in program.source
+    found = interpret(program, periods=1)
+    assert found.passed, found
+
+
+def test_far_ends_that_nothing_fills_late() -> None:
+    assert {"pull", "aa", "esoteric-pull", "esoteric-twist"} <= set(LEGAL)
+    assert not {"push", "swap-ordered"} & set(LEGAL)
+
+
+@pytest.mark.parametrize(
+    ("reads", "vectors", "flow"), list(product(("once", "ahead"), (1, 2, 3, 4), ("box", "moving-x")))
+)
+def test_rows_of_few_vectors(reads: str, vectors: int, flow: str) -> None:
+    case = case_of(flow, "d2q9")
+    program = program_of(case, config_of("aa", "soa", "fp32", reads=reads, vector_bits=256, **BETWEEN))
+    there = replace(case, domain=(8 * vectors, 3, 1))
+    found = compare(program, Binary(b"", "", Resources()), InterpretingDevice(), there, periods=1)
+    assert found.passed, found
+
+
+@pytest.mark.parametrize("reads", ["once", "twice", "ahead"])
+def test_no_condition_is_left_in_the_loop(reads: str) -> None:
+    text = program_of(case_of("cavity", "d3q19"), config_of("esoteric-twist", "soa", reads=reads, **BETWEEN)).source
+    loops = text.split("        for x in range(part * late, ")[1:]
+    assert len(loops) == 1, "the other parity reads beyond the near ends"
+    body = [line for line in loops[0].splitlines()[1:] if line.startswith(" " * 12)]
+    assert len([line for line in body if "store(" in line]) == 19
+    assert not [line for line in body if line.strip().startswith("if ")]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "precision", "axes"),
+    [
+        ("pull", "fp32", {}),
+        ("aa", "fp16s", {"reads": "ahead"}),
+        ("esoteric-twist", "fp32", {"reads": "twice", **BETWEEN}),
+    ],
+)
+def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dict[str, Any]) -> None:
+    config = config_of(scheme, "soa-256", precision, **{"padding": 0, "stride": CELLS, **axes})
+    program = program_of(case_of("moving-x", "d2q9"), config)
+    assert f"    stride = {CELLS}\n" in program.source
+    assert program.buffer_elements((16, 3, 1)) == 9 * CELLS
+    found = interpret(program, periods=1)
+    assert found.passed, found
+
+
+@pytest.mark.skipif(vector_bits() < 256, reason="this processor has no such vectors")
+@pytest.mark.parametrize(
+    ("scheme", "reads", "precision", "axes"),
+    [
+        ("esoteric-twist", "ahead", "fp16s", {"loop": "zy"}),
+        (
+            "aa",
+            "ahead",
+            "fp32",
+            {"loop": "tile", "tile_y": 3, "tile_z": 2, "steps": 3, "prefetch_rows": 1, "threads": 2},
+        ),
+        ("esoteric-pull", "once", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
+    ],
+)
+def test_compiled(scheme: str, reads: str, precision: str, axes: dict[str, Any]) -> None:
+    many = {"reads": reads, "padding": 0, "stride": 40_000, **BETWEEN, **axes}
+    program = program_of(case_of("moving-x", "d3q19"), config_of(scheme, "soa-256", precision, **many))
+    found = verify(program, compile_cpu(program), open_cpu())
+    assert found.passed, found
+
+
+def test_a_domain_that_does_not_fit_is_refused() -> None:
+    case, config = case_of("box", "d2q9"), config_of("aa", "soa", stride=600)
+    program = program_of(case, config)
+    there = replace(case, domain=(96, 7, 1))
+    said = "stride 600: the direction arrays of domain 96x7x1 have 686 elements"
+    assert broken(there, config, LIMITS) == said
+    with pytest.raises(TooManyResourcesError, match=said):
+        Simulation(program, Binary(b"", "", Resources()), InterpretingDevice(), there)
