@@ -8,6 +8,11 @@ from lbmtune.catalogue.moments import upright
 from lbmtune.lattice import negate
 
 
+WAITING = 3
+"""Values that wait at a cell of a march of moments, in three dimensions, for what it exchanges: see
+`codegen.cuda.march_returned`."""
+
+
 def cuts(case: Case) -> bool:
     """Whether any link can be cut."""
     return case.walled or bool(case.geometry)

@@ -13,14 +13,14 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
-from lbmtune.codegen.cuda import march_links, march_rows, march_sides, populations
+from lbmtune.codegen.cuda import march_links, march_returned, march_rows, march_sides, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.moments import function
 from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Lattice
 
-_FILE, FLAT = "cuda/march.cu", "cuda/march_flat.cu"
-"""Entries in three dimensions, and in two, where warps have one text however links are cut."""
+_FILE, FLAT, _RETURNED = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_returned.cu"
+"""Entries in three dimensions, and in two, where warps have one text however links are cut; and what returns to cells."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
@@ -53,7 +53,7 @@ def functions(case: Case, config: CudaConfig) -> str:
         "cuda/march_walls.cu",
         {
             "faces": _links(case, config),
-            "reflect": _reflect(case) if config.of_moments else populations.reflection(case),
+            "reflect": _reflection(case, config),
             "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
             "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
             "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
@@ -61,14 +61,25 @@ def functions(case: Case, config: CudaConfig) -> str:
     )
 
 
+def _reflection(case: Case, config: CudaConfig) -> str:
+    if _joins(case, config):
+        return march_returned.functions(case)
+    return _reflect(case) if config.of_moments else populations.reflection(case)
+
+
+def _joins(case: Case, config: CudaConfig) -> bool:
+    """Whether what returns joins what arrives (`march_returned`)."""
+    return config.of_moments and case.stencil.dimensions == 3
+
+
 def by_rows(case: Case, config: CudaConfig) -> bool:
     """Whether rows of which one face across y alone cuts links are told from others."""
-    return config.of_moments and case.stencil.dimensions == 3 and config.flags != "memory" and _walled(case, 1)
+    return _joins(case, config) and config.flags != "memory" and _walled(case, 1)
 
 
 def _sides(case: Case, config: CudaConfig) -> bool:
     """Whether warps of which a face across x alone cuts links are told from others."""
-    return config.of_moments and case.stencil.dimensions == 3 and _walled(case, 0)
+    return _joins(case, config) and _walled(case, 0)
 
 
 def _walled(case: Case, axis: int) -> bool:
@@ -77,9 +88,7 @@ def _walled(case: Case, axis: int) -> bool:
 
 def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
     """What stands in the regions of an entry where links are cut; regions: what else stands there."""
-    found = {"return": _return(case), "take": _TAKE, **regions}
-    if by_rows(case, config):
-        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(_TAKE)}
+    found = {"return": _return(case, config), "take": _TAKE, **regions}
     found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
         found["offsets"] = _KEPT
@@ -100,6 +109,10 @@ def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tup
         texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
         yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
     mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    if _joins(case, config):
+        mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
+        names = {"returning": "leave", "enter": "enter", "returned": "take"}
+        mixed |= {name: fill(_RETURNED, found, inside=inside) for name, inside in names.items()}
     yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
 
 
@@ -139,8 +152,14 @@ def _word(links: Sequence[int]) -> str:
     return f"0x{sum(1 << i for i in links):x}u"
 
 
-def _return(case: Case) -> str:
+def _return(case: Case, config: CudaConfig) -> str:
     """Of a cell, within the loops over rows and cells."""
+    if _joins(case, config):
+        given = ", ".join((*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT))
+        moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
+        leave = f"{moving}reflect({', '.join((given, *march_links.scalars(case)))});"
+        cut = f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
+        return march_rows.leave(case, f"{_OWN}\n{leave}") if by_rows(case, config) else cut
     flat = case.stencil.dimensions == 2
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]

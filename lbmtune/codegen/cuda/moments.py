@@ -17,7 +17,7 @@ from lbmtune.codegen.moments import Stage, Sums, part_name
 from lbmtune.lattice import Lattice
 
 
-class _Writing:
+class InC:
     """As C has it; whole numbers as they are."""
 
     def number(self, value: Rational) -> str:
@@ -35,7 +35,7 @@ class _Writing:
 
 def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool = True) -> str:
     """The device functions of a stage."""
-    stage = Stage(Sums(upright(lattice), split), _Writing())
+    stage = Stage(Sums(upright(lattice), split), InC())
     return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), _gather(stage)))
 
 
