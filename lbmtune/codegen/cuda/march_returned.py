@@ -1,7 +1,7 @@
 """What returns to a cell over its cut links in a march of moments, as C text. See kernels/cuda/march_returned.cu.
 
-What a link brings back is w_i p(-c_i) with what a moving wall adds. Its moments over all links, R_abc, are found as those
-of what arrives are: by rows of directions. Then they join what arrives:
+What a link brings back is w_i p(-c_i) with what a moving wall adds. The moments of that over all links, R_abc, are
+found as those of what arrives are: by rows of directions. Then they join what arrives:
 
     from the plane below, where it has a = R_xy1 with c_x^x c_y^y;
     from the cells beside along x, where b = R_x00 - R_x01 is left;
@@ -10,7 +10,7 @@ of what arrives are: by rows of directions. Then they join what arrives:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
@@ -46,22 +46,25 @@ def functions(case: Case) -> str:
     return "\n".join(
         (
             f"constexpr int RETURNED = {WAITING}, APART = LANES, TWICE_UP = {twice}, STRAIGHT = {straight};",
-            leaving(case, "reflect", ("const Word cut", *_moving(case)), [*_reflected(case, sums), *_join(sums, _all(sums))]),
+            leaving(
+                case, "reflect", [*_reflected(case, sums), *join(sums, _all(sums))], ("const Word cut", *_moving(case))
+            ),
             function("take_back(Real (&current)[CURRENT], const Real* const back)", _take(sums), returns="Real"),
         )
     )
 
 
-def leaving(case: Case, name: str, takes: tuple[str, ...], lines: list[str]) -> str:
+def leaving(case: Case, name: str, lines: Iterable[str], takes: tuple[str, ...] = ()) -> str:
     """A function of what a cell sends; takes: what else it is given."""
     scalars = (f"const Real {one}" for one in march_links.scalars(case))
     return function(f"{name}(\n    {', '.join((*_TAKES, *takes, *march_links.SENDING, *scalars))})", lines)
 
 
 def left(text: str) -> str:
-    """What leaves a cell, of which pending sums may lie on a shelf."""
+    """What leaves a cell, of which the pending sums may lie on a shelf."""
     shelved = "if (SHELVED) {}<THREADS>({});"
-    before, after = shelved.format("take", "rises, rising.value, thread"), shelved.format("put", "rising.value, rises, thread")
+    before = shelved.format("take", "rises, rising.value, thread")
+    after = shelved.format("put", "rising.value, rises, thread")
     return "\n".join((before, text, after, "returns |= 1u << (r * CELLS + v);"))
 
 
@@ -112,12 +115,8 @@ def _all(sums: Sums) -> Returned:
     return Returned(below, rest, "" if (1, 1) in below else total((1, 1)), f"2 * {part(-1, (0, 0))}")
 
 
-def join(case: Case, found: Returned) -> Iterator[str]:
+def join(sums: Sums, found: Returned) -> Iterator[str]:
     """Lines by which it joins what arrives."""
-    return _join(Sums(case.stencil), found)
-
-
-def _join(sums: Sums, found: Returned) -> Iterator[str]:
     for (x, y), value in found.rest.items():
         yield f"const Real rest_{x}{y} = {value};"
     for of, value in found.below.items():

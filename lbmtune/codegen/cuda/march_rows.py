@@ -28,7 +28,7 @@ def leave(case: Case, several: str) -> str:
 
 
 def _functions(case: Case, sums: Sums, side: int) -> str:
-    return march_returned.leaving(case, f"leave_y_{SIDES[side]}", (), list(_leave(case, sums, side)))
+    return march_returned.leaving(case, f"leave_y_{SIDES[side]}", _leave(case, sums, side))
 
 
 def powers(case: Case) -> dict[tuple[int, int], str]:
@@ -70,7 +70,8 @@ def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
     odd = f"{turned}odd"
     from_below = {of: value for of, value in below.items() if value} | ({(1, 1): odd} if mixed else {})
     yield from over_face(case, sums, 1, side)
-    yield from march_returned.join(case, march_returned.Returned(from_below, rest, "" if mixed else odd, "even_z - odd_z"))
+    found = march_returned.Returned(from_below, rest, "" if mixed else odd, "even_z - odd_z")
+    yield from march_returned.join(sums, found)
 
 
 def inward_of(side: int) -> int:

@@ -1,7 +1,8 @@
 """What walls and solid cells add to the moment march, as C text. See kernels/cuda/march_walls.cu.
 
 What returns to a cell over its cut links is summed up as moments, to which each link adds u_i (p(-c_i) + 6 c_i . u)
-with the powers of c_i; u: of a moving wall. Links are taken by their c_x: in most warps only those of one are cut.
+with the powers of c_i; u: of a moving wall (`march_returned`). In two dimensions links are taken by their c_x: in most
+warps only those of one are cut.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Lattice
 
 _FILE, FLAT, _RETURNED = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_returned.cu"
-"""Entries in three dimensions, and in two, where warps have one text however links are cut; and what returns to cells."""
+"""Entries in three dimensions, and in two, where warps have one text however links are cut; what returns to cells."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
@@ -155,16 +156,22 @@ def _word(links: Sequence[int]) -> str:
 def _return(case: Case, config: CudaConfig) -> str:
     """Of a cell, within the loops over rows and cells."""
     if _joins(case, config):
-        given = ", ".join((*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT))
-        moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
-        leave = f"{moving}reflect({', '.join((given, *march_links.scalars(case)))});"
-        cut = f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
-        return march_rows.leave(case, f"{_OWN}\n{leave}") if by_rows(case, config) else cut
+        return _join(case, config)
     flat = case.stencil.dimensions == 2
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]
     lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
     return "\n".join((*lines, f"reflect({', '.join((*given, *march_links.SENT, *march_links.scalars(case)))});"))
+
+
+def _join(case: Case, config: CudaConfig) -> str:
+    """The same where what returns joins what arrives."""
+    moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
+    given = (*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT)
+    leave = f"{moving}reflect({', '.join((*given, *march_links.scalars(case)))});"
+    if by_rows(case, config):
+        return march_rows.leave(case, f"{_OWN}\n{leave}")
+    return f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
 
 
 def _moving(case: Case) -> str:
@@ -187,17 +194,16 @@ def _straight(case: Case, face: int) -> int:
 
 
 def _reflect(case: Case) -> str:
-    """What returns to a cell, and its way to what waits for the next plane, by the c_x of the links."""
-    flat = case.stencil.dimensions == 2
-    sums, places = Sums(upright(case.stencil), split=flat), returned_sums(case)
+    """What returns to a cell in two dimensions, and its way to what waits for the next row, by the c_x of the links."""
+    sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += [*march_links.SENDING, *(f"const Real {name}" for name in march_links.scalars(case))]
     groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
-    apart, twice = "1" if flat else "LANES", orders(sums.lattice).index((0, 0, 2))
+    twice = orders(sums.lattice).index((0, 0, 2))
     given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
     return "\n".join(
         (
-            f"constexpr int RETURNED = {len(places)}, APART = {apart}, TWICE_UP = {twice};",
+            f"constexpr int RETURNED = {len(places)}, APART = 1, TWICE_UP = {twice};",
             function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
             "// Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got: both wait in one sum.",
             function(f"take_back({given})", _taken(case, sums, groups), returns="Real"),
@@ -237,10 +243,8 @@ def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
             continue
         yield f"    const Real sum{k} = back[{k} * APART];"
         for n in orders(sums.lattice):
-            if n[1:] == tuple(powers) and (c_x or not n[0]) and (sums.split or n != (0, 0, 2)):
+            if n[1:] == tuple(powers) and (c_x or not n[0]):
                 yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
-        if not sums.split and powers in ([0, 1], [0, 2]):
-            yield f"    owed {'+' if powers[1] == 2 else '-'}= sum{k};"
     yield "}"
 
 
