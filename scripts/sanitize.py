@@ -119,6 +119,12 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     ),
     "march, faces": ("grinder", "d3q19", "regularised", {**_MARCH, "steps": 2, "prefetch": 1}),
     "march, words": ("solids", "d3q19", "regularised", {**_MARCH, "steps": 2, "flags": "memory", "prefetch": 2}),
+    "march, words of some planes": (
+        "cavity",
+        "d3q19",
+        "regularised",
+        {**_MARCH, "steps": 2, "rows": 2, "flags": "memory", "prefetch": 2},
+    ),
     "march of populations": ("box", "d3q19", "bgk", {**_STEPS, "rows": 2, "prefetch": 2}),
     "march of populations, faces": ("grinder", "d3q19", "bgk", {**_STEPS, "prefetch": 1}),
     "march in two dimensions": ("grinder", "d2q9", "regularised", {**_MARCH, "steps": 3, "prefetch": 2}),

@@ -58,7 +58,7 @@ def test_links_that_something_returns_by() -> None:
 
 
 def test_bytes_of_words_and_of_what_returns() -> None:
-    """A word is read once per launch; 5 sums of links with c_x, twice, and 6 of others wait in shared memory.
+    """A word is read once per launch; 3 sums of what returns wait in shared memory.
 
     So do one that is owed, in each stage, words of three planes, where the row lies, there and in memory, and whether
     it is stored.
@@ -68,7 +68,7 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     assert traffic(lid(), config(steps=2)).flags == 0
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config(steps=2)) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (16 + 2 + 3 + 3) * 4 * 32 * 6
+    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3) * 4 * 32 * 6
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "a link is forgotten": ("compiled", _text("CUT_X_LOW = 0x", "CUT_X_LOW = 0x1 ^ 0x")),
     "a lid at rest": ("compiled", _text("const Word moving = (", "const Word moving = 0u & (")),
     "a lid that pulls": ("compiled", _text("const Real f13 = left[4] + (", "const Real f13 = left[4] - (")),
-    "walls at rest push": ("compiled", _text("where_cut(moving, ", "where_cut(cut, ")),
+    "walls at rest push": ("compiled", _text("where_cut(moving, 13, ", "where_cut(cut, 13, ")),
     "what is outside sends": ("compiled", _text("beyond(first_y + r, ny, WALLED_Y) ||", "")),
     "nothing comes straight back from a side": ("compiled", _text("here ? straight :", "here ? Real(0) :")),
     "what a side returns goes up twice": ("compiled", _text("* (all - odd_z)", "* all")),
@@ -164,7 +164,15 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "solid cells send": ("memory", _text("m[k] = word & 1u ? Real(0) : m[k]", "(void)k")),
     "words stay behind": ("memory", _text("place = links.place - t;", "place = links.place;")),
     "words of another plane": ("memory", _text("fetch_links(links, words, next_z,", "fetch_links(links, words, 0,")),
-    "links of one side alone": ("memory", _text("if (cut & 0x", "if (cut & 0 & 0x")),
+    "links of one side alone": (
+        "memory",
+        _text("back_right[0] = where_cut(cut, ", "back_right[0] = where_cut(0 & cut, "),
+    ),
+    "nothing comes from the cells beside": (
+        "memory",
+        _text("right[v][STRAIGHT] += from_left[v]", "(void)from_left[v]"),
+    ),
+    "what is left of c_y is forgotten": ("compiled", _text("+= back[0];", "+= 0 * back[0];")),
     "a cut plane goes unseen": ("memory", _text("links.busy >> t & 3u", "links.busy >> t & 2u")),
 }
 

@@ -12,6 +12,6 @@ __device__ __forceinline__ Row kind_of_row(const Links& links, const int r, cons
 
 //@begin faces
 __device__ __forceinline__ void leave_y_low(
-    Real* back, const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS]) {}
-__device__ __forceinline__ Real take_y_low(Real (&current)[CURRENT], const Real* back) { return 0; }
+    Real* back, Real (&pending)[PENDING], Real& from_left, Real& from_right, const Real (&still)[LINES],
+    const Real (&right)[MOVERS], const Real (&left)[MOVERS]) {}
 //@end faces

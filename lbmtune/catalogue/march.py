@@ -9,7 +9,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.layout import Extents, Int
 from lbmtune.catalogue.moments import rows, unit_weight
-from lbmtune.catalogue.returning import cuts, returned_sums, returning
+from lbmtune.catalogue.returning import WAITING, cuts, returning
 from lbmtune.lattice import Lattice
 
 WARP = 32
@@ -118,8 +118,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     handed_on = _handed_on(case.stencil)
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    back = returned_sums(case) if config.of_moments else returning(case)
-    returned = (cells * (len(back) + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
+    back = WAITING if config.of_moments else len(returning(case))
+    returned = (cells * (back + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
     shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags

@@ -7,6 +7,10 @@ from lbmtune.catalogue.links import may_cut
 from lbmtune.catalogue.moments import upright
 from lbmtune.lattice import negate
 
+WAITING = 3
+"""Values that wait at a cell of a march of moments, in three dimensions, for what it exchanges: see
+`codegen.cuda.march_returned`."""
+
 
 def cuts(case: Case) -> bool:
     """Whether any link can be cut."""
@@ -19,7 +23,7 @@ def returning(case: Case) -> tuple[int, ...]:
 
 
 def returned_sums(case: Case) -> tuple[tuple[int, int, int], ...]:
-    """Sums of what returns to a cell: c_x of the links, and the powers of c_y and c_z (of c_y alone, in the plane)."""
+    """Sums of what returns to a cell in two dimensions: c_x of the links, and the powers of c_y and c_z, upright."""
     velocities, found = upright(case.stencil).velocities, list[tuple[int, int, int]]()
     for c_x in (1, -1, 0):
         sides = [velocities[i][1:] for i in returning(case) if velocities[i][0] == c_x]

@@ -22,6 +22,19 @@ _FALLING = """const int chunks = gridDim.z;
     const auto bottom = [&](const int k) { return least(depth * k * (2 * chunks - k) / chunks, nz); };
     const int begin = bottom(blockIdx.z), end = bottom(blockIdx.z + 1), planes"""
 """Which planes a block has: as many as others, or fewer than those before it."""
+_BY_L1 = """        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place + k),"""
+_PAST_L1 = (
+    """        // what is on its way through L1 has to fit in there, and walls leave little of it to the cache
+        if (ONCE == 16) {
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place + k),
+                         "l"(static_cast<const char*>(from) + k)
+                         : "memory");
+            continue;
+        }
+"""
+    + _BY_L1
+)
+"""How a plane gets into shared memory. Past L1 goes what has 16 bytes alone."""
 
 
 def render_march(case: Case, config: CudaConfig) -> Program:
@@ -50,7 +63,11 @@ def _source(case: Case, config: CudaConfig) -> str:
         "apart": fill("cuda/march_neighbours.cu", {}) if config.barrier == "neighbours" else "",
         "entry": _entry(case, config),
     }
-    return fill(_FILE, regions) + "\n"
+    text = fill(_FILE, regions) + "\n"
+    if not cuts(case) or case.stencil.dimensions == 2:
+        return text
+    assert _BY_L1 in text
+    return text.replace(_BY_L1, _PAST_L1)
 
 
 def _stage(case: Case, config: CudaConfig) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.moments import orders, unit_weight
-from lbmtune.codegen.cuda import march_links
-from lbmtune.codegen.cuda.moments import function
+from lbmtune.catalogue.moments import unit_weight
+from lbmtune.codegen.cuda import march_links, march_returned
 from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Vector
 
@@ -19,30 +18,17 @@ def functions(case: Case) -> str:
     return "\n".join(_functions(case, Sums(case.stencil), side) for side in (0, 1))
 
 
-def leave(case: Case, mixed: str) -> str:
-    """Of a cell: what returns waits. mixed: the same where several faces cut links."""
-    given = ", ".join((*march_links.SENT, *march_links.scalars(case)))
-    lines = ["const Row kind = kind_of_row(links, r, here_z, ny, nz);"]
-    lines += [f"if (kind == {side.upper()}) leave_y_{side}(back, {given});" for side in SIDES]
-    return "\n".join((*lines, f"if (kind == SEVERAL) {{\n{mixed}\n}}"))
-
-
-def take(mixed: str) -> str:
-    """Of a cell: what waits joins what the moments have so far."""
-    lines = ["const Row kind = kind_of_row(links, r, here_z, ny, nz);", "Real more = 0;"]
-    lines += [f"if (kind == {side.upper()}) more = take_y_{side}(current[t][r][v], back);" for side in SIDES]
-    return "\n".join((*lines, "later = more;", f"if (kind == SEVERAL) {{\n{mixed}\n}}"))
+def leave(case: Case, several: str) -> str:
+    """Of a cell: what returns. several: the same where several faces cut links."""
+    given = ", ".join((*march_returned.JOINING, *march_links.SENT, *march_links.scalars(case)))
+    kinds = {side.upper(): f"leave_y_{side}({given});" for side in SIDES} | {"SEVERAL": several}
+    lines = ["const Row kind = kind_of_row(links, r, here_z, ny, nz);", "if (kind != NONE) {"]
+    choice = "\n".join(f"if (kind == {kind}) {{\n{text}\n}}" for kind, text in kinds.items())
+    return "\n".join((*lines, march_returned.left(choice), "}"))
 
 
 def _functions(case: Case, sums: Sums, side: int) -> str:
-    takes = ("Real* const back", *march_links.SENDING, *(f"const Real {one}" for one in march_links.scalars(case)))
-    given = "Real (&current)[CURRENT], const Real* const back"
-    return "\n".join(
-        (
-            function(f"leave_y_{SIDES[side]}(\n    {', '.join(takes)})", _leave(case, sums, side)),
-            function(f"take_y_{SIDES[side]}({given})", _take(case, sums, side), returns="Real"),
-        )
-    )
+    return march_returned.leaving(case, f"leave_y_{SIDES[side]}", _leave(case, sums, side))
 
 
 def powers(case: Case) -> dict[tuple[int, int], str]:
@@ -76,18 +62,16 @@ def _sum(case: Case, links: dict[Vector, int]) -> str:
 
 
 def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
+    """Sums of what returns over the face, and how they join what arrives."""
+    turned = "-" if inward_of(side) < 0 else ""
+    mixed = "mixed" if (1, 1) in powers(case) else ""
+    below = {(0, 0): "odd_z", (1, 0): mixed, (0, 1): f"{turned}odd_z", (2, 0): "even", (0, 2): "all"}
+    rest = {(0, 0): "all - odd_z", (1, 0): f"odd - {mixed}" if mixed else "odd", (0, 1): f"{turned}rest_00"}
+    odd = f"{turned}odd"
+    from_below = {of: value for of, value in below.items() if value} | ({(1, 1): odd} if mixed else {})
     yield from over_face(case, sums, 1, side)
-    yield from (f"back[{k} * APART] = {name};" for k, name in enumerate(powers(case).values()))
-
-
-def _take(case: Case, sums: Sums, side: int) -> Iterator[str]:
-    """Those sums as moments. Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got."""
-    inward, (first, second) = inward_of(side), along(1)
-    for k, (of, name) in enumerate(powers(case).items()):
-        yield f"const Real {name} = back[{k} * APART];"
-        for n in (n for n in orders(case.stencil) if (n[first], n[second]) == of and n != (0, 0, 2)):
-            yield f"current[{sums.waiting(n)}] {'-' if inward ** n[1] < 0 else '+'}= {name};"
-    yield "return even_z - odd_z;"
+    found = march_returned.Returned(from_below, rest, "" if mixed else odd, "even_z - odd_z")
+    yield from march_returned.join(sums, found)
 
 
 def inward_of(side: int) -> int:

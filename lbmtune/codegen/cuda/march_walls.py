@@ -1,7 +1,8 @@
 """What walls and solid cells add to the moment march, as C text. See kernels/cuda/march_walls.cu.
 
 What returns to a cell over its cut links is summed up as moments, to which each link adds u_i (p(-c_i) + 6 c_i . u)
-with the powers of c_i; u: of a moving wall. Links are taken by their c_x: in most warps only those of one are cut.
+with the powers of c_i; u: of a moving wall (`march_returned`). In two dimensions links are taken by their c_x: in most
+warps only those of one are cut.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
-from lbmtune.codegen.cuda import march_links, march_rows, march_sides, populations
+from lbmtune.codegen.cuda import march_links, march_returned, march_rows, march_sides, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.moments import function
 from lbmtune.codegen.moments import Sums
 from lbmtune.lattice import Lattice
 
-_FILE, FLAT = "cuda/march.cu", "cuda/march_flat.cu"
-"""Entries in three dimensions, and in two, where warps have one text however links are cut."""
+_FILE, FLAT, _RETURNED = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_returned.cu"
+"""Entries in three dimensions, and in two, where warps have one text however links are cut; what returns to cells."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
 """Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
@@ -53,7 +54,7 @@ def functions(case: Case, config: CudaConfig) -> str:
         "cuda/march_walls.cu",
         {
             "faces": _links(case, config),
-            "reflect": _reflect(case) if config.of_moments else populations.reflection(case),
+            "reflect": _reflection(case, config),
             "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
             "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
             "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
@@ -61,14 +62,25 @@ def functions(case: Case, config: CudaConfig) -> str:
     )
 
 
+def _reflection(case: Case, config: CudaConfig) -> str:
+    if _joins(case, config):
+        return march_returned.functions(case)
+    return _reflect(case) if config.of_moments else populations.reflection(case)
+
+
+def _joins(case: Case, config: CudaConfig) -> bool:
+    """Whether what returns joins what arrives (`march_returned`)."""
+    return config.of_moments and case.stencil.dimensions == 3
+
+
 def by_rows(case: Case, config: CudaConfig) -> bool:
     """Whether rows of which one face across y alone cuts links are told from others."""
-    return config.of_moments and case.stencil.dimensions == 3 and config.flags != "memory" and _walled(case, 1)
+    return _joins(case, config) and config.flags != "memory" and _walled(case, 1)
 
 
 def _sides(case: Case, config: CudaConfig) -> bool:
     """Whether warps of which a face across x alone cuts links are told from others."""
-    return config.of_moments and case.stencil.dimensions == 3 and _walled(case, 0)
+    return _joins(case, config) and _walled(case, 0)
 
 
 def _walled(case: Case, axis: int) -> bool:
@@ -77,9 +89,7 @@ def _walled(case: Case, axis: int) -> bool:
 
 def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
     """What stands in the regions of an entry where links are cut; regions: what else stands there."""
-    found = {"return": _return(case), "take": _TAKE, **regions}
-    if by_rows(case, config):
-        found |= {"return": march_rows.leave(case, found["return"]), "take": march_rows.take(_TAKE)}
+    found = {"return": _return(case, config), "take": _TAKE, **regions}
     found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
     if file != FLAT:
         found["offsets"] = _KEPT
@@ -100,6 +110,10 @@ def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tup
         texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
         yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
     mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    if _joins(case, config):
+        mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
+        names = {"returning": "leave", "enter": "enter", "returned": "take"}
+        mixed |= {name: fill(_RETURNED, found, inside=inside) for name, inside in names.items()}
     yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
 
 
@@ -139,13 +153,25 @@ def _word(links: Sequence[int]) -> str:
     return f"0x{sum(1 << i for i in links):x}u"
 
 
-def _return(case: Case) -> str:
+def _return(case: Case, config: CudaConfig) -> str:
     """Of a cell, within the loops over rows and cells."""
+    if _joins(case, config):
+        return _join(case, config)
     flat = case.stencil.dimensions == 2
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]
     lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
     return "\n".join((*lines, f"reflect({', '.join((*given, *march_links.SENT, *march_links.scalars(case)))});"))
+
+
+def _join(case: Case, config: CudaConfig) -> str:
+    """The same where what returns joins what arrives."""
+    moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
+    given = (*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT)
+    leave = f"{moving}reflect({', '.join((*given, *march_links.scalars(case)))});"
+    if by_rows(case, config):
+        return march_rows.leave(case, f"{_OWN}\n{leave}")
+    return f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
 
 
 def _moving(case: Case) -> str:
@@ -168,17 +194,16 @@ def _straight(case: Case, face: int) -> int:
 
 
 def _reflect(case: Case) -> str:
-    """What returns to a cell, and its way to what waits for the next plane, by the c_x of the links."""
-    flat = case.stencil.dimensions == 2
-    sums, places = Sums(upright(case.stencil), split=flat), returned_sums(case)
+    """What returns to a cell in two dimensions, and its way to what waits for the next row, by the c_x of the links."""
+    sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += [*march_links.SENDING, *(f"const Real {name}" for name in march_links.scalars(case))]
     groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
-    apart, twice = "1" if flat else "LANES", orders(sums.lattice).index((0, 0, 2))
+    twice = orders(sums.lattice).index((0, 0, 2))
     given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
     return "\n".join(
         (
-            f"constexpr int RETURNED = {len(places)}, APART = {apart}, TWICE_UP = {twice};",
+            f"constexpr int RETURNED = {len(places)}, APART = 1, TWICE_UP = {twice};",
             function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
             "// Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got: both wait in one sum.",
             function(f"take_back({given})", _taken(case, sums, groups), returns="Real"),
@@ -218,10 +243,8 @@ def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
             continue
         yield f"    const Real sum{k} = back[{k} * APART];"
         for n in orders(sums.lattice):
-            if n[1:] == tuple(powers) and (c_x or not n[0]) and (sums.split or n != (0, 0, 2)):
+            if n[1:] == tuple(powers) and (c_x or not n[0]):
                 yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
-        if not sums.split and powers in ([0, 1], [0, 2]):
-            yield f"    owed {'+' if powers[1] == 2 else '-'}= sum{k};"
     yield "}"
 
 

@@ -18,7 +18,7 @@ from lbmtune.codegen.moments import Stage, Sums, part_name
 from lbmtune.lattice import Lattice
 
 
-class _Writing:
+class InC:
     """As C has it; whole numbers as they are."""
 
     def number(self, value: Rational) -> str:
@@ -37,7 +37,7 @@ class _Writing:
 @lru_cache(maxsize=64)
 def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool = True) -> str:
     """The device functions of a stage."""
-    stage = Stage(Sums(upright(lattice), split), _Writing())
+    stage = Stage(Sums(upright(lattice), split), InC())
     return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), _gather(stage)))
 
 
