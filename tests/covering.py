@@ -199,17 +199,20 @@ def reason_against(backend: str, point: Point) -> str | None:
         return str(error)
 
 
-def schemes_layouts_lattices(backend: str) -> Iterator[Sample | str]:
+@cache
+def schemes_layouts_lattices(backend: str) -> tuple[Sample | str, ...]:
     """Every scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force.
 
     A reason in place of a sample where none is legal.
     """
     names = ("scheme", "layout", "addressing", "lattice")
     values = values_of(backend)
+    found = []
     for chosen in product(*(values.get(name, ("direct",)) for name in names)):
         point = {name: value for name, value in zip(names, chosen, strict=True) if name in values}
         precision = {"storage": "fp64", "compute": "fp64"}
-        yield _first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", **precision})
+        found.append(_first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", **precision}))
+    return tuple(found)
 
 
 def collisions_precisions(backend: str) -> Iterator[Sample | str]:
@@ -410,15 +413,17 @@ def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, dr
     """
     usual = defaults(backend)
     point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
+    point["backend"] = backend
     for axis in AXES[backend]:
         name = axis.name
         if name in _APART[backend]:
             continue
-        quiet = neutral(name, {"backend": backend, **point})
+        quiet = neutral(name, point)
         if quiet is not None and fixed.get(name, quiet) != quiet:
             return name
         plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])
         point[name] = quiet if quiet is not None else fixed.get(name, plain)
+    del point["backend"]
     return point
 
 
