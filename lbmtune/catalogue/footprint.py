@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 from lbmtune.catalogue.case import Case
@@ -93,7 +92,6 @@ class Traffic:
         return self.populations + self.flags + self.index + self.macroscopics
 
 
-@lru_cache(maxsize=4096)
 def traffic(case: Case, config: KernelConfig) -> Traffic:
     """What an update moves, as the mean over the parities; words that only sites at moving walls read are left out."""
     populations = _population_bytes(case, config)

@@ -8,7 +8,6 @@ coordinate is not mapped to an image.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
@@ -67,7 +66,6 @@ def _multiple(extent: Int, unit: int) -> Int:
     return (extent + (unit - 1)) // unit * unit if unit > 1 else extent
 
 
-@lru_cache(maxsize=4096)
 def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
     """The frame of a configuration."""
     if isinstance(config, CudaConfig):
