@@ -17,7 +17,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
-from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, planes_together, shared_bytes
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
 from lbmtune.catalogue.waiting import most_waiting_bytes
@@ -309,8 +309,6 @@ def spilled_bytes(subject: Subject) -> float:
     """
     config = subject.config
     if config.marches:
-        from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
-
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
     spilled = subject.resources.spill_bytes / config.cells_per_thread
