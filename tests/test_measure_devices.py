@@ -172,3 +172,19 @@ def test_the_stream_kernels_compile_without_spills(access_bytes: int, apart: boo
         found = compile_cuda(cuda_streams(STREAMS, access_bytes, 512, apart=apart), architecture).resources
         assert found.spill_bytes == 0
         assert 0 < found.registers <= 128
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (SimpleNamespace(current=1800.0, max=3500.0), 3.5e9),
+        (SimpleNamespace(current=2500.0, max=0.0), 2.5e9),
+        (SimpleNamespace(current=0.0, max=0.0), None),
+        (None, None),
+    ],
+)
+def test_the_clock_of_cores_is_what_the_system_tells(
+    told: object, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_device.psutil, "cpu_freq", lambda: told)
+    assert cpu_device.core_clock_hz() == expected

@@ -92,7 +92,7 @@ class Machine:
     with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
-    multiprocessors: of a GPU.
+    multiprocessors: of a GPU. core_clock_hz: of a CPU, the highest that the system tells; None where it tells none.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
     datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
     scaled to it (`model.borrowed`), or ''.
@@ -110,6 +110,7 @@ class Machine:
     caches_bytes: dict[str, int] = field(default_factory=dict)
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
+    core_clock_hz: float | None = None
     calibration: Calibration | None = None
     cpu: CpuCalibration | None = None
     conditions: Conditions = field(default_factory=Conditions)
