@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import fake_study
 from fake_device import FakeDevice
+from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Device

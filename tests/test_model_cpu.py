@@ -194,4 +194,6 @@ def test_several_steps_in_a_cache_do_not_outrun_the_cores() -> None:
 
 
 def test_what_was_measured_is_not_estimated() -> None:
-    assert all("estimated" not in term.source for term in predict(CASE, ALIGNED, replace(MACHINE, core_clock_hz=1)).terms)
+    assert all(
+        "estimated" not in term.source for term in predict(CASE, ALIGNED, replace(MACHINE, core_clock_hz=1)).terms
+    )

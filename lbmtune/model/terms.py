@@ -284,21 +284,31 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
-    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it.
+    """As long as a copy with that access width takes longer whose threads keep as much of a multiprocessor in it.
 
-    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update
-    goes by the same caches.
+    Stores go through L1 to L2, so that there is no step where L1 is full. Words of a list are kept from the first load
+    to the last store; meanwhile all that the threads in flight update goes by the same caches.
     """
-    rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     config = subject.config
-    blocks = subject.threads // prod(config.block)
-    of_each = subject.threads * subject.resources.local_bytes
     updated = subject.threads * config.cells_per_thread if config.indirect else 0
     passing = updated * traffic(subject.case, config).populations
-    if of_each + passing / 2 + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
-        return moved / rates["L1"]
-    kept = min(1.0, machine.caches_bytes["L2"] / ((of_each + passing) * machine.multiprocessors))
-    return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
+    return moved * _between(_spilled_byte_s(subject), subject.threads * subject.resources.local_bytes + passing)
+
+
+def _spilled_byte_s(subject: Subject) -> list[tuple[int, float]]:
+    """Bytes of a multiprocessor in local memory, and what one that is written or read takes longer than none."""
+    access, walking = str(subject.access_bytes), bool(_walking(subject.config))
+    taken = {}
+    for name, rate in subject.calibration.spilled_bytes_per_s.items():
+        words = name.split()
+        if words[0] == access and (words[-1] == "walking") == walking:
+            taken[int(words[2]), int(words[4])] = 2 * subject.machine.streams * int(access) / rate
+    none = next(seconds for (_, local), seconds in taken.items() if not local)
+    return [
+        (threads * local, max(0.0, seconds - none) / (2 * local))
+        for (threads, local), seconds in sorted(taken.items())
+        if local
+    ]
 
 
 def spilled_bytes(subject: Subject) -> float:
