@@ -42,14 +42,14 @@ class Calibration:
     displaced_bytes_per_s: dict[str, float]
     listed_bytes_per_s: dict[str, float]
     local_bytes_per_s: dict[str, float]
+    spilled_bytes_per_s: dict[str, float]
+    shuffled_bytes_per_s: dict[str, float]
     instructions_per_s: dict[str, float]
     small_s: dict[str, float]
     l1_bytes: int
     latency_s: float
     meeting_s: float
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
-    spilled_bytes_per_s: dict[str, float] = field(default_factory=dict)
-    shuffled_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
