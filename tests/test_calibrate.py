@@ -120,6 +120,8 @@ class Card:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
+    monkeypatch.setattr(calibration, "_SHUFFLED", ((4, 8), (2, 16)))
+    monkeypatch.setattr(calibration, "_SPILLED_KIB", (0, 216))
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
         monkeypatch.setattr(microbench, name, value)
 
