@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import fake_study
 from fake_device import FakeDevice
+from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Device
@@ -172,3 +174,19 @@ def test_the_stream_kernels_compile_without_spills(access_bytes: int, apart: boo
         found = compile_cuda(cuda_streams(STREAMS, access_bytes, 512, apart=apart), architecture).resources
         assert found.spill_bytes == 0
         assert 0 < found.registers <= 128
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (SimpleNamespace(current=1800.0, max=3500.0), 3.5e9),
+        (SimpleNamespace(current=2500.0, max=0.0), 2.5e9),
+        (SimpleNamespace(current=0.0, max=0.0), None),
+        (None, None),
+    ],
+)
+def test_the_clock_of_cores_is_what_the_system_tells(
+    told: object, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_device.psutil, "cpu_freq", lambda: told)
+    assert cpu_device.core_clock_hz() == expected

@@ -162,3 +162,38 @@ def test_a_prediction_is_its_terms_and_stays_below_the_ceiling(config: CpuConfig
     )
     faster = replace(FOUND, walks_bytes_per_s={name: 2 * rate for name, rate in RATES.items()})
     assert found.mlups < predict(CASE, config, replace(MACHINE, cpu=faster)).mlups < 2 * found.mlups
+
+
+CLOCKED = replace(MACHINE, cpu=None, core_clock_hz=2e9)
+
+
+@pytest.mark.parametrize(
+    ("config", "operations_s", "quotients_s"),
+    [
+        (ALIGNED, 1 / (4e9 * 16), 10 / (2e9 * 16)),
+        (replace(ALIGNED, vector_bits=256), 1 / (4e9 * 8), 5 / (2e9 * 8)),
+        (replace(ALIGNED, vector_bits=0, threads=1), 4 / 4e9, 4 * 3 / 2e9),
+    ],
+)
+def test_arithmetic_is_estimated_by_the_clock(config: CpuConfig, operations_s: float, quotients_s: float) -> None:
+    """Two operations of each of four cores in a cycle; divisions of a register take 3, 5 and 10 cycles."""
+    counted = operations(CASE)
+    found = predict(CASE, config, CLOCKED)
+    (estimate,) = (term for term in found.terms if term.name == "arithmetic")
+    assert estimate.seconds * 4 == pytest.approx(counted.plain * operations_s + counted.quotients * quotients_s)
+    assert estimate.source == "estimated by the clock, not measured"
+    (memory,) = predict(CASE, config, replace(CLOCKED, core_clock_hz=None)).terms
+    assert found.mlups == pytest.approx(1e-6 / (memory.seconds + estimate.seconds))
+
+
+def test_several_steps_in_a_cache_do_not_outrun_the_cores() -> None:
+    config = replace(ALIGNED, steps=8, tile_x=64, tile_y=16, tile_z=16)
+    bytes_alone = predict(CASE, config, replace(CLOCKED, core_clock_hz=None)).mlups
+    at_1_ghz, at_2_ghz = (predict(CASE, config, replace(CLOCKED, core_clock_hz=hz)).mlups for hz in (1e9, 2e9))
+    assert at_1_ghz < at_2_ghz < bytes_alone
+
+
+def test_what_was_measured_is_not_estimated() -> None:
+    assert all(
+        "estimated" not in term.source for term in predict(CASE, ALIGNED, replace(MACHINE, core_clock_hz=1)).terms
+    )

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.case import box
+from lbmtune.catalogue.case import box, cavity
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.occupancy import registers_allowed, threads_together
 from lbmtune.model.predict import TERMS, predict
-from lbmtune.model.sectors import partial_sectors
+from lbmtune.model.sectors import partial_sectors, stored_apart
 from lbmtune.model.terms import (
     Subject,
     bandwidth,
@@ -176,6 +177,72 @@ def test_streams_of_a_list_begin_at_whole_lines() -> None:
     """However many sites there are, what a warp stores to them fills its sectors, but for the last ones."""
     odd = replace(CASE, domain=(33, 21, 23))
     assert partial_sectors(odd, CudaConfig(addressing="indirect", block=(64, 1, 1))).stores < 0.02
+
+
+def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
+    """Rows of 96 sites are three warps, which share three sectors of each of ten directions, in two pieces."""
+    rows = replace(CASE, domain=(96, 12, 12))
+    found = partial_sectors(rows, CudaConfig(addressing="indirect", block=(64, 1, 1)))
+    assert found == (pytest.approx(2 * 3 * 10 / 96), 0)
+    hilbert = CudaConfig(addressing="indirect", block=(32, 1, 1), order="hilbert")
+    cube = replace(CASE, domain=(32, 32, 32))
+    elements = 18 * 32**3 / 8
+    assert partial_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        ({"scheme": "push"}, 4 * 18 / 128),
+        ({"scheme": "aa"}, 4 * 18 / 128 / 2),
+        ({"scheme": "push", "cells_per_thread": 2}, 4 * 18 / 64),
+        ({"scheme": "push", "block": (16, 4, 1)}, 4 * 18 / 64),
+        ({"scheme": "push", "storage": "fp64", "compute": "fp64"}, 0),  # a lane has whole sectors
+        ({"scheme": "push", "cells_per_thread": 1}, 0),
+        ({"scheme": "push", "flags": "compiled"}, 0),
+        ({"scheme": "pull"}, 0),
+    ],
+)
+def test_the_ends_of_a_warp_store_apart_by_flags(axes: dict[str, Any], expected: float) -> None:
+    """Of each of 18 directions two sectors, both in two parts, for all cells of a warp."""
+    config = CudaConfig(**{"cells_per_thread": 4, "flags": "memory", "block": (64, 1, 1)} | axes)
+    assert stored_apart(cavity("d3q19", "bgk", (256, 256, 256), 1.6), config) == pytest.approx(expected)
+
+
+def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words() -> None:
+    walls = cavity("d3q19", "bgk", (256, 256, 256), 1.6)
+    read, known = (CudaConfig(scheme="push", cells_per_thread=4, flags=one) for one in ("memory", "compiled"))
+    rates, by = CARD.calibration.displaced_bytes_per_s, f"by {read.block[0]}"
+    longer_s = 2 * 4 * 32 * 19 / 13 * (1 / rates[f"4 stores {by}"] - 1 / rates[f"4 none {by}"]) / 2
+    taken = [partial(Subject(walls, one, CARD, CARD.calibration, Resources())).seconds for one in (read, known)]
+    assert taken[0] - taken[1] == pytest.approx(4 * 18 / 128 * longer_s)
+
+
+def test_vectors_share_sectors_as_vectors_do() -> None:
+    """Of 13 of 19 streams an access of a warp has two partial sectors; rows have been counted apart."""
+    config = CudaConfig(scheme="aa", cells_per_thread=4, block=(64, 1, 1))
+    rates = CARD.calibration.shuffled_bytes_per_s
+    rows = max(rates["4 x 4 rows by 64"], rates["4 x 4 in place by 64"])
+    each_s = 2 * 16 * 32 * 19 / 13 * (1 / rates["4 x 4 in place by 64"] - 1 / rows) / 2
+    count = max(partial_sectors(CASE, config))
+    assert count == pytest.approx(2 * 10 / 128 / 2)
+    assert partial(subject(config)).seconds == pytest.approx(count * each_s)
+
+
+def test_spilled_bytes_take_what_a_copy_that_spills_takes_longer() -> None:
+    """At a point that was measured, and half way from there to the next one."""
+    curve = sorted(
+        (int(name.split()[2]) * int(name.split()[4]), name, 152 / rate)
+        for name, rate in CARD.calibration.spilled_bytes_per_s.items()
+        if name.startswith("4 by ") and not name.endswith("walking")
+    )
+    (_, _, none), (_, _, _), (here, name, at_s), (there, next_name, next_s) = curve[:4]
+    byte_s = [(s - none) / (2 * int(of.split()[4])) for of, s in ((name, at_s), (next_name, next_s))]
+    threads = subject(CudaConfig(block=(64, 1, 1)), Resources(registers=64)).threads
+    for kept, expected in ((here, byte_s[0]), ((here + there) / 2, sum(byte_s) / 2)):
+        spilled = Resources(registers=64, spill_bytes=100, local_bytes=kept / threads)  # type: ignore[arg-type]
+        found = local_memory(subject(CudaConfig(block=(64, 1, 1)), spilled))
+        assert found.seconds == pytest.approx(100 * expected)
 
 
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:

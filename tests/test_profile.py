@@ -201,7 +201,6 @@ def test_counters_as_nsight_compute_printed_them() -> None:
 PROFILES = load(REPOSITORY / "scripts" / "profiles.py")
 KEPT: dict[str, Profile] = dict(PROFILES.kept(RECORDED))
 BEYOND = {
-    "nvidia-h200/aa": "a rung is 3.05 % off: without collision it is faster than the model says",
     "nvidia-h200/aos": "memory moves 7 % more bytes than the model has",
     "nvidia-h200/many-steps": "a rung is 5.6 % off: a march without collision is 10 % faster than its instructions say",
 }

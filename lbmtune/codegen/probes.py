@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.program import Launch, Mode, Program
 from lbmtune.codegen.skeleton import skeleton
-from lbmtune.codegen.streams import ACCESS_TYPES, CASE
+from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
+SPILLED, SHUFFLED = "copy_spilled", "copy_shuffled"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
+_ELEMENTS = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
 """What `stages` issues."""
 
@@ -80,6 +82,31 @@ def issue_probe(
     )
     arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
     return _program("probes_issue", options, arguments, threads, 0)
+
+
+def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Program:
+    """The copy whose threads keep words in local memory, of which they have room for so many bytes."""
+    options = (
+        "--std=c++17",
+        f"-DSTREAMS={STREAMS}",
+        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
+        f"-DLOCAL={local_bytes // WORD_BYTES}",
+    )
+    arguments = {SPILLED: ("source", "target", "accesses", "words", "apart", "steps")}
+    return _program("probes_spilled", options, arguments, threads, 0)
+
+
+def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:
+    """The displaced copy by vectors of elements. run_bytes: as of `probe`."""
+    options = (
+        "--std=c++17",
+        f"-DSTREAMS={STREAMS}",
+        f"-DELEMENT={_ELEMENTS[element_bytes]}",
+        f"-DVECTOR={access_bytes // element_bytes}",
+        f"-DRUN={run_bytes // access_bytes}",
+    )
+    arguments = {SHUFFLED: ("source", "target", "accesses", "load", "load_far", "store", "store_far", "apart", "steps")}
+    return _program("probes_shuffled", options, arguments, threads, 0)
 
 
 def _program(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Compiler, Device, Executable
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.probes import (
     AGAIN,
     AGAIN_EACH,
@@ -19,17 +20,22 @@ from lbmtune.codegen.probes import (
     LISTED,
     MEET,
     RUNS,
+    SHUFFLED,
     SPILL,
+    SPILLED,
     STAGES,
     WORD_BYTES,
     issue_probe,
     probe,
+    shuffled_probe,
+    spilled_probe,
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.microbench import Rate, Say, rate
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.model.machine import ACCESS_BYTES, Calibration
+from lbmtune.model.occupancy import threads_together
 
 _WARP, _GRANULE = 32, 256
 """Threads of a warp; what numbers of accesses are multiples of."""
@@ -62,7 +68,9 @@ _SIDES = {
     "in place": (1, 1, 1, 1),
 }
 """Accesses, and rows, by which loads and by which stores are displaced; both: those of one array."""
-_WALK = 8
+_IN_PLACE = ("rows", "in place")
+"""Of which what is loaded goes back to where it was."""
+_WALK, _WALKING = 8, " walking"
 """Accesses that a thread takes one after another, as far apart as rows are."""
 _CELLS = (9, 19, 27)
 """Streams of which single elements lie together."""
@@ -83,6 +91,13 @@ _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
 _AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
 """Read and left until a tile is read again."""
 _AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
+_SPILLED_BLOCK, _SPILLED_ROOM, _ALIGNED = 128, 4096, 16
+"""Threads of a block, and bytes of local memory that a thread has room for, and takes at once."""
+_SPILLED_KIB = (0, 24, 48, 96, 144, 216, 312, 504, 1008)
+"""Of local memory that all threads of a multiprocessor keep."""
+_SHUFFLED = ((2, 4), (2, 8), (2, 16), (4, 8), (4, 16), (8, 16))
+"""Bytes of an element, and of a vector of them."""
+_SHUFFLED_BLOCKS = (64, 256)
 _SAMPLES, _WARMUP_S = 5, 0.02
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
@@ -113,12 +128,12 @@ class _Displaced(NamedTuple):
     def name(self) -> str:
         run = f" of {self.run_bytes}" if self.run_bytes else ""
         streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
-        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{' walking' if self.walking else ''}"
+        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{_WALKING * self.walking}"
 
     @property
     def in_place(self) -> bool:
-        """Whether what is loaded goes back to where it was."""
-        return self.side in ("rows", "in place")
+        """Whether there is one array."""
+        return self.side in _IN_PLACE
 
 
 def _displaced() -> Iterator[_Displaced]:
@@ -150,6 +165,8 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     threads = each("copies by fewer threads", by_threads)
     say("displaced copies")
     displaced = {one.name: bench.displaced(one) for one in _displaced()}
+    say("displaced copies by vectors, copies that spill")
+    shuffled, spilled = dict(bench.shuffled()), dict(bench.spilled())
     say("copies by lists")
     listed = dict(bench.by_lists())
     say("issue of instructions, latencies, meetings of blocks")
@@ -168,6 +185,8 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         meeting_s=meeting,
         small_s=dict(bench.small()),
         again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
+        spilled_bytes_per_s=spilled,
+        shuffled_bytes_per_s=shuffled,
     )
 
 
@@ -207,9 +226,7 @@ class _Bench:
         executable, launch = self._loaded(
             DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, threads=one.block
         )
-        accesses = STREAMS * _STREAM_BYTES // (one.streams * width)
-        apart = min(_FAR, accesses // _WALK // _GRANULE * _GRANULE)
-        accesses = accesses // (_WALK * apart) * (_WALK * apart)
+        accesses, apart = _walked(STREAMS * _STREAM_BYTES // (one.streams * width))
         load, load_far, store, store_far = _SIDES[one.side]
         load_far, store_far = (far * apart for far in (load_far, store_far))
         numbers = (np.int32(n) for n in (accesses, load, load_far, store, store_far, apart, steps))
@@ -221,6 +238,43 @@ class _Bench:
             by = (load, load_far), (store, store_far)
             self._check(width, one.run_bytes, accesses, *(_amounts(one.streams, *side) for side in by))
         return found.bytes_per_s
+
+    def shuffled(self) -> Iterator[tuple[str, float]]:
+        """Bytes per second of displaced copies by vectors of elements, in runs of a warp or not."""
+        for (element, access), in_runs, walking in product(_SHUFFLED, (False, True), (False, True)):
+            run, steps = _WARP * access if in_runs else 0, _WALK if walking else 1
+            accesses, apart = _walked(_STREAM_BYTES // access)
+            row = apart * access // element
+            for block, side in product((_BLOCK,) if walking else _SHUFFLED_BLOCKS, _SIDES):
+                program = shuffled_probe(element_bytes=element, access_bytes=access, run_bytes=run, threads=block)
+                executable, launch = self._ready(program, SHUFFLED)
+                load, load_far, store, store_far = _SIDES[side]
+                arrays = self._source, self._source if side in _IN_PLACE else self._target
+                numbers = map(np.int32, (accesses, load, load_far * apart, store, store_far * apart, apart, steps))
+                copy = partial(executable.launch, launch, (accesses // steps // block, 1, 1), (*arrays, *numbers))
+                self._target.fill(0)
+                name = f"{element} x {access // element}{f' of {run}' if run else ''} {side} by {block}"
+                yield f"{name}{_WALKING * walking}", self._rate(copy, 2.0 * STREAMS * access * accesses).bytes_per_s
+                if side not in _IN_PLACE:
+                    by = (_amounts(STREAMS, near, far * row) for near, far in ((load, load_far), (store, store_far)))
+                    self._check(element, run, accesses * access // element, *by)
+
+    def spilled(self) -> Iterator[tuple[str, float]]:
+        """Bytes per second of copies whose threads keep words in local memory, which are not counted."""
+        for access in (*_WIDTHS, ACCESS_BYTES):
+            program = spilled_probe(access_bytes=access, local_bytes=_SPILLED_ROOM, threads=_SPILLED_BLOCK)
+            executable, launch = self._ready(program, SPILLED)
+            threads = threads_together(CudaConfig(block=launch.block), executable.resources, _L1_BYTES)
+            accesses, apart = _walked(_STREAM_BYTES // access)
+            for kept, walking in product(_SPILLED_KIB, (False, True)):
+                local, steps = kept * 1024 // threads // _ALIGNED * _ALIGNED, _WALK if walking else 1
+                numbers = map(np.int32, (accesses, local // WORD_BYTES, apart, steps))
+                grid = accesses // steps // _SPILLED_BLOCK, 1, 1
+                copy = partial(executable.launch, launch, grid, (self._source, self._target, *numbers))
+                self._target.fill(0)
+                found = self._rate(copy, 2.0 * STREAMS * access * accesses)
+                yield f"{access} by {threads} of {local}{_WALKING * walking}", found.bytes_per_s
+                self._check(access, 0, accesses)
 
     def local(self, threads: int, local_bytes: int) -> float:
         """Of local memory: so many bytes of each of so many threads of a multiprocessor."""
@@ -365,6 +419,12 @@ class _Bench:
         source, target = (array.view("uint16").reshape(-1, width // 2) for array in (self._source, self._target))
         if not bool((target[here] == source[there]).all()):
             raise RuntimeError(_NOT_MOVED)
+
+
+def _walked(accesses: int) -> tuple[int, int]:
+    """As many of them, or fewer, that threads can take one after another, and how many lie from one to the next."""
+    apart = min(_FAR, accesses // _WALK // _GRANULE * _GRANULE)
+    return accesses // (_WALK * apart) * (_WALK * apart), apart
 
 
 def _amounts(streams: int, near: int, far: int) -> Array:

@@ -115,6 +115,7 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
         caches_bytes=caches,
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
+        core_clock_hz=getattr(device, "core_clock_hz", None),
         calibration=gpu,
         cpu=cpu,
         conditions=conditions,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,8 +31,16 @@ SHIFTED, AHEAD, GROUPED = "shifted rows", "prefetch", "groups"
 CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, AHEAD, GROUPED)
 """What can be left out to see what it is worth; the last three tell walks apart."""
 CALIBRATED = "calibrated by micro-benchmarks"
+ESTIMATED = "estimated by the clock, not measured"
 _SETS, _PAGE_BYTES = 64, 4096
 """Of an L1 cache that is indexed by the part of an address within a page: its size in pages is its ways."""
+_PORTS = 2
+"""Operations that a core begins in a cycle."""
+_DIVIDE_CYCLES = {4: 3, 32: 5, 64: 10}
+"""Cycles from one division in single precision to the next, by the bytes of a register.
+
+Both of Intel processors from Skylake on. Source: Fog, Instruction tables.
+"""
 
 
 class CpuSubject(NamedTuple):
@@ -70,6 +79,31 @@ def cpu_terms(subject: CpuSubject, without: Collection[str] = ()) -> list[Term]:
     if CACHE not in without and subject.config.fused_steps > 1:
         terms.append(_cached(subject))
     return terms
+
+
+def estimated(machine: Machine) -> CpuCalibration | None:
+    """What the cores of a machine do by their clock alone, where nobody has measured it; None where it tells none.
+
+    Nothing is known of walks and caches, so that only terms of arithmetic can be asked of it.
+    """
+    if not machine.core_clock_hz:
+        return None
+    return CpuCalibration(
+        walks_bytes_per_s={},
+        thread_walks_bytes_per_s={},
+        cached_bytes_per_s={},
+        multiply_add_per_s={str(width): _PORTS * machine.core_clock_hz for width in _DIVIDE_CYCLES},
+        divide_per_s={str(width): machine.core_clock_hz / cycles for width, cycles in _DIVIDE_CYCLES.items()},
+        refill_s=0.0,
+    )
+
+
+def estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> list[Term]:
+    """The term of arithmetic on a machine that is not calibrated; none where its clock is not known."""
+    rates = estimated(machine)
+    if rates is None:
+        return []
+    return [replace(_arithmetic(CpuSubject(case, config, machine, rates)), source=ESTIMATED)]
 
 
 def _memory(subject: CpuSubject, without: Collection[str]) -> Term:

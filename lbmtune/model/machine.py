@@ -21,6 +21,8 @@ class Calibration:
     one access back, by none, and by one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by
     threads of a block), or by rows alone, in one array ('2 rows by 64'); by threads that take eight accesses one after
     another ('4 loads by 64 walking'); and of arrays of structures of so many elements ('4 of 4 x 27 in place by 64');
+    shuffled: the same by vectors of elements of so many bytes, which are displaced by an element each ('4 x 2 stores by
+    64', '2 x 8 of 512 in place by 64 walking');
     listed: copies whose loads, or stores, or both in place find their place in a list ('4 loads', '8 in place'),
     'displaced' where it is that of the next access, 'ahead' where words of the list are asked for before, the list
     counted;
@@ -30,6 +32,8 @@ class Calibration:
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
     bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
+    spilled: copies whose threads write so many bytes of local memory besides and read them again, which is not counted,
+    by access width, threads of a multiprocessor and these bytes ('4 by 1536 of 96', '8 by 1152 of 0 walking');
     again: copies that read each tile again when so many bytes have been read and left since; that is not counted.
     """
 
@@ -38,6 +42,8 @@ class Calibration:
     displaced_bytes_per_s: dict[str, float]
     listed_bytes_per_s: dict[str, float]
     local_bytes_per_s: dict[str, float]
+    spilled_bytes_per_s: dict[str, float]
+    shuffled_bytes_per_s: dict[str, float]
     instructions_per_s: dict[str, float]
     small_s: dict[str, float]
     l1_bytes: int
@@ -92,7 +98,7 @@ class Machine:
     with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
-    multiprocessors: of a GPU.
+    multiprocessors: of a GPU. core_clock_hz: of a CPU, the highest that the system tells; None where it tells none.
     caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
     datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
     scaled to it (`model.borrowed`), or ''.
@@ -110,6 +116,7 @@ class Machine:
     caches_bytes: dict[str, int] = field(default_factory=dict)
     thread_bytes_per_s: float | None = None
     multiprocessors: int = 0
+    core_clock_hz: float | None = None
     calibration: Calibration | None = None
     cpu: CpuCalibration | None = None
     conditions: Conditions = field(default_factory=Conditions)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import planes_together
 from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.queues import shares
 from lbmtune.model.terms import (
@@ -89,8 +90,6 @@ def asks_late(case: Case, config: CudaConfig) -> bool:
     the exchange that holds them back (`barrier`), or a second plane in the pass of the loop: in compiled loops of
     several stages they stand after 9 to 62 % of the instructions then, and after 60 to 92 % otherwise.
     """
-    from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
-
     held = not config.beyond or config.barrier != "block" or planes_together(case, config) > 1
     return config.prefetch == 0 or (config.prefetch == 1 and config.steps > 1 and not held)
 
@@ -166,19 +165,13 @@ def _local_waits_s(subject: Subject) -> float:
     config = subject.config
     if config.steps > 1 and _fits_in_l1(subject):
         return 0.0
-    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / _planes_of_a_pass(subject)
+    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(subject.case, subject.config)
     return words / config.computed.bytes / _TOGETHER * planes_wait(subject).seconds
 
 
 def _in_loop(subject: Subject) -> float:
     """Of what is spilled, what a plane stores and loads; the rest lies before the loop and behind it."""
-    return _IN_LOOP[_planes_of_a_pass(subject)]
-
-
-def _planes_of_a_pass(subject: Subject) -> int:
-    from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
-
-    return planes_together(subject.case, subject.config)
+    return _IN_LOOP[planes_together(subject.case, subject.config)]
 
 
 def _fits_in_l1(subject: Subject) -> bool:

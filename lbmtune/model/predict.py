@@ -1,7 +1,7 @@
 """The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
 
 On a machine that is not calibrated it is bytes per update over the bandwidth measured for such accesses, and the issue
-of instructions for kernels of several steps per launch.
+of instructions: on a GPU for kernels of several steps per launch, on a CPU by the clock of its cores.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model import marches
-from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
+from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms, estimated_arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.terms import (
@@ -63,7 +63,9 @@ def predict(
     found = ceiling(config, machine)
     if isinstance(config, CpuConfig):
         if machine.cpu is None:
-            return _told(case, config, found, [_memory(case, config, found)])
+            return _told(
+                case, config, found, [_memory(case, config, found), *estimated_arithmetic(case, config, machine)]
+            )
         parts = cpu_terms(CpuSubject(case, config, machine, machine.cpu), without)
         reached = bytes_per_update(case, config) / parts[0].seconds
         return _told(case, config, Ceiling(reached, CALIBRATED), parts)

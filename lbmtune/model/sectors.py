@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import by_words, reads_flags
 from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells
 from lbmtune.catalogue.orders import order
@@ -23,6 +24,10 @@ from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.lattice import Lattice
 
 Array = Any
+_ENDS = 2
+"""Of a warp in a row."""
+_PIECES, _MOST_SECTORS = 2, 1 << 40
+"""Of a sector that is shared: displaced copies, which say what it takes, have it in two."""
 _ROWS, _EDGE = 12, 32
 """Of the part of a geometry that is looked at: whole rows, so many along y and z; or a cube, for orders in cubes."""
 
@@ -39,6 +44,22 @@ def partial_sectors(case: Case, config: CudaConfig) -> Partial:
     if config.indirect:
         return _listed(case.geometry, case.domain, case.stencil.name, _shape(config))
     return _counted(case.stencil.name, case.domain, _shape(config))
+
+
+def stored_apart(case: Case, config: CudaConfig) -> float:
+    """Sectors per update that are stored in two parts, where vectors are stored by flags that a kernel reads.
+
+    The first and the last lane of a warp do not know the flags of the cells beside theirs. So they store apart from the
+    others (kernels/cuda/flags.cu) what may go to a wall, and share a sector with a lane that does not.
+    """
+    cells, lanes = config.cells_per_thread, min(config.block[0], WARP)
+    lane_bytes = cells * config.stored.bytes
+    if cells == 1 or not by_words(case, config) or lanes * cells >= case.domain[0] or lane_bytes % SECTOR_BYTES == 0:
+        return 0.0
+    period = config.propagation.period
+    passes = [one for parity in range(period) for one in config.propagation.passes(case.stencil, parity)]
+    found = sum(a.write != a.cut_write for one in passes if reads_flags(case, one) for a in one.accesses) / period
+    return 2 * _ENDS * found / (lanes * cells)
 
 
 def _shape(config: CudaConfig) -> CudaConfig:
@@ -146,10 +167,10 @@ def _listed(geometry: str, domain: tuple[int, int, int], name: str, config: Cuda
         for parity in range(scheme.period):
             for phase in scheme.passes(stencil, parity):
                 found = [_sites_touched(at, *choose(access), config, extents) for access in phase.accesses]
-                sectors = np.concatenate([block * (1 << 40) + elements // per_sector for elements in found])
-                # elements of a sector count once for each direction: every place has one writer and one reader
-                _, filled = np.unique(sectors, return_counts=True)
-                partial += int((filled < per_sector).sum())
+                sectors = np.concatenate([block * _MOST_SECTORS + elements // per_sector for elements in found])
+                # Every place has one writer and one reader. A sector that several warps share comes from memory once.
+                touched, filled = np.unique(sectors, return_counts=True)
+                partial += _PIECES * len(np.unique(touched[filled < per_sector] % _MOST_SECTORS))
         counts.append(partial / len(block) / scheme.period)
     return Partial(*counts)
 

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, prod
+from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
-from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, shared_bytes
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP, block_cells, blocks, planes_together, shared_bytes
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.storage import frame
 from lbmtune.catalogue.waiting import most_waiting_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import registers_allowed, threads_together
-from lbmtune.model.sectors import Partial, partial_sectors
+from lbmtune.model.sectors import Partial, partial_sectors, stored_apart
 from lbmtune.records import Resources, Term
 
 RUNS, SECTORS, ROWS, AHEAD, LOCAL = "runs", "partial sectors", "rows in place", "words ahead", "local memory"
@@ -178,10 +179,13 @@ def partial(subject: Subject) -> Term:
     """What sectors take that a warp touches but does not fill (`model.sectors`)."""
     alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
     found = Partial(0.0, 0.0) if alone else partial_sectors(subject.case, subject.config)
+    apart = 0.0 if alone else stored_apart(subject.case, subject.config)
+    apart_s = apart * _per_element_sector_s(subject, WORD_BYTES, _stored(subject.config)) if apart else 0.0
+    told = f", {apart:.3g} in two parts" if apart else ""
     return Term(
         name=SECTORS,
-        seconds=_partial_s(found, subject),
-        sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update",
+        seconds=_partial_s(found, subject) + apart_s,
+        sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update{told}",
         source="counted on the layout; micro-benchmarks `displaced`, `listed`",
     )
 
@@ -203,11 +207,31 @@ def _per_sector_s(subject: Subject, side: str) -> float:
     config = subject.config
     if config.indirect and (side == "loads" or _stays_at_home(subject)):
         return _per_listed_sector_s(subject)
-    width = WORD_BYTES if config.indirect else config.stored.bytes
-    threads = _LISTED if config.indirect else WARP * max(1, config.block[0] // WARP)
-    usual = "rows" if side == "in place" else "none"  # what displaced rows take in any case is not counted
-    runs = subject.run_bytes == WARP * width
-    return _longer_s(subject, width, side, usual, in_runs=runs, threads=threads) / 2
+    if config.cells_per_thread > 1 and not config.indirect:
+        return _longer_s(subject, _vectors(subject), side, _usual(side), _side_by_side(config)) / 2
+    return _per_element_sector_s(subject, WORD_BYTES if config.indirect else config.stored.bytes, side)
+
+
+def _per_element_sector_s(subject: Subject, width: int, side: str) -> float:
+    """The same of accesses of single elements of so many bytes."""
+    threads = _LISTED if subject.config.indirect else _side_by_side(subject.config)
+    copies = _elements(subject, width, in_runs=subject.run_bytes == WARP * width)
+    return _longer_s(subject, copies, side, _usual(side), threads) / 2
+
+
+def _usual(side: str) -> str:
+    """What displaced rows take in any case is not counted."""
+    return "rows" if side == "in place" else "none"
+
+
+def _stored(config: CudaConfig) -> str:
+    """The side of a copy that stores as the scheme does."""
+    return "in place" if config.propagation.in_place else "stores"
+
+
+def _side_by_side(config: CudaConfig) -> int:
+    """Threads whose cells lie in a row."""
+    return WARP * max(1, config.block[0] // WARP)
 
 
 def _per_listed_sector_s(subject: Subject) -> float:
@@ -216,18 +240,40 @@ def _per_listed_sector_s(subject: Subject) -> float:
     return max(0.0, _listed_bytes(subject) * WARP * longer) / 2
 
 
-def _longer_s(subject: Subject, width: int, side: str, usual: str, *, in_runs: bool, threads: int) -> float:
-    """What an access of a warp takes longer that is displaced; in_runs: whether runs of a stream are as long as it."""
-    rates, walking = subject.calibration.displaced_bytes_per_s, _walking(subject.config)
-    name = f"{width} of {WARP * width} " if in_runs else f"{width} "
-    known = sorted(numbered(tuple(rates), f"{name}{side} by ", walking), reverse=True)  # of two as near, the larger
+class _Copies(NamedTuple):
+    """Displaced copies of one kind: their rates by name, how the names begin, and bytes that a thread moves at once."""
+
+    rates: Mapping[str, float]
+    name: str
+    width: int
+
+
+def _elements(subject: Subject, width: int, *, in_runs: bool) -> _Copies:
+    """Of elements of so many bytes; in_runs: whether the runs of a stream are as long as what a warp moves at once."""
+    run = f"of {WARP * width} " if in_runs else ""
+    return _Copies(subject.calibration.displaced_bytes_per_s, f"{width} {run}", width)
+
+
+def _vectors(subject: Subject) -> _Copies:
+    """Of vectors as those of the kernel: lanes hand elements on, and only those at the ends of a warp access others."""
+    element, width = subject.config.stored.bytes, subject.access_bytes
+    run = f"of {WARP * width} " if 0 < subject.run_bytes <= WARP * width else ""
+    return _Copies(subject.calibration.shuffled_bytes_per_s, f"{element} x {width // element} {run}", width)
+
+
+def _longer_s(subject: Subject, copies: _Copies, side: str, usual: str, threads: int) -> float:
+    """What an access of a warp takes longer that is displaced on a side, than usual; threads: of a block."""
+    walking = _walking(subject.config)
+    # of two as near, the larger
+    known = sorted(numbered(tuple(copies.rates), f"{copies.name}{side} by ", walking), reverse=True)
+    by = f"by {_nearest(known, threads)}{walking}"
+    most = {one: copies.rates[f"{copies.name}{one} {by}"] for one in (side, usual, "in place")}
     # displaced by rows alone, small pieces of few threads are slower still than by rows and elements
-    most = {one: rates[f"{name}{one} by {_nearest(known, threads)}{walking}"] for one in (side, usual, "in place")}
     most["rows"] = max(most.get("rows", 0.0), most["in place"])
     there, usually = most[side], most[usual]
     streams = subject.machine.streams
     displaced = sum(q % 3 != 1 for q in range(streams))
-    return max(0.0, 2 * width * WARP * streams / displaced * (1 / there - 1 / usually))
+    return max(0.0, 2 * copies.width * WARP * streams / displaced * (1 / there - 1 / usually))
 
 
 def rows_in_place(subject: Subject) -> Term:
@@ -244,8 +290,9 @@ def rows_in_place(subject: Subject) -> Term:
         passes = [phase for parity in range(period) for phase in config.propagation.passes(stencil, parity)]
         found = sum(any(a.read.offset[1:]) for phase in passes for a in phase.accesses) / period
         width = _nearest(_WIDTHS, piece / WARP)
-        runs, threads = subject.run_bytes == piece, WARP * max(1, config.block[0] // WARP)
-        seconds = found * _longer_s(subject, width, "rows", "none", in_runs=runs, threads=threads) * element / piece
+        copies = _elements(subject, width, in_runs=subject.run_bytes == piece)
+        longer_s = _longer_s(subject, copies, "rows", "none", _side_by_side(config))
+        seconds = found * longer_s * element / piece
     return Term(
         name=ROWS,
         seconds=seconds,
@@ -282,21 +329,31 @@ def local_memory(subject: Subject) -> Term:
 
 
 def _local_s(subject: Subject, moved: float) -> float:
-    """What is used in turn stays in the L1 cache as a whole, or not at all; the L2 cache keeps a part of it.
+    """As long as a copy with that access width takes longer whose threads keep as much of a multiprocessor in it.
 
-    Words of a list are kept from the first load to the last store. Meanwhile all that the threads in flight update
-    goes by the same caches.
+    Stores go through L1 to L2, so that there is no step where L1 is full. Words of a list are kept from the first load
+    to the last store; meanwhile all that the threads in flight update goes by the same caches.
     """
-    rates, machine = subject.calibration.local_bytes_per_s, subject.machine
     config = subject.config
-    blocks = subject.threads // prod(config.block)
-    of_each = subject.threads * subject.resources.local_bytes
     updated = subject.threads * config.cells_per_thread if config.indirect else 0
     passing = updated * traffic(subject.case, config).populations
-    if of_each + passing / 2 + blocks * subject.shared_bytes <= subject.calibration.l1_bytes:
-        return moved / rates["L1"]
-    kept = min(1.0, machine.caches_bytes["L2"] / ((of_each + passing) * machine.multiprocessors))
-    return moved * (kept / rates["L2"] + (1 - kept) / rates["memory"])
+    return moved * _between(_of_local_bytes(subject), subject.threads * subject.resources.local_bytes + passing)
+
+
+def _of_local_bytes(subject: Subject) -> list[tuple[int, float]]:
+    """Bytes of a multiprocessor in local memory, and what one that is written or read takes longer than none."""
+    access, walking = str(subject.access_bytes), bool(_walking(subject.config))
+    taken = {}
+    for name, rate in subject.calibration.spilled_bytes_per_s.items():
+        words = name.split()
+        if words[0] == access and (words[-1] == "walking") == walking:
+            taken[int(words[2]), int(words[4])] = 2 * subject.machine.streams * int(access) / rate
+    none = next(seconds for (_, local), seconds in taken.items() if not local)
+    return [
+        (threads * local, max(0.0, seconds - none) / (2 * local))
+        for (threads, local), seconds in sorted(taken.items())
+        if local
+    ]
 
 
 def spilled_bytes(subject: Subject) -> float:
@@ -307,8 +364,6 @@ def spilled_bytes(subject: Subject) -> float:
     """
     config = subject.config
     if config.marches:
-        from lbmtune.codegen.cuda.march import planes_together  # here: it prints kernels, which needs SymPy
-
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
     spilled = subject.resources.spill_bytes / config.cells_per_thread

@@ -99,6 +99,11 @@ class CpuDevice:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
+    @property
+    def core_clock_hz(self) -> float | None:
+        """What the model estimates arithmetic by, where nobody has measured it."""
+        return core_clock_hz()
+
     def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
         """Starts at a huge page where it is larger than one, else at a cache line. Raises OutOfMemoryError.
 
@@ -170,6 +175,12 @@ class CpuDevice:
 def cores() -> int:
     """Cores that this process may run on."""
     return len(ALLOWED)
+
+
+def core_clock_hz() -> float | None:
+    """The highest clock that the system tells of its cores, or the one that they have now."""
+    told = psutil.cpu_freq()
+    return 1e6 * (told.max or told.current) or None if told else None
 
 
 def vector_bits() -> int:

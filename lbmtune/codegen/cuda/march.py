@@ -5,7 +5,15 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import tables
-from lbmtune.catalogue.march import before_tile, block_cells, ends, sector_cells, shared_bytes, tile
+from lbmtune.catalogue.march import (
+    before_tile,
+    block_cells,
+    ends,
+    planes_together,
+    sector_cells,
+    shared_bytes,
+    tile,
+)
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
 from lbmtune.codegen.cuda import flags, march_links, march_walls, moments, populations
@@ -155,16 +163,6 @@ def _constants(case: Case, config: CudaConfig) -> str:
             _lengths(case, config),
         )
     )
-
-
-def planes_together(case: Case, config: CudaConfig) -> int:
-    """Planes that one pass of the loop takes.
-
-    Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
-    """
-    waits = config.of_moments and config.storage == "fp32" and config.prefetch == 1
-    shelved = config.pending == "shared"  # then it is rows that registers are for
-    return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
 
 
 def _lengths(case: Case, config: CudaConfig) -> str:
