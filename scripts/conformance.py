@@ -3,9 +3,9 @@
     python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
     python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
 
-Prints what it checked, what no legal configuration has with the reasons, and every kernel that is wrong. One that is
-wrong on a GPU is assembled a second time, with fewer optimisations: if that makes it right, its text is, and the fault
-is the assembler's. Such kernels are counted apart.
+Prints what it checked, for what no legal configuration was drawn with the reasons, and every kernel that is wrong. One
+that is wrong on a GPU is assembled a second time, with fewer optimisations: if that makes it right, its text is, and
+the fault is the assembler's. Such kernels are counted apart.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def main() -> int:
     for name in given.on.split(","):
         covering = everything("cpu" if name == "cpu" else "cuda", given.seed)
         wrong += check(name, covering, given.workers, given.every)
-        print(f"{name}: {sum(covering.illegal.values())} pairs and combinations that no legal configuration has:")
+        print(f"{name}: for {sum(covering.illegal.values())} pairs and combinations no legal configuration was drawn:")
         for reason, count in sorted(covering.illegal.items(), key=lambda item: -item[1]):
             print(f"  {count:4} {reason}")
     return 1 if wrong else 0
