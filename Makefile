@@ -14,7 +14,7 @@ study: $(INSTALLED)
 	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
 
 test: $(DEVELOP)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(DEVELOP)
 	$(BIN)/ruff check .
