@@ -14,7 +14,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -77,8 +77,8 @@ class Ledger:
         """
         if isinstance(kept_in, Path):
             kept_in.parent.mkdir(parents=True, exist_ok=True)
-            for rest in kept_in.parent.glob(f"{kept_in.name}*"):
-                rest.unlink()  # with the lock that a process which was killed may have left
+            kept_in.unlink(missing_ok=True)
+            Path(f"{kept_in}.lock").unlink(missing_ok=True)  # of a process that was killed
             self._keep(journal(kept_in), name)
             return
         from sqlalchemy.exc import SQLAlchemyError  # here, because it is slow to import and seldom needed
@@ -105,7 +105,12 @@ class Ledger:
 
     def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
         """Makes the storage agree with the records."""
-        told = {kept.user_attrs.get(_NUMBER) for kept in self._kept.get_trials(deepcopy=False)}
+        told = set()
+        for kept in self._kept.get_trials(deepcopy=False):
+            if kept.state.is_finished():
+                told.add(kept.user_attrs.get(_NUMBER))
+            else:
+                self._kept.tell(kept.number, state=TrialState.FAIL)
         space = self._sampler.distributions
         for trial in trials:
             if trial.number not in told and trial.key in index:
@@ -139,7 +144,7 @@ class Ledger:
 
 def journal(path: Path) -> JournalStorage:
     """Optuna's storage in a file of a study folder."""
-    return JournalStorage(JournalFileBackend(str(path)))
+    return JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
 
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
