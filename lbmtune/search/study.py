@@ -121,7 +121,6 @@ class _Loop:
 
     def __init__(self, search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> None:
         self._search, self._space, spec = search, space, header.spec
-        self._begin_s = time.monotonic()
         self._search_s = 0.0
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._budget = budget_left(spec, done)
@@ -135,8 +134,8 @@ class _Loop:
         self._ledger = self._new_ledger(header, done)
 
     def run(self) -> None:
-        """Until the budget or the legal set is used up."""
-        under_way = 0
+        """Until the budget or the legal set is used up. What was predicted and read before is no part of the budget."""
+        self._begin_s, under_way = time.monotonic(), 0
         while True:
             while under_way < self._search.evaluator.ahead and self._may_start():
                 self._start()
