@@ -13,8 +13,14 @@ DEVELOP   := $(VENV)/.installed-dev
 study: $(INSTALLED)
 	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
 
+# bytecode is kept even where the environment says otherwise: the tests begin hundreds of processes
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEVELOP)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# what make test leaves out: every sample of the thinned tests, and everything with everything
+test-slow: $(DEVELOP)
+	$(BIN)/python -m pytest --numprocesses 3 -m slow $(ARGS)
 
 check: $(DEVELOP)
 	$(BIN)/ruff check .

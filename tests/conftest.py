@@ -9,13 +9,15 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+
+from thinning import Fact, drawn, facts
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
@@ -24,32 +26,6 @@ os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.paren
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.load_profile("lbmtune")
 
-
-ONE_IN = {
-    "test_indirect_kernels.py": 10,
-    "test_cpu_flags.py": 6,
-    "test_flags.py": 8,
-    "test_cuda_axes.py": 5,
-    "test_cuda_shim.py": 8,
-    "test_collision_kernels.py": 6,
-    "test_cpu_text.py": 4,
-    "test_cpu_kernels.py": 5,
-    "test_cuda_nvrtc.py": 11,
-    "test_cuda_mutations.py": 3,
-    "test_duties.py": 3,
-    "test_moments.py": 3,
-    "test_moments_walls.py": 2,
-    "test_moments_flat.py": 2,
-    "test_cpu_turns.py": 3,
-    "test_cpu_sweeps.py": 3,
-    "test_faces.py": 2,
-    "test_implicit.py": 2,
-    "test_exchange.py": 4,
-    "test_chase.py": 4,
-    "test_list_column.py": 3,
-    "test_resident.py": 3,
-}
-"""Of the samples of a test that compiles a kernel for each, one in so many is for every day; the rest is slow."""
 
 LONGEST = (
     "test_conformance.py",
@@ -76,21 +52,36 @@ LONGEST = (
 """Files that begin first, so that no long one is left alone at the end."""
 
 
+THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
+"""Of each thinned test: what its samples say, and the numbers of those for every day."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     rank = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
-    seen: Counter[tuple[Path, str]] = Counter()
-    for item in items:
-        one_in = ONE_IN.get(item.path.name, 1)
-        test = item.path, getattr(item, "originalname", item.name)
-        if seen[test] % one_in:
-            item.add_marker(pytest.mark.slow)
-        seen[test] += 1
+    _thin(config, items)
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:
         if missing and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Samples of thinned tests that are not for every day are slow."""
+    tests: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if isinstance(item, pytest.Function) and "thinned" in marks and "slow" not in marks:
+            tests[item.nodeid.partition("[")[0]].append(item)
+    config.stash[THINNED] = {}
+    for name, samples in tests.items():
+        said = [facts(sample.callspec.params) for sample in samples]
+        kept = drawn(said, samples[0].get_closest_marker("thinned").args[0])  # type: ignore[union-attr]
+        config.stash[THINNED][name] = said, kept
+        for number, sample in enumerate(samples):
+            if number not in kept:
+                sample.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -52,6 +53,7 @@ def domain(lattice: str) -> tuple[int, int, int]:
     return (192, 64, 1) if lattice == "d2q9" else (192, 64, 64)
 
 
+@cache
 def flows(lattice: str, collision: str) -> dict[str, Case]:
     """The three flows, and one with a force, walls all around and several of them moving."""
     size = domain(lattice)

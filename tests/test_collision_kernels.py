@@ -52,6 +52,7 @@ def _on_host(program: Program) -> Verification:
     return verify(program, compile_on_host(program), HostDevice())
 
 
+@pytest.mark.thinned(6)
 @needs_compiler
 @each_pair
 @each_scheme
@@ -67,6 +68,7 @@ def test_cuda_text_without_a_force(operator: str, lattice: str) -> None:
     assert _on_host(_cuda(operator, lattice, "pull", "fp32", forced=False)).passed
 
 
+@pytest.mark.thinned(6)
 @each_pair
 @each_scheme
 @each_precision
@@ -108,6 +110,7 @@ MUTATIONS: dict[str, tuple[str, str, str]] = {
 """What a fault changes in the text of an operator."""
 
 
+@pytest.mark.thinned(6)
 @needs_compiler
 @each_precision
 @pytest.mark.parametrize("fault", MUTATIONS)

@@ -28,6 +28,7 @@ def _program(scheme: str, layout: str, case: Case, precision: str = "fp64", **ax
     return program_of(case, config_of(scheme, layout, precision, flags="memory", **axes))
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(("scheme", "layout"), list(product(FLAGGED, LAYOUTS)))
 def test_every_scheme_and_layout(scheme: str, layout: str) -> None:
     """Few solid cells, so that there are vectors without any beside them; moving walls at both ends of the rows."""
@@ -35,6 +36,7 @@ def test_every_scheme_and_layout(scheme: str, layout: str) -> None:
     assert found.passed, found
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("scheme", FLAGGED)
 @pytest.mark.parametrize(
     ("flow", "lattice", "geometry", "layout", "precision"),

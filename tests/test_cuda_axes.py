@@ -46,6 +46,7 @@ def _name(sample: Sample) -> str:
     return f"{label(sample)}-{sample[1].brief}"
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize("prefetch", [0, 1, 2])
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
@@ -89,12 +90,14 @@ def test_cells_far_ahead_that_are_mistaken_are_found_out(right: str, wrong: str)
     assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize("sample", _changed(16, 3, march=(2, 3, 4, 8), prefetch=(0, 1)), ids=_name)
 def test_columns_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize(
     "sample",
@@ -145,12 +148,14 @@ def test_a_z_curve_takes_the_corner_of_a_square_first() -> None:
     np.testing.assert_array_equal(order.reshape(4, 4), [[1, 2, 5, 6], [3, 4, 7, 8], [9, 10, 13, 14], [11, 12, 15, 16]])
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize("sample", _changed(10, 5, block_order=("z-curve",), march=(1, 2)), ids=_name)
 def test_block_order_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize(
     "sample",
@@ -161,6 +166,7 @@ def test_macroscopics_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
 
+@pytest.mark.thinned(5)
 @needs_a_compiler
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
 @pytest.mark.parametrize(

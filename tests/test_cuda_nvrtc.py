@@ -19,6 +19,7 @@ from lbmtune.codegen.render import render
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
+from thinning import drawn, facts
 
 FLOWS = {"sm_80": "box", "sm_90": "cavity"}
 """Architectures, and which flow is compiled for each: without walls and with them."""
@@ -27,36 +28,79 @@ FLOWS = {"sm_80": "box", "sm_90": "cavity"}
 pytestmark = needs_nvrtc
 
 Job = tuple[Case, CudaConfig, str]
+KINDS = {architecture: tuple(one_of_each_kind(flow)) for architecture, flow in FLOWS.items()}
 
 
-def _jobs() -> Iterator[Job]:
-    for architecture, flow in FLOWS.items():
-        yield from ((case, one, architecture) for case, one in one_of_each_kind(flow))
+def _kind(sample: Sample) -> dict[str, object]:
+    case, one = sample
+    axes = (one.scheme, one.layout, case.lattice, one.storage, one.cells_per_thread)
+    return dict(zip(("scheme", "layout", "lattice", "storage", "cells"), axes, strict=True))
 
 
-def _grouped() -> dict[str, list[Job]]:
+def _numbers_of_every_day() -> dict[str, set[int]]:
+    """Which kinds are compiled every day for an architecture: half of them for each, with all values of all axes."""
+    said = [facts(_kind(sample)) for sample in KINDS["sm_80"]]
+    first = drawn(said, 2)
+    second = set(range(len(said))) - first
+    missing = frozenset().union(*said) - frozenset().union(*(said[n] for n in second))
+    return {"sm_80": first, "sm_90": second | {min(n for n in first if fact in said[n]) for fact in missing}}
+
+
+NUMBERS = _numbers_of_every_day()
+
+
+def _jobs(every_day: bool) -> Iterator[Job]:
+    for architecture, samples in KINDS.items():
+        for number, (case, one) in enumerate(samples):
+            if every_day == (number in NUMBERS[architecture]):
+                yield case, one, architecture
+
+
+def _grouped(every_day: bool) -> dict[str, list[Job]]:
     """By architecture, scheme, layout and lattice. Jobs of a group need not follow each other."""
     groups: dict[str, list[Job]] = {}
-    for job in _jobs():
+    for job in _jobs(every_day):
         case, one, architecture = job
         groups.setdefault(f"{architecture}-{one.scheme}-{one.layout}-{case.lattice}", []).append(job)
     return groups
 
 
-GROUPS = _grouped()
+EVERY_DAY, OTHERS = _grouped(True), _grouped(False)
 
 
 def _resources(sample: Sample, architecture: str) -> Resources:
     return nvrtc.compile_cuda(render(*sample), architecture).resources
 
 
+def test_every_kind_is_compiled_every_day_and_each_architecture_meets_all_values() -> None:
+    assert [list(map(_kind, samples)) for samples in KINDS.values()] == [list(map(_kind, KINDS["sm_80"]))] * 2
+    every, jobs = list(map(_kind, KINDS["sm_80"])), [job for group in EVERY_DAY.values() for job in group]
+    assert {str(_kind((case, one))) for case, one, _ in jobs} == set(map(str, every))
+    assert len(every) <= len(jobs) <= len(every) + 5
+    for architecture in FLOWS:
+        met = frozenset().union(*(facts(_kind((case, one))) for case, one, name in jobs if name == architecture))
+        assert met == frozenset().union(*map(facts, every))
+
+
 def test_no_kind_is_lost() -> None:
-    assert sum(map(len, GROUPS.values())) == len(list(_jobs()))
+    """Every day or in make test-slow each is compiled for both architectures."""
+    jobs = [job for groups in (EVERY_DAY, OTHERS) for group in groups.values() for job in group]
+    assert len(jobs) == len(set(jobs)) == sum(map(len, KINDS.values()))
 
 
-@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("kind", EVERY_DAY)
 def test_compiles_without_spilling(kind: str) -> None:
-    for job in GROUPS[kind]:
+    _compile_all(EVERY_DAY[kind])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OTHERS)
+def test_compiles_without_spilling_for_the_other_architecture(kind: str) -> None:
+    _compile_all(OTHERS[kind])
+
+
+def _compile_all(jobs: list[Job]) -> None:
+    for job in jobs:
         case, one, architecture = job
         found = _resources((case, one), architecture)
         assert 0 < found.registers <= 255

@@ -59,6 +59,7 @@ def test_blocks_with_rings_need_their_barrier_and_their_refresh() -> None:
         assert not verify(stale, compile_on_host(stale), HostDevice()).passed
 
 
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("sample", sampled(60, seed=9), ids=label)
 def test_all_axes_together(sample: Sample) -> None:
     _check(sample)

@@ -43,6 +43,7 @@ def small(flow: str, lattice: str) -> Case:
     return replace(flows(lattice, "bgk")[flow], domain=SMALL[lattice])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("flow", ["box", "cavity", "channel", "grinder"])
 @pytest.mark.parametrize(("scheme", "cells", "storage"), [("push", 1, "fp64"), ("aa", 2, "fp32"), ("pull", 4, "fp16s")])
 @pytest.mark.parametrize("lattice", SMALL)

@@ -71,18 +71,9 @@ def test_a_population_and_the_flag_of_its_link() -> None:
     assert flags[2, 3, 7] & 0b110 == 0b100
 
 
+@pytest.mark.thinned(8)
 @needs_a_compiler
-@pytest.mark.parametrize(
-    ("scheme", "layout", "lattice"),
-    [
-        *product(VECTOR_SCHEMES, LAYOUT_NAMES, ("d2q9",)),
-        *product(VECTOR_SCHEMES, ("soa",), LATTICE_NAMES[1:]),
-        *(
-            pytest.param(*names, marks=pytest.mark.slow)
-            for names in product(VECTOR_SCHEMES, LAYOUT_NAMES[1:], LATTICE_NAMES[1:])
-        ),
-    ],
-)
+@pytest.mark.parametrize(("scheme", "layout", "lattice"), list(product(VECTOR_SCHEMES, LAYOUT_NAMES, LATTICE_NAMES)))
 def test_every_scheme_and_layout_with_solids_and_moving_walls(scheme: str, layout: str, lattice: str) -> None:
     case, one = rocky(lattice), _flagged(scheme, layout)
     if not legal(case, one):
@@ -90,6 +81,7 @@ def test_every_scheme_and_layout_with_solids_and_moving_walls(scheme: str, layou
     _check(case, one)
 
 
+@pytest.mark.thinned(8)
 @needs_a_compiler
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 @pytest.mark.parametrize(("cells", "boundary"), [(1, "branch"), (1, "predicated"), (2, "branch"), (8, "branch")])
@@ -110,6 +102,7 @@ def _sampled(count: int, seed: int) -> list[Sample]:
     return found[:count]
 
 
+@pytest.mark.thinned(8)
 @needs_a_compiler
 @pytest.mark.parametrize("sample", _sampled(30, seed=5), ids=label)
 def test_all_axes_together(sample: Sample) -> None:

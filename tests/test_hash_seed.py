@@ -22,13 +22,9 @@ def digests() -> list[str]:
 
 
 def test_text_does_not_depend_on_the_hash_seed() -> None:
-    def elsewhere(seed: str) -> list[str]:
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        code = "import test_hash_seed as t; print(*t.digests())"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-        return done.stdout.split()
-
-    first = elsewhere("1")
-    assert first == elsewhere("271828")
-    here = [cpu._example(name).digest for name in cpu.EXAMPLES]
-    assert first[: len(here)] == here
+    """In this process it was drawn at random, or is what the environment says."""
+    seed = "1" if os.environ.get("PYTHONHASHSEED") == "271828" else "271828"
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    code = "import test_hash_seed as t; print(*t.digests())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.split() == digests()

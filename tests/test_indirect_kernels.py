@@ -73,6 +73,7 @@ def on_shim(case: Case, config: CudaConfig) -> Verification:
     return verify(program, compile_on_host(program), HostDevice(), 2)
 
 
+@pytest.mark.thinned(10)
 @on_host
 @pytest.mark.parametrize(("scheme", "layout", "lattice"), list(product(SCHEMES, LAYOUTS, LATTICES)))
 def test_cuda_text_of_every_scheme_layout_and_lattice(scheme: str, layout: str, lattice: str) -> None:
@@ -82,6 +83,7 @@ def test_cuda_text_of_every_scheme_layout_and_lattice(scheme: str, layout: str, 
     assert found.passed, found
 
 
+@pytest.mark.thinned(10)
 @on_host
 @pytest.mark.parametrize(("scheme", "order"), list(product(SCHEMES, ORDERS)))
 def test_cuda_text_in_every_order(scheme: str, order: str) -> None:
@@ -161,6 +163,7 @@ def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.
     assert not verify(program, binary, HostDevice()).passed
 
 
+@pytest.mark.thinned(10)
 @on_host
 @pytest.mark.parametrize(("scheme", "storage", "cells"), list(product(SCHEMES, PRECISIONS, (1, 2, 8))))
 def test_cuda_text_of_every_precision_and_width(scheme: str, storage: str, cells: int) -> None:
@@ -179,6 +182,7 @@ def test_cuda_text_at_full_size(scheme: str) -> None:
     assert found.passed, found
 
 
+@pytest.mark.thinned(10)
 @pytest.mark.parametrize(
     ("scheme", "layout", "lattice"),
     [*product(SCHEMES, LAYOUTS, ["d2q9"]), *((name, "soa", "d3q19") for name in SCHEMES)],
@@ -247,6 +251,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 }
 
 
+@pytest.mark.thinned(10)
 @on_host
 @pytest.mark.parametrize(("fault", "scheme", "storage"), list(product(FAULTS, ("pull", "push", "aa"), PRECISIONS)))
 def test_verification_finds_a_wrong_list(

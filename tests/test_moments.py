@@ -194,6 +194,7 @@ def _on_host(program: Program) -> Verification:
     return verify(program, compile_on_host(program), HostDevice(), 2)
 
 
+@pytest.mark.thinned(3)
 @needs_compiler
 @pytest.mark.parametrize("name", SAMPLES)
 def test_kernels_on_the_host(name: str) -> None:
@@ -250,6 +251,7 @@ _IN_OTHER_PRECISIONS = [
 ]
 
 
+@pytest.mark.thinned(3)
 @needs_compiler
 @pytest.mark.parametrize(("fault", "storage"), [*((fault, "fp32") for fault in FAULTS), *_IN_OTHER_PRECISIONS])
 def test_verification_finds(fault: str, storage: str) -> None:

@@ -107,7 +107,7 @@ def _run(made: Program, steps: int, *, compiled: bool = False) -> np.ndarray:
 
 def test_any_number_of_threads_leaves_the_same_bits() -> None:
     alone, *others = (
-        _run(replace(made, case=replace(made.case, domain=(48, 5, 5))), 4)
+        _run(replace(made, case=replace(made.case, domain=(32, 5, 3))), 4)
         for made in (program(steps=2, threads=count) for count in (1, 2, 3, 8))
     )
     assert all((state == alone).all() for state in others)

@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ TRIALS = 50
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
+@cache
 def configs_of(backend):
     return legal_set(CASE, backend, usual_axes(backend), LIMITS).configs
 

@@ -28,9 +28,10 @@ HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
 # fibers jump from one stack to another, which hardened libraries take for an overrun and end the process
 _NOT_HARDENED = "-U_FORTIFY_SOURCE"
-_OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+_OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
+_LIBRARY = "-shared"
 # a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries
-_OF_A_KERNEL = ("-Og", "-nostdinc++", "-nostdlib")
+_OF_A_KERNEL = ("-Og", "-nostdinc++")
 
 
 @cache
@@ -49,15 +50,24 @@ def compile_text(source: str) -> Binary:
     if not library.exists():
         text = library.with_suffix(".cpp")
         text.write_text(source)
-        _compile(library, *_OF_A_KERNEL, text, _engine())
+        _compile(library, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, _engine())
     return Binary(str(library).encode(), digest, Resources())
+
+
+@cache
+def _header() -> Path:
+    """What every kernel includes first, parsed once."""
+    copy = _folder() / HEADER.name
+    shutil.copyfile(HEADER, copy)
+    _compile(copy.with_suffix(".h.gch"), *_OF_A_KERNEL, "-x", "c++-header", copy)
+    return copy
 
 
 @cache
 def _engine() -> Path:
     """What runs the threads of every kernel."""
     library = _folder() / "engine.so"
-    _compile(library, "-O2", HEADER.with_suffix(".cpp"))
+    _compile(library, "-O2", _LIBRARY, HEADER.with_suffix(".cpp"))
     return library
 
 
@@ -73,7 +83,7 @@ def _source(program: Program) -> str:
     steps = (*program.period, *program.storing)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
-    return f'#include "{HEADER}"\n{program.source}\n{entries}'
+    return f'#include "{_header()}"\n{program.source}\n{entries}'
 
 
 def _launcher(program: Program, launch: Launch) -> str:

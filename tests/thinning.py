@@ -1,0 +1,41 @@
+"""Which samples of a test are for every day: one in so many, and always one with each value of each parameter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+Fact = tuple[str, str]
+
+
+def facts(parameters: Mapping[str, Any]) -> frozenset[Fact]:
+    """What the parameters of a sample say: name and value, of a case or a configuration field by field."""
+    return frozenset(fact for name, value in parameters.items() for fact in _facts(name, value))
+
+
+def _facts(name: str, value: Any) -> Iterator[Fact]:
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif isinstance(value, tuple) and any(map(is_dataclass, value)):
+        value = {str(n): part for n, part in enumerate(value)}
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _facts(f"{name}.{key}", part)
+    elif value is None or isinstance(value, str | int | float | tuple | list):
+        yield name, repr(value)
+    else:  # its text may hold an address, which differs between processes
+        yield name, getattr(value, "__qualname__", type(value).__name__)
+
+
+def drawn(samples: Sequence[frozenset[Fact]], one_in: int) -> set[int]:
+    """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many."""
+    order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
+    missing, kept = set().union(*samples), list[int]()
+    while missing:
+        best = max(order, key=lambda n: len(samples[n] & missing))
+        kept.append(best)
+        missing -= samples[best]
+    others = [n for n in order if n not in kept]
+    return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
