@@ -282,4 +282,4 @@ def test_a_study_with_a_bound_searches_what_stays_within_it(
     with pytest.raises(SystemExit) as refused:
         main([*command[:-2], "--set", "accuracy.max_error=-1"])
     assert refused.value.code == 2
-    assert "must be positive; leave it out for no bound" in capsys.readouterr().err
+    assert "must be positive and finite; leave it out for no bound" in capsys.readouterr().err

@@ -111,7 +111,12 @@ def test_domain_too_large_for_memory_names_the_largest_that_fits(refused, gpu):
         ("lattice =", "latice =", r"mine.toml, line \d+: case.latice: unknown key; did you mean 'lattice'\?"),
         ("[budget]", "[bugdet]", r"mine.toml, line \d+: bugdet: unknown key; did you mean 'budget'\?"),
         ('"d3q19"', '"d3q15"', r"mine.toml, line \d+: case.lattice: unknown lattice 'd3q15'; did you mean"),
-        ("trials = 24", "trials = -1", r"mine.toml, line \d+: budget.trials: -1 must be positive"),
+        ("trials = 24", "trials = -1", r"mine.toml, line \d+: budget.trials: -1 is not between 1 and"),
+        (
+            "[protocol]",
+            "[protocol]\nfinal_rounds = 0",
+            r"mine.toml, line \d+: protocol.final_rounds: 0 is not between 2",
+        ),
         ("relaxation_rate = 1.6", "relaxation_rate = 2.6", r"mine.toml, line \d+: case.relaxation_rate: .*2.6 is not"),
     ],
 )

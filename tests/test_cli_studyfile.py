@@ -1,13 +1,16 @@
 import re
+from dataclasses import fields
 
 import pytest
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.rules import Limits
 from lbmtune.cli.output import note_once
+from lbmtune.cli.ranges import PROTOCOL
 from lbmtune.cli.source import line_of
 from lbmtune.cli.studyfile import find_study, load_study, overridden, parse_study, shipped_studies
 from lbmtune.errors import InputError
+from lbmtune.records.study import TimingProtocol
 from lbmtune.search.space import legal_set
 
 TEXT = """\
@@ -106,9 +109,9 @@ def test_every_field_can_be_overridden(override, found):
         ("case.domain=64x0x64", "extent below 1"),
         ("seed=-1", "seed: -1 is not between 0 and 4294967295"),
         ("seed=4294967296", "is not between 0 and 4294967295"),
-        ("budget.time=0s", "budget.time: 0s must be positive"),
+        ("budget.time=0s", "budget.time: 0s is not above 0 and at most"),
         ("budget.time=-5", "number with a unit"),
-        ("budget.trials=0", "budget.trials: 0 must be positive"),
+        ("budget.trials=0", "budget.trials: 0 is not between 1 and"),
         ("name=../elsewhere", "name: '../elsewhere' is not a file name"),
         ("name=.hidden", "name: '.hidden' is not a file name"),
         ("protocol.warmup_s=long", "'long' is not a number; correct"),
@@ -137,8 +140,8 @@ def test_a_wrong_override_is_named(override, message):
         ("[budget]", "[budgit]", "small.toml, line 10: budgit: unknown key; did you mean 'budget'"),
         ("trials = 7", 'trials = "x"', "small.toml, line 11: budget.trials: 'x' is not a whole number"),
         ("seed = 4", "seed = -4", "small.toml, line 2: seed: -4 is not between 0 and"),
-        ("trials = 7", "trials = 0", "small.toml, line 11: budget.trials: 0 must be positive"),
-        ('"2m"', "0.0", "small.toml, line 12: budget.time: 0.0 must be positive"),
+        ("trials = 7", "trials = 0", "small.toml, line 11: budget.trials: 0 is not between 1 and"),
+        ('"2m"', "0.0", "small.toml, line 12: budget.time: 0.0 is not above 0 and at most"),
         ('"small"', '"a/b"', "small.toml, line 1: name: 'a/b' is not a file name"),
         ('"small"', '""', "small.toml, line 1: name: '' is not a file name"),
         ("seed = 4", "seed = [", "small.toml, line 2|small.toml, line 4"),
@@ -157,6 +160,80 @@ def test_errors_name_file_line_and_key(old, new, message):
     assert old in TEXT
     with pytest.raises(InputError, match=message):
         parse_study(TEXT.replace(old, new), "small.toml")
+
+
+NO_NUMBERS = ("nan", "inf", "-inf")
+WRONG = {
+    **{f"protocol.{key}": ("0", "-1", "1", "10000000") for key in ("min_samples", "max_samples", "final_rounds")},
+    **{f"protocol.{key}": ("0", "-1", "1001") for key in ("verify_periods", "finalists")},
+    "protocol.sustained_top": ("-1", "1001"),
+    **{
+        f"protocol.{key}": ("0.0", "-0.5", "90000.0", *NO_NUMBERS)
+        for key in ("warmup_s", "sample_s", "final_sample_s", "sustained_s")
+    },
+    **{
+        f"protocol.{stage}_limit_s": ("0.0", "-1.0", "90000.0", *NO_NUMBERS)
+        for stage in ("compile", "verify", "measure")
+    },
+    "protocol.settling_s": ("-1.0", "90000.0", *NO_NUMBERS),
+    "protocol.confidence": ("0.0", "-0.01", "2.0", *NO_NUMBERS),
+    "protocol.bail_out": ("0.9", "-1.0", "2000000.0", *NO_NUMBERS),
+    "protocol.min_cpu_share": ("-0.1", "1.1", *NO_NUMBERS),
+    "budget.trials": ("0", "-3", "100000000000000000000"),
+    "budget.sample": ("-1", "100000000000000000000"),
+    "budget.time": ("0", "-5", '"0s"', "2000000000", '"99999999999999h"', *NO_NUMBERS),
+    "accuracy.max_error": ("0.0", "-1.0", *NO_NUMBERS),
+    "case.lid": ("0.6", "-0.6", *NO_NUMBERS),
+    "case.velocity_scale": ("0.6", "-0.6", *NO_NUMBERS),
+    **{f"case.{key}": ("0.0", "-1.0", *NO_NUMBERS) for key in ("magic", "outlet_density")},
+    **{f"case.{key}": ("0", "-1", *NO_NUMBERS) for key in ("viscosity", "reynolds")},
+    "case.relaxation_rate": ("0.0", "2.0", "-1.0", *NO_NUMBERS),
+    "case.force": NO_NUMBERS,
+    "case.inlet_velocity": ("[0.1, nan, 0.0]", "[inf, 0.0, 0.0]", "[0.1]"),
+    "case.domain": ("[0, 8, 8]", "[-1, 8, 8]", "[100000000000000000000, 1, 1]"),
+}
+"""Values of the right type that make no sense."""
+
+
+def test_every_number_of_the_protocol_has_a_range():
+    assert set(PROTOCOL) == {field.name for field in fields(TimingProtocol)}
+    assert all(getattr(TimingProtocol(), name) in allowed for name, allowed in PROTOCOL.items())
+    assert {f"protocol.{name}" for name in PROTOCOL} <= set(WRONG)
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
+def test_a_number_that_makes_no_sense_is_named_in_file_and_override(key, value):
+    table, _, name = key.partition(".")
+    rivals = (f"{name} =", *(("relaxation_rate =",) if name in ("viscosity", "reynolds") else ()))
+    lines = [line for line in TEXT.splitlines() if not line.startswith(rivals)]
+    if f"[{table}]" not in lines:
+        lines.append(f"[{table}]")
+    at = lines.index(f"[{table}]") + 1
+    text = "\n".join([*lines[:at], f"{name} = {value}", *lines[at:]])
+    for tried, where in (
+        (lambda: parse_study(text, "small.toml"), f"small.toml, line {at + 1}: {key}: "),
+        (lambda: read(f"{key}={value}"), f"--set {key}: "),
+    ):
+        with pytest.raises(InputError) as raised:
+            tried()
+        line = str(raised.value)
+        assert line.startswith(where)
+        assert line.endswith(".")
+        assert "\n" not in line
+        number = "nan" if "nan" in value else re.search(r"[\w.+-]+", value)[0]
+        assert number in line.removeprefix(where)
+
+
+def test_fewer_samples_at_most_than_at_least():
+    with pytest.raises(InputError, match=r"--set protocol.max_samples: min_samples 6 is above max_samples 5; correct"):
+        read("protocol.max_samples=5")
+    assert read("protocol.max_samples=5", "protocol.min_samples=5").protocol.max_samples == 5
+
+
+def test_numbers_of_a_patch_are_finite():
+    patch = '[[case.patches]]\nkind = "velocity"\nwhere = "disc"\nface = "x-"\nvelocity = [0.1, nan, 0.0]\n'
+    with pytest.raises(InputError, match=r"small.toml, line \d+: case.patches\[1\]: nan is not a finite number"):
+        parse_study(f"{TEXT}\n{patch}", "small.toml")
 
 
 SEVERAL = (

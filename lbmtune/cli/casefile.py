@@ -9,6 +9,7 @@ from lbmtune.catalogue.faces import Face, Patch, Real3
 from lbmtune.errors import InputError, unknown
 
 EXAMPLE_DOMAIN = "128x128x128"
+_LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,8 @@ def _domain(value: str | tuple[int, ...]) -> tuple[int, int, int]:
         cells.append(1)
     if len(cells) != 3:
         raise InputError(f"domain {value!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}.")
+    if max(cells) > _LARGEST_EXTENT:
+        raise InputError(f"domain {value!r} has an extent above {_LARGEST_EXTENT}; give smaller ones.")
     return cells[0], cells[1], cells[2]
 
 

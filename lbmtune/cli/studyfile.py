@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, fields
 from importlib import resources
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -21,6 +21,7 @@ from lbmtune.cli.axesfile import AxesFile, spaces
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
 from lbmtune.cli.override import override
+from lbmtune.cli.ranges import SAMPLE, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.cli.source import Source
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
@@ -253,8 +254,9 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     if not 0 <= file.seed <= _LARGEST_SEED:
         source.fail("seed", f"{file.seed} is not between 0 and {_LARGEST_SEED}; choose another seed.")
     bound = file.accuracy.max_error
-    if bound is not None and not bound > 0:
-        source.fail("accuracy.max_error", f"{bound} must be positive; leave it out for no bound.")
+    if bound is not None and not 0 < bound < inf:
+        source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
+    check_protocol(file.protocol, source)
     return StudySpec(
         name=file.name,
         case=_case(file.case, source),
@@ -269,9 +271,11 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
 
 def _case(file: CaseFile, source: Source) -> Case:
     for key in TABLES["case"]:
-        value = getattr(file, key)
-        if isinstance(value, float) and not isfinite(value):
-            source.fail(f"case.{key}", f"{value} is not a finite number; correct the value.")
+        for place, value in _numbers(getattr(file, key), f"case.{key}"):
+            if not isfinite(value):
+                source.fail(place, f"{value} is not a finite number; correct the value.")
+    for key in ("lid", "velocity_scale"):
+        check(getattr(file, key), SPEED, f"case.{key}", source)
     try:
         case = case_of(file)
     except InputError as error:
@@ -284,6 +288,17 @@ def _case(file: CaseFile, source: Source) -> Case:
     return case
 
 
+def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:
+    """The numbers of a field, each with its key; those of a patch have the key of the patch."""
+    if isinstance(value, Patch):
+        yield from ((key, number) for part in astuple(value) for _, number in _numbers(part, key))
+    elif isinstance(value, tuple):
+        for n, part in enumerate(value, 1):
+            yield from _numbers(part, f"{key}[{n}]" if isinstance(part, Patch) else key)
+    elif isinstance(value, float):
+        yield key, value
+
+
 def _key_of(message: str) -> str:
     """The key of the case that a message is about: the first one that it names."""
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
@@ -293,10 +308,9 @@ def _key_of(message: str) -> str:
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:
-    if file.trials is not None and file.trials <= 0:
-        source.fail("budget.trials", f"{file.trials} must be positive; leave it out for no limit.")
-    if file.sample < 0:
-        source.fail("budget.sample", f"{file.sample} is negative; leave it out for a search from the start.")
+    if file.trials is not None:
+        check(file.trials, TRIALS, "budget.trials", source, "leave it out for no limit.")
+    check(file.sample, SAMPLE, "budget.sample", source, "leave it out for a search from the start.")
     seconds = 0.0 if file.time is None else _seconds(file.time, source)
     return Budget(trials=file.trials or 0, seconds=seconds, sample=file.sample)
 
@@ -306,6 +320,6 @@ def _seconds(time: str | float, source: Source) -> float:
         seconds = parse_duration_s(str(time))
     except InputError as error:
         source.fail("budget.time", str(error))
-    if seconds <= 0:
-        source.fail("budget.time", f"{time} must be positive; leave it out for no limit.")
+    if seconds not in TIME_S:
+        source.fail("budget.time", f"{time} is not {TIME_S} seconds; leave it out for no limit.")
     return seconds
