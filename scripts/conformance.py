@@ -3,7 +3,7 @@
     python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
     python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
 
-Prints what it checked, for what no legal configuration was drawn with the reasons, and every kernel that is wrong. One
+Prints what it checked, what is illegal with the reasons, and every kernel that is wrong. One
 that is wrong on a GPU is assembled a second time, with fewer optimisations: if that makes it right, its text is, and
 the fault is the assembler's. Such kernels are counted apart.
 """
@@ -24,7 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from covering import Covering, Sample, everything  # noqa: E402
+from choices import Sample  # noqa: E402
+from covering import Covering, everything  # noqa: E402
 from lbmtune.backend.nvrtc import compile_text  # noqa: E402
 from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
@@ -138,6 +139,18 @@ def check(name: str, covering: Covering, workers: int, every: int) -> int:
     return wrong
 
 
+def print_missing(name: str, covering: Covering) -> None:
+    """Which values no sample has together, by the reason: those that cannot be, and then any that were not decided."""
+    for what, proved in (("illegal", True), ("undecided", False)):
+        reasons: dict[str, list[str]] = {}
+        for one in covering.missing:
+            if one.proved == proved:
+                reasons.setdefault(one.reason, []).append(",".join(f"{axis}={value}" for axis, value in one.values))
+        print(f"{name}: {sum(map(len, reasons.values()))} pairs and combinations are {what}")
+        for reason, found in sorted(reasons.items(), key=lambda item: -len(item[1])):
+            print(f"  {len(found):4} {reason}\n       {' '.join(found)}")
+
+
 def main() -> int:
     """1 where a kernel is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -150,9 +163,7 @@ def main() -> int:
     for name in given.on.split(","):
         covering = everything("cpu" if name == "cpu" else "cuda", given.seed)
         wrong += check(name, covering, given.workers, given.every)
-        print(f"{name}: for {sum(covering.illegal.values())} pairs and combinations no legal configuration was drawn:")
-        for reason, count in sorted(covering.illegal.items(), key=lambda item: -item[1]):
-            print(f"  {count:4} {reason}")
+        print_missing(name, covering)
     return 1 if wrong else 0
 
 

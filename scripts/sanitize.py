@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from covering import Sample, case_of  # noqa: E402
+from choices import Sample, case_of  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
 from lbmtune.catalogue.config import from_flat  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402

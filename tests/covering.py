@@ -3,244 +3,115 @@
 Seven parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
 two schemes; kernels of moments and kernels of several steps per launch, both without and with walls; kernels that stay
 on chip; and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same list.
+What is left out is illegal, and proved to be by the rules that stand against it.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
-from lbmtune.catalogue.axes import AXES, completed, neutral
-from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
-from lbmtune.catalogue.config import MEETINGS, KernelConfig, defaults, from_flat
-from lbmtune.catalogue.faces import Face, Faces, Patch
+from choices import FLOWS, LIMITS, Choices, Sample, case_of, sample_of, values_of
+from directed import Conflict, Point, Search, UndecidedError
+from lbmtune.catalogue.axes import completed, neutral
+from lbmtune.catalogue.case import COLLISIONS, Case, collides
+from lbmtune.catalogue.config import MEETINGS, defaults, from_flat
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.rules import broken
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 
-Sample = tuple[Case, KernelConfig]
-Point = dict[str, Any]
-Pair = tuple[tuple[str, Any], tuple[str, Any]]
+Values = tuple[tuple[str, Any], ...]
+_TRIES, _CANDIDATES, _MOST_POINTS = 200, 6, 20_000
 
-FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping", "patched")
-_CASE_AXES: Mapping[str, tuple[Any, ...]] = {
-    "flow": FLOWS,
-    "lattice": tuple(LATTICES),
-    "collision": tuple(COLLISIONS),
-}
-VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "cuda": {
-        "width": (8, 16),
-        "group": (3, 5),
-        "layout_tile": ("8x2x1", "16x1x3", "8x4x2"),
-        "block": ("8x2x1", "16x2x1", "32x1x1", "64x1x1", "4x4x1", "8x2x2", "16x1x3"),
-        "padding": (0, 8),
-        "max_registers": (0, 64, 128),
-        "min_blocks": (0, 2),
-        "march": (1, 3, 5),
-        "prefetch": (0, 1, 2, 3),
-        "l2_prefetch": (0, 64, 128, 256),
-        "prefetch_index": (0, 96),
-        "index_bits": (0, 64),
-        "launch": ("call", "graph", "dependent"),
-    },
-    "cpu": {
-        "width": (16, 32),
-        "group": (3, 5),
-        "layout_tile": ("16x2x1", "16x1x3", "32x4x2"),
-        "padding": (0, 16),
-        "threads": (1, 2),
-        "tile_y": (4, 8),
-        "tile_z": (1, 3),
-        "row_offset": (1, 16),
-        "row_padding": (0, 15),
-        "prefetch_propagated": (0, 32),
-        "prefetch_local": (0, 16),
-        "prefetch_index": (0, 64),
-        "steps": (1, 2, 3),
-        "prefetch_rows": (0, 1),
-        "stride": (0, 200_000),
-        "far_ends": ("inside", "between"),
-    },
-}
-"""Numbers to try where those that a study searches are too large for a small domain, or only one."""
-LIMITS = Limits(
-    cores=2,
-    shared_bytes_per_block=99 << 10,
-    shared_bytes_per_multiprocessor=100 << 10,
-    multiprocessors=84,
-    cooperative=True,
-    dependent=True,
-    asynchronous=True,
-)
-_TRIES, _CANDIDATES = 200, 6
-_APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "cuda": {
-        **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
-        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "chunks": ("even",)},
-        "meeting": ("all",),
-    },
-    "cpu": {"representation": ("populations",), "tile_x": (0,)},
-}
-"""Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
+
+class Missing(NamedTuple):
+    """What has no sample: values that no legal configuration has together, with the reason.
+
+    proved: whether that has been shown for all values of the other axes, or for as many points as were looked at.
+    """
+
+    values: Values
+    reason: str
+    proved: bool = True
 
 
 @dataclass(frozen=True)
 class Covering:
-    """samples: what to check, each once; pairs: how many they cover; illegal: reason -> what it forbids.
-
-    That are further pairs of choices, and whole combinations of the parts that go through all of them.
-    """
+    """samples: what to check, each once; pairs: how many pairs of choices they cover; missing: what they cannot."""
 
     samples: tuple[Sample, ...]
-    illegal: dict[str, int]
+    missing: tuple[Missing, ...]
     pairs: int
-
-
-def values_of(backend: str) -> dict[str, tuple[Any, ...]]:
-    """Every axis of a backend and of the case with the values to try. Each must have two at least."""
-    found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
-    for axis in AXES[backend]:
-        if axis.name in _APART[backend]:
-            continue
-        found[axis.name] = VALUES[backend].get(axis.name) or axis.names or axis.values
-    lonely = [name for name, values in found.items() if len(values) < 2]
-    assert not lonely, f"give these axes of {backend} values to cover: {lonely}"
-    return found
-
-
-def sample_of(backend: str, point: Point) -> Sample:
-    """Case and configuration of a point. Raises InputError."""
-    axes = {name: value for name, value in point.items() if name not in _CASE_AXES}
-    return case_of(point["flow"], point["lattice"], point["collision"]), from_flat(
-        completed({"backend": backend, **axes}, LIMITS)
-    )
-
-
-@cache
-def case_of(flow: str, lattice: str, collision: str) -> Case:
-    """A case of that flow on a domain that is large enough for every block; verification takes its own."""
-    size = (192, 64, 1 if lattice == "d2q9" else 64)
-    if flow == "box":
-        return box(lattice, collision, size, 1.3)
-    if flow == "rocks":
-        return replace(box(lattice, collision, size, 1.3), flow="rocks", geometry="blocks:fraction=0.3")
-    if flow == "channel":
-        return channel(lattice, collision, size, 1.3, force=1e-3)
-    case = cavity(lattice, collision, size, 1.3)
-    if flow == "cavity":
-        return case
-    z = ("periodic", "periodic") if lattice == "d2q9" else ("moving", "wall")
-    velocity = (0.05, -0.03, 0.0 if lattice == "d2q9" else 0.02)
-    if flow in ("opened", "slipping"):
-        return local_faces(flow, lattice, collision, size)
-    if flow == "patched":
-        return patched(lattice, collision, size)
-    mixed = replace(case, faces=("moving", "wall", "wall", "moving", *z), wall_velocity=velocity)
-    if flow == "grinder":
-        return replace(mixed, flow="grinder", force=(1e-3, -5e-4, 0.0))
-    return replace(mixed, flow="solids", geometry="blocks:fraction=0.3")
-
-
-def local_faces(flow: str, lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
-    """Faces of every kind, inlet and outlet across x ("opened") or across y."""
-    flat = lattice == "d2q9"
-    case = replace(pipe(lattice, collision, size, 1.3), flow=flow, outlet_density=1.02, force=(1e-3, -5e-4, 0.0))
-    case = replace(case, inlet_velocity=(0.04, -0.03, 0.0 if flat else 0.02), wall_velocity=(0.03, 0.0, 0.0))
-    if flow == "opened":
-        z = ("periodic", "periodic") if flat else ("slip", "wall")
-        return replace(case, faces=("velocity", "pressure", "moving", "slip", *z))
-    across = ("pressure", "velocity")
-    return replace(case, faces=("wall", "slip", *across, *(("periodic",) * 2 if flat else ("moving", "slip"))))
-
-
-def patched(lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
-    """Inlets, an outlet, free slip and two moving walls as parts of faces, beside a moving face and a free slip one."""
-    flat = lattice == "d2q9"
-    case, w = local_faces("opened", lattice, collision, size), 0.0 if flat else 0.02
-    patches = (
-        Patch("velocity", "rectangle:y=0.25..0.75", "x-", (0.04, -0.03, w)),
-        Patch("velocity", "rectangle:y=0.75..1", "x-", (0.02, 0.0, w)),
-        Patch("pressure", "disc:radius=0.3", "x+", density=1.02),
-        Patch("moving", "rectangle:x=0..0.5", "y+", (0.05, 0.0, w)),
-        Patch("slip", "rectangle:x=0.2..0.7", "y-"),
-    )
-    z: tuple[Face, Face] = ("periodic", "periodic") if flat else ("slip", "wall")
-    faces: Faces = ("wall", "moving", "moving", "wall", *z)
-    return replace(case, flow="patched", faces=faces, patches=patches)
 
 
 _OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
 
 
-def with_patches(backend: str, seed: int = 1) -> Iterator[Sample | str]:
-    """Every scheme x addressing x lattice with patches and SoA, by words in memory and, on a GPU, worked out.
-
-    A reason where none is legal.
-    """
+def with_patches(backend: str, seed: int = 1) -> Iterator[Sample | Missing]:
+    """Every scheme x addressing x lattice with patches and SoA, by words in memory and, on a GPU, worked out."""
+    search = _search(backend)
     values, known = values_of(backend), [{"addressing": "direct", "flags": "memory"}, {"addressing": "indirect"}]
     known += [{"addressing": "direct", "flags": "compiled"}] * (backend == "cuda")
     for scheme, how, lattice in product(values["scheme"], known, LATTICES):
         point = {"scheme": scheme, **how, "lattice": lattice, "flow": "patched", "layout": "soa"}
-        yield _first_legal(backend, {**point, "collision": "bgk", "storage": "fp64", "compute": "fp64"})
-
-
-def reason_against(backend: str, point: Point) -> str | None:
-    """Why a point is illegal, or None."""
-    try:
-        return broken(*sample_of(backend, point), LIMITS)
-    except InputError as error:
-        return str(error)
+        yield _legal(backend, search, {**point, "collision": "bgk", "storage": "fp64", "compute": "fp64"})
 
 
 @cache
-def schemes_layouts_lattices(backend: str) -> tuple[Sample | str, ...]:
-    """Every scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force.
-
-    A reason in place of a sample where none is legal.
-    """
+def schemes_layouts_lattices(backend: str) -> tuple[Sample | Missing, ...]:
+    """Every scheme x layout x addressing x lattice in double precision, with walls, moving walls and a force."""
     names = ("scheme", "layout", "addressing", "lattice")
-    values = values_of(backend)
+    values, search = values_of(backend), _search(backend)
     found = []
     for chosen in product(*(values.get(name, ("direct",)) for name in names)):
         point = {name: value for name, value in zip(names, chosen, strict=True) if name in values}
         precision = {"storage": "fp64", "compute": "fp64"}
-        found.append(_first_legal(backend, {**point, "flow": "grinder", "collision": "bgk", **precision}))
+        found.append(_legal(backend, search, {**point, "flow": "grinder", "collision": "bgk", **precision}))
     return tuple(found)
 
 
-def collisions_precisions(backend: str) -> Iterator[Sample | str]:
-    """Every collision operator x lattice x precision on pull and AA, SoA. A reason where none is legal."""
-    values = values_of(backend)
+def collisions_precisions(backend: str) -> Iterator[Sample | Missing]:
+    """Every collision operator x lattice x precision on pull and AA, SoA."""
+    values, search = values_of(backend), _search(backend)
     names = ("scheme", "collision", "lattice", "storage", "compute")
     for chosen in product(("pull", "aa"), *(values[name] for name in names[1:])):
         point = dict(zip(names, chosen, strict=True))
-        yield _first_legal(backend, {**point, "layout": "soa", "flow": "grinder"})
+        yield _legal(backend, search, {**point, "layout": "soa", "flow": "grinder"})
 
 
 def pairwise(backend: str, seed: int = 1) -> Covering:
     """A covering array: every pair of values of two axes that some legal point has."""
-    values, draw = values_of(backend), random.Random(seed)
-    left = {(a, b) for x, y in combinations(sorted(values), 2) for a, b in product(_of(x, values), _of(y, values))}
-    total, samples, illegal = len(left), list[Sample](), Counter[str]()
+    draw, search = random.Random(seed), _search(backend)
+    left = pairs_of(backend)
+    total, samples, missing = len(left), list[Sample](), list[Missing]()
     for pair in sorted(left, key=repr):
         if pair not in left:
             continue
-        found, reasons = _candidates(backend, values, pair, draw)
-        if not found:
-            illegal[reasons.most_common(1)[0][0]] += 1
+        found = [_found(backend, search, dict(pair), draw)]
+        if isinstance(found[0], Missing):
+            missing.append(found[0])
             left.discard(pair)
             continue
+        found += [_found(backend, search, dict(pair), draw) for _ in range(1, _CANDIDATES)]
         best = max(found, key=lambda point: len(_pairs(point) & left))
         left -= _pairs(best)
         samples.append(sample_of(backend, best))
-    return Covering(tuple(dict.fromkeys(samples)), dict(illegal), total - sum(illegal.values()))
+    return Covering(tuple(dict.fromkeys(samples)), tuple(missing), total - len(missing))
+
+
+def pairs_of(backend: str) -> set[Values]:
+    """Every pair of values of two axes."""
+    values = values_of(backend)
+    return {
+        ((one, a), (other, b))
+        for one, other in combinations(sorted(values), 2)
+        for a, b in product(values[one], values[other])
+    }
 
 
 _OF_TILES: Mapping[str, tuple[Any, ...]] = {
@@ -372,72 +243,37 @@ def everything(backend: str, seed: int = 1) -> Covering:
     marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
     parts = (schemes_layouts_lattices, collisions_precisions, with_patches, *marches, on_chip)
     found = [one for part in parts for one in part(backend)]
-    samples = (*(one for one in found if not isinstance(one, str)), *covering.samples)
-    illegal = Counter(covering.illegal) + Counter(one for one in found if isinstance(one, str))
-    return replace(covering, samples=tuple(dict.fromkeys(samples)), illegal=dict(illegal))
+    samples = (*(one for one in found if not isinstance(one, Missing)), *covering.samples)
+    missing = (*(one for one in found if isinstance(one, Missing)), *covering.missing)
+    return replace(covering, samples=tuple(dict.fromkeys(samples)), missing=tuple(dict.fromkeys(missing)))
 
 
-def _of(name: str, values: Mapping[str, tuple[Any, ...]]) -> list[tuple[str, Any]]:
-    return [(name, value) for value in values[name]]
-
-
-def _pairs(point: Point) -> set[Pair]:
+def _pairs(point: Point) -> set[Values]:
     return set(combinations(sorted(point.items()), 2))
 
 
-def _candidates(
-    backend: str, values: Mapping[str, tuple[Any, ...]], pair: Pair, draw: random.Random
-) -> tuple[list[Point], Counter[str]]:
-    """A few legal points that have a pair, and why others are not legal."""
-    found: list[Point] = []
-    reasons: Counter[str] = Counter()
-    for _ in range(_TRIES):
-        point = _drawn(backend, values, dict(pair), draw)
-        if isinstance(point, str):
-            reasons[f"{pair[0][0]} and {pair[1][0]}: one does not act beside the other"] += 1
-            continue
-        reason = reason_against(backend, point)
-        if reason:
-            reasons[reason] += 1
-        else:
-            found.append(point)
-        if len(found) == _CANDIDATES:
-            break
-    return found, reasons
+def _search(backend: str) -> Search:
+    return Search(Choices(backend), _MOST_POINTS)
 
 
-def _drawn(backend: str, values: Mapping[str, tuple[Any, ...]], fixed: Point, draw: random.Random) -> Point | str:
-    """A point with some values given; axes that do not act beside the others are neutral, half of the rest usual.
+def _legal(backend: str, search: Search, wanted: Point) -> Sample | Missing:
+    """A legal sample with these values, the others as usual as may be."""
+    given = {name: value for name, value in wanted.items() if name in values_of(backend)}
+    found = _found(backend, search, given, random.Random(str(sorted(wanted.items()))))
+    return found if isinstance(found, Missing) else sample_of(backend, found)
 
-    The name of an axis where that takes one of the values given.
-    """
+
+def _found(backend: str, search: Search, given: Point, draw: random.Random) -> Point | Missing:
+    """A legal point with some values given, near one that is drawn, half of the other values of which are usual."""
     usual = defaults(backend)
-    point: Point = {name: fixed.get(name, draw.choice(values[name])) for name in _CASE_AXES}
-    point["backend"] = backend
-    for axis in AXES[backend]:
-        name = axis.name
-        if name in _APART[backend]:
-            continue
-        quiet = neutral(name, point)
-        if quiet is not None and fixed.get(name, quiet) != quiet:
-            return name
-        plain = usual[name] if usual[name] in values[name] and draw.random() < 0.6 else draw.choice(values[name])
-        point[name] = quiet if quiet is not None else fixed.get(name, plain)
-    del point["backend"]
-    return point
-
-
-def _first_legal(backend: str, wanted: Point) -> Sample | str:
-    """A legal point with these values, the others as usual as may be; where no choice helps, the commonest reason."""
-    values, draw = values_of(backend), random.Random(str(sorted(wanted.items())))
-    kept = {name: value for name, value in wanted.items() if name in values or name in _CASE_AXES}
-    reasons: Counter[str] = Counter()
-    for _ in range(_TRIES):
-        point = _drawn(backend, values, kept, draw)
-        if isinstance(point, str):
-            reasons[f"{point} does not act there"] += 1
-        elif reason := reason_against(backend, point):
-            reasons[reason] += 1
-        else:
-            return sample_of(backend, point)
-    return reasons.most_common(1)[0][0]
+    wished = {
+        name: usual[name] if usual.get(name) in values and draw.random() < 0.6 else draw.choice(values)
+        for name, values in values_of(backend).items()
+    }
+    try:
+        found = search.legal(given, wished, draw)
+    except UndecidedError:
+        return Missing(tuple(given.items()), f"none of {_MOST_POINTS:,} points is legal", proved=False)
+    if isinstance(found, Conflict):
+        return Missing(tuple(one for one in given.items() if one[0] in found.axes), found.told())
+    return found

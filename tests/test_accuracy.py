@@ -10,8 +10,8 @@ import pytest
 
 import fake_study
 import made_up_records as made
-from covering import LIMITS as COVERED
-from covering import case_of
+from choices import LIMITS as COVERED
+from choices import case_of
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.rules import broken

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from covering import LIMITS, case_of
+from choices import LIMITS, case_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.case import Case

@@ -57,7 +57,7 @@ def test_what_the_assembler_spoils_is_counted_apart(
     monkeypatch.setattr(conformance, "compile_text", assembled)
     monkeypatch.setattr(conformance, "_verified", verified)
     monkeypatch.setattr(conformance, "on_gpu", on_gpu)
-    assert conformance.check("0", Covering((sample,), {}, 1), 1, 1) == wrong
+    assert conformance.check("0", Covering((sample,), (), 1), 1, 1) == wrong
     ((source, options),) = compiled
     assert source == render(*sample).source
     assert "--ptxas-options=-O1" in options

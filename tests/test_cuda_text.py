@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covering import patched
+from choices import patched
 from cuda_samples import Sample, config, flows, label, sampled
 from lbmtune.catalogue.case import box
 from lbmtune.codegen.program import Program, scalars

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lbmtune
-from covering import LIMITS, case_of
+from choices import LIMITS, case_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.case import box, cavity

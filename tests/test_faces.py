@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from covering import local_faces
+from choices import local_faces
 from cpu_cases import LAYOUTS, InterpretingDevice, config_of, interpret, program_of
 from cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config
 from lbmtune.backend.cpu import compile_cpu, open_cpu

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from covering import LIMITS, case_of
+from choices import LIMITS, case_of
 from cuda_samples import needs_nvrtc
 from lbmtune.backend.nvrtc import compile_cuda, ptx
 from lbmtune.catalogue.axes import completed, neutral

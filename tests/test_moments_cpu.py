@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covering import case_of
+from choices import case_of
 from cpu_cases import InterpretingDevice, interpret
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from covering import case_of
+from choices import case_of
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, cavity, channel, half_channel, porous

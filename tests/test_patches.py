@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covering import patched
+from choices import patched
 from cpu_cases import InterpretingDevice, config_of, interpret, program_of
 from cuda_samples import VECTOR_SCHEMES, config
 from lbmtune.backend.cpu import compile_cpu, open_cpu

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from covering import LIMITS
+from choices import LIMITS
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from script_module import load

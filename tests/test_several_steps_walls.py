@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from covering import case_of
+from choices import case_of
 from lbmtune.catalogue.case import Case, cavity, half_channel
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import footprint_bytes, traffic

@@ -63,13 +63,14 @@ class Dependence:
         return self.or_else is not None and others.get(self.or_else[0]) == self.or_else[1]
 
 
+_PREFETCH_INDEX = Axis("prefetch_index", "sites ahead of which words of the index list are asked for; 0: not", (0,))
 _COMMON = (
     # those with several passes move more: baselines, for a study that asks for them
     Axis("scheme", "propagation scheme", ("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), tuple(SCHEMES)),
     Axis("parity", "steps that differ: a kernel for each, or one that gets other pointers", ("kernels",), PARITIES),
     Axis("addressing", "a box of cells, or fluid sites with an index list", ("direct",), ADDRESSINGS),
     Axis("order", "in which fluid sites are numbered", ("row",), tuple(ORDERS)),
-    Axis("prefetch_index", "sites ahead of which words of the index list are asked for; 0: not", (0,)),
+    _PREFETCH_INDEX,
     Axis("storage", "format of stored populations", ("fp32",), tuple(STORAGES)),
     Axis("compute", "arithmetic precision", ("fp32",), tuple(COMPUTES)),
     Axis("layout", "memory layout of the populations", ("soa", "aosoa"), tuple(LAYOUTS)),
@@ -170,6 +171,7 @@ _CPU = (
     ),
     Axis("threads", f"threads of the parallel loop; {ALL_CORES!r}: every core", (ALL_CORES,), (ALL_CORES,)),
     Axis("vector_bits", "cells per access times their width, in one register or two; 0: scalar loop", (0, 256, 512)),
+    _PREFETCH_INDEX,
     _KEPT,
     Axis("loop", "what the parallel loop runs over", ("z", "zy", "tile"), ("z", "zy", "tile")),
     Axis("tile_x", "cells of a row of a tile, of kernels of moments", (256,)),
@@ -207,7 +209,10 @@ _CPU = (
     Axis("pages", "pages of memory: as NumPy asks for them, normal or huge", ("default",), PAGES),
     Axis("first_touch", "pages touched first by one thread, or by those that use them", ("serial",), FIRST_TOUCHES),
 )
-AXES: Mapping[str, tuple[Axis, ...]] = {"cuda": _COMMON + _CUDA, "cpu": _COMMON + _CPU}
+AXES: Mapping[str, tuple[Axis, ...]] = {
+    "cuda": _COMMON + _CUDA,
+    "cpu": tuple(axis for axis in _COMMON if axis is not _PREFETCH_INDEX) + _CPU,
+}
 """The axes of each backend, each after those that it depends on."""
 
 _BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(LATTICES["d2q9"], 0).blockwise)

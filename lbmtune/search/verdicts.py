@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.rules import Limits, Rule
 
+Record = TypeVar("Record", Case, KernelConfig)
 Point = Mapping[str, Scalar]
 """A configuration in flat form; axes that are not given stand at their default."""
 _ROOT, _UNKNOWN = "", object()
@@ -54,21 +55,20 @@ class Remembered:
         return reason
 
 
-def watched(config: KernelConfig) -> tuple[KernelConfig, Mapping[str, None]]:
-    """The same configuration, and the axes that anybody has looked at, in the order of the first looks."""
+def watched(record: Record) -> tuple[Record, Mapping[str, None]]:
+    """The same configuration or case, and which fields anybody has looked at, in the order of the first looks."""
     looked_at: dict[str, None] = {}
-    seen: KernelConfig = _watching(config.backend)(**vars(config))
-    object.__setattr__(seen, "looked_at", looked_at)
+    seen: Record = object.__new__(_watching(type(record)))
+    vars(seen).update(vars(record), looked_at=looked_at)
     return seen, looked_at
 
 
 @cache
-def _watching(backend: str) -> Any:
-    kind = CONFIGS[backend]
-    axes = frozenset(f.name for f in fields(kind))
+def _watching(kind: Any) -> Any:
+    names = frozenset(f.name for f in fields(kind))
 
-    def look(self: KernelConfig, name: str) -> object:
-        if name in axes:
+    def look(self: object, name: str) -> object:
+        if name in names:
             object.__getattribute__(self, "looked_at")[name] = None
         return object.__getattribute__(self, name)
 
