@@ -192,7 +192,7 @@ class Choices:
         return Conflict(axes, {reason: axes} if reason else {})
 
     def _out_of_place(self, given: Point, point: Point) -> tuple[frozenset[str], str] | None:
-        """An axis with another value than it takes beside the others, the axes that decide on that, and a reason if any."""
+        """An axis with another value than it takes beside the others, what decides on that, and a reason if any."""
         for name in self._axes:
             if name not in given:
                 continue
