@@ -163,8 +163,10 @@ class Choices:
     def __init__(self, backend: str) -> None:
         self._backend, self._values = backend, values_of(backend)
         self._axes = tuple(axis.name for axis in AXES[backend] if axis.name not in _APART[backend])
+        self._dependences = {name: _dependences(backend, name) for name in self._axes}
+        quiet = {name: [value for value, _, _ in found] for name, found in self._dependences.items()}
         self.domain = {
-            name: tuple(dict.fromkeys((*self._values[name], *(value for value, _ in self._dependences(name)))))
+            name: tuple(dict.fromkeys((*self._values[name], *quiet.get(name, ()))))
             for name in (*_CASE_AXES, *self._axes)
         }
 
@@ -220,18 +222,20 @@ class Choices:
 
     def _silenced(self, name: str, point: Point) -> tuple[Any, frozenset[str]]:
         """The value that an axis takes because another keeps it from acting, or None; and the axes that were asked."""
-        asked = set[str]()
-        for value, dependence in self._dependences(name):
-            asked |= {dependence.on, *(dependence.or_else or ())[:1]} & self.domain.keys()
+        asked = frozenset[str]()
+        for value, dependence, asked in self._dependences[name]:
             if not dependence.holds(point):
-                return value, frozenset(asked)
-        return None, frozenset(asked)
+                return value, asked
+        return None, asked
 
-    def _dependences(self, name: str) -> list[tuple[Any, Dependence]]:
-        """What an axis depends on, in the order in which `neutral` asks, each with the value that it leads to."""
-        usual = default(name, {"backend": self._backend}) if name not in _CASE_AXES else None
-        found = DEPENDENCES[self._backend].get(name, ())
-        return [(usual if one.neutral is None else one.neutral, one) for one in found]
+
+def _dependences(backend: str, name: str) -> list[tuple[Any, Dependence, frozenset[str]]]:
+    """What an axis depends on, in the order asked: the value that each leads to, and all axes asked until then."""
+    usual, asked, found = default(name, {"backend": backend}), set[str](), []
+    for one in DEPENDENCES[backend].get(name, ()):
+        asked |= {one.on, *(one.or_else or ())[:1]} - _APART[backend].keys()
+        found.append((usual if one.neutral is None else one.neutral, one, frozenset(asked)))
+    return found
 
 
 @cache

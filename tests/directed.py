@@ -11,8 +11,9 @@ P. Prosser, Hybrid algorithms for the constraint satisfaction problem, Computati
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 Point = dict[str, Any]
@@ -65,7 +66,7 @@ class Search:
 
     def __init__(self, rules: Rules, most: int) -> None:
         self._rules, self._most, self._asked = rules, most, 0
-        self._known: dict[frozenset[str], tuple[tuple[str, ...], dict[tuple[Any, ...], Conflict]]] = {}
+        self._known: dict[frozenset[str], tuple[Callable[[Point], Any], dict[Any, Conflict]]] = {}
 
     def legal(self, given: Point, wished: Point, draw: random.Random) -> Point | Conflict:
         """A legal point with the values given, near the wish, or why there is none. Raises UndecidedError.
@@ -103,13 +104,9 @@ class Search:
 
     def _recalled(self, given: Point, point: Point) -> Conflict | None:
         """The known conflict of a point that leaves the fewest axes to go through."""
-        found = [
-            conflict
-            for names, conflicts in self._known.values()
-            if (conflict := conflicts.get(tuple([point[name] for name in names])))
-        ]
+        found = [conflict for of, conflicts in self._known.values() if (conflict := conflicts.get(of(point)))]
         return min(found, key=lambda conflict: len(conflict.axes - given.keys()), default=None)
 
     def _remembered(self, conflict: Conflict, point: Point) -> Conflict:
-        names, conflicts = self._known.setdefault(conflict.axes, (tuple(sorted(conflict.axes)), {}))
-        return conflicts.setdefault(tuple([point[name] for name in names]), conflict)
+        of, conflicts = self._known.setdefault(conflict.axes, (itemgetter(*sorted(conflict.axes)), {}))
+        return conflicts.setdefault(of(point), conflict)
