@@ -98,7 +98,8 @@ def pairwise(backend: str, seed: int = 1) -> Covering:
             left.discard(pair)
             continue
         found += [_found(backend, search, dict(pair), draw) for _ in range(1, _CANDIDATES)]
-        best = max(found, key=lambda point: len(_pairs(point) & left))
+        legal = (point for point in found if not isinstance(point, Missing))
+        best = max(legal, key=lambda point: len(_pairs(point) & left))
         left -= _pairs(best)
         samples.append(sample_of(backend, best))
     return Covering(tuple(dict.fromkeys(samples)), tuple(missing), total - len(missing))
@@ -243,9 +244,22 @@ def everything(backend: str, seed: int = 1) -> Covering:
     marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
     parts = (schemes_layouts_lattices, collisions_precisions, with_patches, *marches, on_chip)
     found = [one for part in parts for one in part(backend)]
-    samples = (*(one for one in found if not isinstance(one, Missing)), *covering.samples)
-    missing = (*(one for one in found if isinstance(one, Missing)), *covering.missing)
-    return replace(covering, samples=tuple(dict.fromkeys(samples)), missing=tuple(dict.fromkeys(missing)))
+    samples = tuple(dict.fromkeys((*(one for one in found if not isinstance(one, Missing)), *covering.samples)))
+    points = [point_of(sample).items() for sample in samples]
+
+    def elsewhere(missing: Missing) -> bool:
+        """Whether a kernel of another part has what none of the pairwise ones can."""
+        return any({*missing.values} <= point for point in points)
+
+    missing = dict.fromkeys((*(one for one in found if isinstance(one, Missing)), *covering.missing))
+    pairs = covering.pairs + sum(map(elsewhere, covering.missing))
+    return Covering(samples, tuple(one for one in missing if not elsewhere(one)), pairs)
+
+
+def point_of(sample: Sample) -> Point:
+    """All choices of a sample."""
+    case, config = sample
+    return {"flow": case.flow, "lattice": case.lattice, "collision": case.collision, **config.flat()}
 
 
 def _pairs(point: Point) -> set[Values]:

@@ -37,7 +37,7 @@ class Conflict:
             about = self.reasons[reason] & left
             return sum(axis in reason for axis in about), len(about), -len(self.reasons[reason])
 
-        while left and weight(reason := max(self.reasons, key=weight))[1]:
+        while left and self.reasons and weight(reason := max(self.reasons, key=weight))[1]:
             told.append(reason)
             left -= self.reasons[reason]
         return "; ".join(told)
@@ -108,5 +108,7 @@ class Search:
         return min(found, key=lambda conflict: len(conflict.axes - given.keys()), default=None)
 
     def _remembered(self, conflict: Conflict, point: Point) -> Conflict:
+        if not conflict.axes:
+            return conflict  # no point is legal at all
         of, conflicts = self._known.setdefault(conflict.axes, (itemgetter(*sorted(conflict.axes)), {}))
         return conflicts.setdefault(of(point), conflict)

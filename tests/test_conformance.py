@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from choices import LIMITS, Sample, sample_of, values_of
-from covering import Missing, everything, schemes_layouts_lattices
+from covering import Covering, Missing, everything, pairs_of, point_of, schemes_layouts_lattices
 from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.axes import neutral
+from lbmtune.catalogue.case import collides
 from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.config import defaults
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
@@ -27,9 +32,13 @@ import conformance
 
 
 @cache
-def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
+def covering(backend: str) -> Covering:
     """All of the list; it takes a while to make."""
-    return everything(backend).samples
+    return everything(backend)
+
+
+def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
+    return covering(backend).samples
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -64,19 +73,67 @@ def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:
     assert {case.collision for case, _ in kernels()} == set(OPERATORS)
 
 
-def test_the_covering_array_covers() -> None:
-    """Of all pairs of values of three axes, each is in a sample or said to be impossible."""
-    values, found = values_of("cuda"), set()
-    for _, config in kernels():
-        flat = config.flat()
-        found |= set(combinations(sorted((n, flat[n]) for n in ("scheme", "layout", "cells_per_thread")), 2))
-    orderless = [name for name in values["scheme"] if name != "swap-ordered"]
-    schemes = [(("layout", a), ("scheme", b)) for a in values["layout"] for b in orderless]
-    assert all(pair in found for pair in schemes)
-    impossible = {("cells_per_thread", n) for n in (2, 4, 8)}
-    missing = {(("cells_per_thread", n), ("layout", a)) for n in (1, 2, 4, 8) for a in values["layout"]} - found
-    assert all(cells in impossible for cells, _ in missing)
-    assert {layout for _, (_, layout) in missing} <= {"aos", "bundle", "tiled-cells"}
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_every_pair_is_in_a_sample_or_illegal(backend: str) -> None:
+    found, left = covering(backend), pairs_of(backend)
+    covered = left & {pair for sample in found.samples for pair in combinations(sorted(point_of(sample).items()), 2)}
+    assert len(covered) == found.pairs
+    assert all(missing.proved for missing in found.missing)
+    illegal = {frozenset(missing.values) for missing in found.missing}
+    assert {pair for pair in left if any(core <= {*pair} for core in illegal)} == left - covered
+
+
+@pytest.mark.parametrize(
+    ("backend", "pair"),
+    [
+        ("cuda", {"boundary": "implicit", "storage": "bf16"}),
+        ("cuda", {"boundary": "implicit", "launch": "graph"}),
+        ("cuda", {"boundary": "implicit", "collision": "cumulant"}),
+        ("cuda", {"boundary": "implicit", "layout": "bundle-aosoa"}),
+        ("cuda", {"boundary": "implicit", "layout": "tiled-cells"}),
+        ("cuda", {"neighbours": "chase", "layout": "aos"}),
+        ("cuda", {"neighbours": "chase", "prefetch": 3}),
+        ("cpu", {"steps": 3, "layout": "bundle"}),
+        ("cpu", {"steps": 3, "flow": "solids"}),
+        ("cpu", {"prefetch_rows": 1, "flow": "cavity"}),
+    ],
+    ids=str,
+)
+def test_a_pair_that_few_draws_have_is_in_a_sample(backend: str, pair: dict[str, Any]) -> None:
+    assert any(pair.items() <= point_of(sample).items() for sample in kernels(backend))
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_no_other_search_finds_a_pair_that_is_illegal(backend: str) -> None:
+    """One that goes through the choices that enable others, and draws those; it finds pairs that are legal."""
+    draw = random.Random(7)
+    illegal = {frozenset(missing.values) for missing in covering(backend).missing}
+    told: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for pair in draw.sample(sorted(pairs_of(backend), key=repr), 300):
+        told[not any(core <= {*pair} for core in illegal)].append(dict(pair))
+    assert not [pair for pair in told[False][:12] if _drawn_legal(backend, pair, draw)]
+    assert sum(_drawn_legal(backend, pair, draw) for pair in told[True][:40]) >= 38
+
+
+def _drawn_legal(backend: str, pair: dict[str, Any], draw: random.Random) -> bool:
+    """Whether a point with a pair is legal, of one drawn for each of the choices that enable others."""
+    values, names = values_of(backend), ("scheme", "addressing", "flags", "flow")
+    enabling = [dict(zip(names, chosen, strict=True)) for chosen in product(*(values[name] for name in names))]
+    draw.shuffle(enabling)
+    points = (_drawn(backend, {**chosen, **pair}, draw) for chosen in enabling)
+    return any(point is not None and broken(*sample_of(backend, point), LIMITS) is None for point in points)
+
+
+def _drawn(backend: str, fixed: dict[str, Any], draw: random.Random) -> dict[str, Any] | None:
+    """A point with some values given, or None where one of those axes does not act, or the case is none."""
+    usual, point = defaults(backend), dict[str, Any]()
+    for name, values in values_of(backend).items():
+        quiet = neutral(name, {**point, "backend": backend})
+        plain = usual[name] if usual.get(name) in values and draw.random() < 0.6 else draw.choice(values)
+        point[name] = fixed.get(name, plain if quiet is None else quiet)
+        if quiet is not None and point[name] != quiet:
+            return None
+    return point if collides(point["collision"], point["lattice"]) else None
 
 
 def test_a_wrong_kernel_is_reported() -> None:
