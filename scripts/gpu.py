@@ -68,13 +68,13 @@ KINDS = {
 """Of studies that get more time and trials than the others, or less."""
 SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "other": 340}
+TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "other": 380}
 SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 1.0, "other": 0.5}
 """Share of the trials that belong to the sample that fills the space; the rest looks for the best."""
 SUSTAINED = 20
 """So many of the best of a study are run for seconds."""
-OVERHEAD_S = 120
-"""What a study needs besides its search: start, ceiling, finals, runs of seconds, report."""
+OVERHEAD_S, SUSTAINED_S = 60, 3
+"""What a study needs besides its search: start, ceiling, finals, report; and each run of seconds."""
 SEEDS, WITHIN = (1, 2, 3), 0.03
 """Of the search for the fastest kernel, and how much slower than the best of them each may be."""
 LEFT_OUT = ("optuna.log",)
@@ -126,10 +126,15 @@ class Run:
 def devices(run: Run) -> dict[str, object]:
     """The machine description."""
     done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh", "--calibrate"], run.left_s)
-    for path in (run.work / "config").glob("machines/*.toml"):
-        if 'backend = "cuda"' in path.read_text():
-            shutil.copy(path, run.out / "machine.toml")
+    keep_machine(run.work, run.out / "machine.toml")
     return done
+
+
+def keep_machine(work: Path, target: Path) -> None:
+    """Copies the description of the GPU as it is now, if there is one."""
+    for path in (work / "config").glob("machines/*.toml"):
+        if 'backend = "cuda"' in path.read_text():
+            shutil.copy(path, target)
 
 
 def tests(run: Run) -> dict[str, object]:
@@ -175,6 +180,7 @@ def study(run: Run, part: str) -> dict[str, object]:
     command += ["--refresh"] if run.refresh else []
     done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
     if folder.is_dir():
+        keep_machine(run.work, folder / "machine.toml")
         pack(folder, run.out / f"{folder.name}.tar.gz")
         done |= facts(folder)
     return done
@@ -245,6 +251,7 @@ def facts(folder: Path) -> dict[str, object]:
     ceiling = record.header.ceiling.stream_bytes_per_s
     found: dict[str, object] = {"trials": len(record.trials), "outcomes": outcomes, "ceiling_gb_per_s": ceiling}
     found["costs"] = str(record.costs)
+    found |= {"binaries": record.verified_binaries, "search_s": record.search_s, "per_s": record.verified_per_s}
     if record.ranked:
         best = record.ranked[0]
         measured = best.best_measurement
@@ -286,7 +293,7 @@ def main() -> int:
     run = Run(given.out.resolve(), work, end, *asked)
     results: list[dict[str, object]] = []
     for part in given.parts.split(","):
-        if part in STUDIES and run.left_s < OVERHEAD_S + 15:
+        if part in STUDIES and run.left_s < OVERHEAD_S + SUSTAINED_S * run.sustained + 15:
             results.append({"part": part, "left_out": f"{run.left_s:.0f} s left", "exit_code": 1})
         elif part in STUDIES:
             results.append(study(run, part))

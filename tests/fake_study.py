@@ -126,6 +126,9 @@ class FakeEvaluator:
     def __exit__(self, *_: object) -> None:
         self.closed = True
 
+    def expect(self, configs: Sequence[KernelConfig]) -> None:
+        self.expected = configs
+
     def submit(self, number: int, config: KernelConfig) -> None:
         self._at("compile", number)
         self._queue.append((number, config))
@@ -246,6 +249,11 @@ def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> 
     chosen = {backend: several if len(several) > 1 else several[0]}
     plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
     return replace(plain, **changes)
+
+
+def one_family() -> Axes:
+    """Axes of kernels among which nobody has a final but the best."""
+    return {**usual_axes("cuda"), "scheme": ("aa",), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
 
 
 def space_of(study: StudySpec, backend: str = "cuda") -> Space:

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from fake_device import CASE, compiler, config, open_cpu, open_cuda, open_nothing, renderer
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.evaluate import Evaluator
+from lbmtune.measure.stages import Renderer
 from lbmtune.measure.workers import Death
 from lbmtune.records import Outcome, Prediction, Trial
 from lbmtune.records.study import TimingProtocol
@@ -216,6 +219,39 @@ def test_many_run_ahead_on_a_gpu() -> None:
     outcomes = [Outcome.OK, Outcome.CRASHED, Outcome.COMPILE_FAILED, Outcome.OK, Outcome.OK]
     assert [trial.outcome for trial in trials] == outcomes
     assert {number for number, stage in stages if stage == "compile"} == set(range(5))
+
+
+def broken_renderer(case: Case, config: KernelConfig) -> Program:
+    """Ends the process at an example, and renders everything else."""
+    if config == EXAMPLE:
+        os._exit(3)
+    return renderer(case, config)
+
+
+EXAMPLE = config("idle", "cuda")
+
+
+@pytest.mark.parametrize("how", [renderer, broken_renderer])
+def test_workers_of_a_gpu_get_ready_for_what_is_expected(how: Renderer) -> None:
+    """Nothing is lost where an example, which may never be tried, costs them their lives."""
+    with Evaluator(CASE, "0", PROTOCOL, compiler=compiler, renderer=how, opener=open_cuda) as evaluator:
+        evaluator.expect([EXAMPLE, config("right", "cuda")])
+        assert evaluator.under_way == 0
+        started = {worker.process.pid for worker in evaluator.workers()}
+        assert len(started) == evaluator.compile_workers + 1
+        evaluator.submit(7, config("right", "cuda"))
+        found = evaluator.next()
+        (final,) = evaluator.finals([config("right", "cuda")])
+        kept = {worker.process.pid for worker in evaluator.workers()} & started
+    assert (found.number, found.outcome) == (7, Outcome.OK)
+    assert final.final
+    assert len(kept) == (len(started) if how is renderer else 0)
+
+
+def test_nothing_runs_beside_what_a_processor_measures(evaluator: Evaluator) -> None:
+    before = len(list(evaluator.workers()))
+    evaluator.expect([config("right")])
+    assert len(list(evaluator.workers())) == before
 
 
 def test_a_device_that_cannot_be_opened_is_told() -> None:

@@ -46,4 +46,4 @@ def test_a_disturbed_and_wide_measurement_is_unstable(
 
 def test_a_rehearsal_launches_nothing() -> None:
     program = renderer(CASE, config("device fault", "cuda"))
-    rehearse(program, compiler(program), FakeDevice("cuda"))
+    rehearse(program, FakeDevice("cuda"))

@@ -13,6 +13,7 @@ from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
 from lbmtune.records.store import TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
+from lbmtune.search.finalists import finalists_of
 from lbmtune.search.ledger import JOURNAL, Ledger, journal
 from lbmtune.search.lock import device_held, folder_held
 from lbmtune.search.study import optuna_name, run_study
@@ -49,7 +50,7 @@ def test_kill_9_in_every_stage(tmp_path, stage):
     assert same_measurements(before, after)
     assert not {trial.key for trial in before.trials} & set(evaluator.tried)
     assert len(after.trials) == len({trial.key for trial in after.trials}) == 20
-    assert sum(trial.final is not None for trial in after.trials) == 5
+    assert {t.number for t in after.trials if t.final} == {t.number for t in finalists_of(after)}
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,9 @@ def test_kill_9_of_a_study_on_the_processor(tmp_path, tmp_path_factory, stage):
     assert len(after.trials) == len({trial.key for trial in after.trials}) == 4
     first = (tmp_path / "study" / TRIALS).read_bytes().splitlines()[: len(before.trials)]
     assert [line for line in first if b'"final":null' in line] == first
-    assert sum(trial.final is not None for trial in after.trials) == 2
-    assert all(trial.verification.full_size for trial in after.ranked[:2])
+    finals = [trial for trial in after.trials if trial.final]
+    assert {trial.number for trial in finals} == {trial.number for trial in finalists_of(after)}
+    assert all(trial.verification.full_size for trial in finals)
 
 
 def test_kill_9_again_and_again(tmp_path):

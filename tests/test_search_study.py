@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from fake_study import FakeEvaluator, header, predict, search, space_of, spec
+from fake_study import FakeEvaluator, header, measurement, one_family, predict, search, space_of, spec
 from lbmtune.errors import NothingValidError
-from lbmtune.records import Outcome
+from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, TimingProtocol
+from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.search.finalists import finalists_of
 from lbmtune.search.ledger import JOURNAL, distributions, journal
 from lbmtune.search.study import Observer, optuna_name, run_study
 
@@ -25,12 +26,54 @@ def test_a_study_spends_its_budget_on_distinct_configurations(tmp_path):
 
 def test_the_best_are_measured_again_and_lead_the_ranking(tmp_path):
     evaluator = FakeEvaluator()
-    record = run(tmp_path, spec(protocol=TimingProtocol(finalists=4)), evaluator)
+    record = run(tmp_path, spec(axes=one_family(), protocol=TimingProtocol(finalists=4)), evaluator)
     finals = [trial for trial in record.ranked if trial.final]
     assert [trial.key for trial in finals] == [trial.key for trial in record.ranked[:4]]
     assert sorted(evaluator.finalists) == sorted(trial.key for trial in finals)
     by_first = sorted((t.measurement.mlups for t in record.trials if t.mlups), reverse=True)
     assert sorted((t.measurement.mlups for t in finals), reverse=True) == by_first[:4]
+
+
+def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(budget=Budget(trials=60)), evaluator)
+    finals = record.ranked[: len(evaluator.finalists)]
+    assert all(trial.final for trial in finals)
+    assert [t.number for t in finalists_of(record)] == [
+        t.number for t in sorted(finals, key=lambda t: -t.measurement.mlups)
+    ]
+    leads = {trial.config["scheme"]: trial.stands_for for trial in finals if trial.stands_for}
+    assert leads["aa"] == "aa, populations in one lattice"
+    assert leads["pull"] == "pull, populations in two lattices"
+    assert len(finals) > 5
+
+
+def test_workers_hear_what_may_come_unless_nothing_may(tmp_path):
+    begun, done = FakeEvaluator(), FakeEvaluator()
+    run(tmp_path, spec(), begun)
+    assert begun.expected == space_of(spec()).configs
+    run(tmp_path, spec(), done, resume=True)
+    assert not hasattr(done, "expected")
+
+
+def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):
+    first = run(tmp_path, spec(budget=Budget(trials=10)))
+    noted = [trial.elapsed_s for trial in first.trials]
+    assert 0 < min(noted) < max(noted) == first.search_s
+    second = run(tmp_path, spec(), resume=True)
+    assert min(t.elapsed_s for t in second.trials if t.number >= 10) > first.search_s
+    assert second.verified_per_s == second.verified_binaries / second.search_s
+
+
+def test_where_no_seconds_were_noted_dates_tell_them():
+    trials = [
+        Trial(number=n, key=str(n), config={}, outcome=Outcome.OK, binary_digest=digest, date=f"2000-01-01T00:00:{s}Z",
+              measurement=None if n == 3 else measurement(space_of(spec()).configs[0]))
+        for n, digest, s in ((0, "a", "10"), (1, "a", "04"), (2, "b", "08"), (3, "c", "06"))
+    ]  # fmt: skip
+    record = StudyRecord(header=header(spec()), trials=tuple(trials))
+    assert (record.verified_binaries, record.search_s, record.verified_per_s) == (2, 10.0, 0.2)
+    assert StudyRecord(header=header(spec()), trials=()).verified_per_s is None
 
 
 def test_a_record_is_on_disk_before_optuna_and_the_observer_hear_of_it(tmp_path):
@@ -106,7 +149,7 @@ def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
             return [first, *rest]
 
     evaluator = Strict()
-    record = run(tmp_path, spec(), evaluator)
+    record = run(tmp_path, spec(axes=one_family()), evaluator)
     (failed,) = (trial for trial in record.trials if trial.reason == "in the finals: overflow")
     assert failed.outcome is Outcome.WRONG_RESULT
     assert failed.mlups is None
@@ -132,10 +175,10 @@ def refusing(wrong):
 
 
 def test_finals_go_on_until_one_passes(tmp_path):
-    first = run(tmp_path / "first", spec())
+    first = run(tmp_path / "first", spec(axes=one_family()))
     by_speed = sorted((t for t in first.trials if t.mlups), key=lambda t: -t.measurement.mlups)
     best = {trial.key for trial in by_speed[:7]}
-    record = run(tmp_path / "second", spec(), refusing(lambda trial: trial.key in best))
+    record = run(tmp_path / "second", spec(axes=one_family()), refusing(lambda trial: trial.key in best))
     assert record.winner.key == by_speed[7].key
     assert record.winner.final
     assert record.winner.proven

@@ -35,7 +35,7 @@ def morton(x: Array, y: Array, z: Array) -> Array:
 
 def hilbert(x: Array, y: Array, z: Array) -> Array:
     """The Hilbert curve through the smallest cube (square where all z are 0) that holds all cells."""
-    axes = [x, y, z] if z.any() else [x, y]
+    axes = [x, y, z] if _largest(z) else [x, y]
     return _interleaved(_transposed([axis.copy() for axis in axes]))
 
 
@@ -60,7 +60,12 @@ def _transposed(axes: list[Array]) -> list[Array]:
 
 def _bits(axes: list[Array]) -> int:
     """Bits of the largest coordinate, at least one."""
-    return max(1, max(int(axis.max()) if axis.size else 0 for axis in axes).bit_length())
+    return max(1, max(map(_largest, axes)).bit_length())
+
+
+def _largest(axis: Array) -> int:
+    """The largest coordinate. CuPy has `max` at hand; `any` it compiles for seconds, for each class of lengths anew."""
+    return int(axis.max()) if axis.size else 0
 
 
 def _interleaved(axes: list[Array]) -> Array:

@@ -39,6 +39,7 @@ from lbmtune.measure.stages import (
     Finals,
     Measured,
     Opened,
+    Rehearsal,
     Renderer,
     Spoiled,
     Work,
@@ -57,6 +58,8 @@ _POLL_S = 0.5
 _IN_ADVANCE = 3
 """Requests that the measurer of a GPU has at hand."""
 _ACCURACY_LIMIT_S = 300.0
+_MOST_FINALISTS = 100
+"""Of whose turns each has its limit: more than the best and all families are."""
 _FULL_SIZE_PATIENCE = 10
 """How many times the limit of a verification one at full size may take."""
 
@@ -129,8 +132,18 @@ class Evaluator:
     @property
     def under_way(self) -> int:
         """How many were submitted and not yet returned."""
-        busy = sum(len(worker.tasks) for worker in self.workers())
+        busy = sum(task is not None for worker in self.workers() for task in worker.tasks)
         return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
+
+    def expect(self, configs: Sequence[KernelConfig]) -> None:
+        """Hears what may come, so that the workers of a GPU start and get ready while the caller still thinks."""
+        if self._quiet:
+            return  # nothing of ours may run beside a sample
+        one_of_each = {(config.storage, config.order, config.indirect): config for config in reversed(configs)}
+        rehearsal = Rehearsal(case=self.case, configs=tuple(one_of_each.values()), renderer=self._renderer)
+        self._measurer.ask(None, rehearsal)
+        while len(self._compilers) < self.compile_workers:
+            self._new_compiler().ask(None, replace(rehearsal, configs=rehearsal.configs[:1]))
 
     def submit(self, number: int, config: KernelConfig) -> None:
         """Takes a configuration in. An illegal one is answered by the next `next`, with the rule's reason."""
@@ -205,6 +218,8 @@ class Evaluator:
         assert not self.under_way
         if reason := broken(*fitted(self.case, config), self.limits):
             raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
+        while self._measurer.tasks:
+            self._wait()  # a rehearsal that nothing has waited for
         self._measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
         while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
             pass
@@ -276,8 +291,9 @@ class Evaluator:
         for worker in self._compilers:
             if not worker.tasks:
                 return worker
-        if len(self._compilers) == self.compile_workers:
-            return None
+        return None if len(self._compilers) == self.compile_workers else self._new_compiler()
+
+    def _new_compiler(self) -> Worker:
         opener = partial(open_compiler, self.case, self._renderer, self._compiler)
         self._compilers.append(self._new_worker("compile", opener))
         return self._compilers[-1]
@@ -295,7 +311,7 @@ class Evaluator:
             SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
             ACCURACY: _ACCURACY_LIMIT_S,
             FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
-            **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists)},
+            **{turn_of(n): protocol.measure_limit_s for n in range(_MOST_FINALISTS)},
         }
         self._jobs += 1
         return Worker(name, opener, limits_s, self.spool / f"{name}-{self._jobs}.log")
@@ -323,9 +339,9 @@ class Evaluator:
     def _deal_with(self, worker: Worker, event: Event) -> None:
         if isinstance(event, Death):
             self._bury(worker, event)
-        elif isinstance(event, Answer):
+        elif isinstance(event, Answer) and event.task:
             self._deal_with_answer(event.task, event.value)
-        elif isinstance(event, Stage) and self._on_stage:
+        elif isinstance(event, Stage) and worker.task and self._on_stage:
             self._on_stage(worker.task.trial.number, event.name)
 
     def _bury(self, worker: Worker, death: Death) -> None:
@@ -337,6 +353,8 @@ class Evaluator:
             return
         job = worker.tasks.popleft()
         self._to_measure.extendleft(reversed(worker.tasks))
+        if job is None:
+            return  # a rehearsal: the first trial of its kind will tell
         job.path.unlink(missing_ok=True)
         self._finished.append(died(job.trial, death))
 

@@ -6,7 +6,7 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.duties import equipped, simulated
 from lbmtune.measure.sustained import sustain
 from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
-from lbmtune.measure.verify import awkward_domain, verify, verify_simulation
+from lbmtune.measure.verify import verify, verify_simulation
 from lbmtune.measure.workers import Report, Session
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
 from lbmtune.records.claims import Duty
@@ -44,6 +44,7 @@ _CALM_RATE = 1.8
 FINALS = "finals"
 ACCURACY = "accuracy"
 SUSTAINED = "measure sustained"
+REHEARSE = "rehearse"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,15 @@ class Finals:
     """A request to the measurer: time these against each other."""
 
     paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """A request to any worker: to get ready for configurations like these. The answer is None."""
+
+    case: Case
+    configs: tuple[KernelConfig, ...]
+    renderer: Renderer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +131,12 @@ class Opened:
 def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
     """A session that answers (configuration, path, duty) with Compiled."""
 
-    def session(request: tuple[KernelConfig, Path, Duty | None], report: Report) -> Compiled:
+    def session(request: Any, report: Report) -> Compiled | None:
+        if isinstance(request, Rehearsal):
+            report(REHEARSE)
+            for example in request.configs:
+                request.renderer(request.case, example)
+            return None
         report("compile")
         config, path, duty = request
         start = time.perf_counter()
@@ -149,7 +164,10 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
 
 
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
-    """A session that answers Work with Measured, Finals with a measurement each or Spoiled, Accurate with Accuracy."""
+    """A session that answers Work with Measured, Finals with a measurement each or Spoiled, Accurate with Accuracy.
+
+    On a GPU it goes through all that surrounds launches once before the first trial of each storage format.
+    """
     arena = Arena(opener())
     rehearsed: set[str] = set()
 
@@ -161,28 +179,37 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
             report(ACCURACY)
             compiler = compiler_for(arena.environment)
             return measure_accuracy(request.case, request.config, arena, compiler, arena.reset, brief=request.brief)
+        if isinstance(request, Rehearsal):
+            report(REHEARSE)
+            for config in request.configs:
+                rehearse(request.renderer(request.case, config), arena.device)
+                rehearsed.add(config.storage)
+            return None
         program, binary, duty = _picked_up(request.path)
         if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
-            report("rehearse")
-            rehearse(program, binary, arena.device)
+            report(REHEARSE)
+            rehearse(program, arena.device)
             rehearsed.add(program.config.storage)
         return tried(program, binary, arena, request, protocol, report, duty)
 
     return Opened(arena.environment, arena.limits), session
 
 
-def rehearse(program: Program, binary: Binary, device: Device) -> None:
-    """Goes through a verification without launching anything.
+def rehearse(program: Program, device: Device) -> None:
+    """Goes through a verification, and what comes before and after a timed run, without launching anything.
 
-    CuPy compiles its own kernels when they are first used, which takes seconds that belong to no trial.
+    CuPy compiles its own kernels when they are first used, and a geometry is made when it is first asked for: that
+    takes seconds that belong to no trial. Where the memory does not suffice, the trials will say so.
     """
     still = _Still(device)
-    verify(program, binary, still, 1)
-    simulation = Simulation(
-        program, binary, still, replace(program.case, domain=awkward_domain(program.case, program.config))
-    )
-    excite(simulation)
-    check_state(simulation)
+    with suppress(OutOfMemoryError, MemoryError):
+        verify(program, _NO_BINARY, still, 1)
+        simulation = _on_own_domain(still, [(program, _NO_BINARY, None)])[0]
+        excite(simulation)
+        check_state(simulation)
+
+
+_NO_BINARY = Binary(b"", "", Resources())
 
 
 class _Still(Arena):

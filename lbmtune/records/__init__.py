@@ -222,7 +222,8 @@ class Trial:
     """One configuration tried. reason: for people, empty when all went well.
 
     measurement and final are bursts: the latter interleaved among the finalists, if it got there; sustained: of the
-    best; accuracy: of the finalists.
+    best; accuracy: of the finalists. stands_for: what a finalist is the best of, besides being among the best.
+    elapsed_s: of the search, from its beginning until this trial was on disk; None where that was not noted.
     """
 
     number: int
@@ -237,7 +238,9 @@ class Trial:
     final: Measurement | None = None
     sustained: Sustained | None = None
     accuracy: Accuracy | None = None
+    stands_for: str = ""
     costs: Costs = field(default_factory=Costs)
+    elapsed_s: float | None = None
     source_digest: str = ""
     binary_digest: str = ""
     date: str = ""

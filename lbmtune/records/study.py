@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
@@ -33,8 +34,9 @@ class TimingProtocol:
     sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples (six
     are the fewest that give a 95 % interval), max_samples;
     confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
-    times slower than the best after one look is not measured further; finalists: measured again interleaved,
-    final_rounds times; winners are verified at full size.
+    times slower than the best after one look is not measured further; finalists: so many of the best, and the best of
+    each family beside them (`search.finalists`), are verified at full size and measured again interleaved,
+    final_rounds times.
     sustained_top: so many of the best are run for sustained_s seconds each without a pause, after settling_s seconds of
     the same; 0: none.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
@@ -153,6 +155,28 @@ class StudyRecord:
     def share_of_ceiling(self, trial: Trial) -> float:
         """Bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
         return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
+
+    @property
+    def verified_binaries(self) -> int:
+        """How many kernels were found right and measured, counted by the digest of the compiled code."""
+        return len({trial.binary_digest for trial in self.ranked})
+
+    @property
+    def search_s(self) -> float:
+        """Seconds of the search, predictions included, until the answer of its last trial.
+
+        By dates where that was not noted: from the beginning to the last trial that was begun, in whole seconds.
+        """
+        noted = [t.elapsed_s for t in self.trials if t.elapsed_s is not None]
+        if noted:
+            return max(noted)
+        dates = [datetime.fromisoformat(t.date) for t in self.trials if t.date]
+        return (max(dates) - datetime.fromisoformat(self.header.date)).total_seconds() if dates else 0.0
+
+    @property
+    def verified_per_s(self) -> float | None:
+        """Verified configurations per second of the search; None where that took no time."""
+        return self.verified_binaries / self.search_s if self.search_s else None
 
     @property
     def costs(self) -> Costs:

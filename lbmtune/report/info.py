@@ -134,10 +134,11 @@ class OutcomeInfo:
 
 @dataclass(frozen=True)
 class FinalInfo:
-    """A finalist. ratio: its speed over the winner's, median over the rounds in which both ran."""
+    """A finalist. ratio: its speed over the winner's, median over the rounds in which both ran; best_of: a family."""
 
     number: int
     label: str
+    best_of: str
     measurement: Measurement
     ratio: float | None
     ratio_low: float | None
@@ -334,9 +335,9 @@ def _final(trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
     name = label(trial, varied)
     # samples are paired by round: with another number of them there are no pairs
     if trial is winner or len(mine) != len(best):
-        return FinalInfo(trial.number, name, trial.final, None, None, None)
+        return FinalInfo(trial.number, name, trial.stands_for, trial.final, None, None, None)
     ratio = paired_ratio(best, mine)
-    return FinalInfo(trial.number, name, trial.final, ratio.median, ratio.low, ratio.high)
+    return FinalInfo(trial.number, name, trial.stands_for, trial.final, ratio.median, ratio.low, ratio.high)
 
 
 def headline(study: StudyRecord) -> str:

@@ -239,6 +239,7 @@ def finals_table(finals: Sequence[FinalInfo]) -> list[dict[str, str]]:
         {
             "trial": str(f.number),
             "configuration": f.label,
+            "best_of": f.best_of,
             "mlups": f"{f.measurement.mlups:,.0f}",
             "interval": f"{f.measurement.ci_low_mlups:,.0f} to {f.measurement.ci_high_mlups:,.0f}",
             "ratio": f"{f.ratio:.4f}" if f.ratio else "winner" if f is finals[0] else "-",

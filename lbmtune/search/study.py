@@ -20,6 +20,7 @@ from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_stu
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.accuracy import Accurate, Kind, kind_of
 from lbmtune.search.choice import Choice
+from lbmtune.search.finalists import finalists_of
 from lbmtune.search.lock import folder_held
 from lbmtune.search.space import Space
 
@@ -54,6 +55,10 @@ class Evaluator(Protocol):
     def limits(self) -> Limits: ...
     @property
     def environment(self) -> Environment: ...
+    def expect(self, configs: Sequence[KernelConfig]) -> None:
+        """Hears what may be submitted, before that."""
+        ...
+
     def submit(self, number: int, config: KernelConfig) -> None: ...
     def next(self) -> Trial:
         """The next finished trial; waits for it."""
@@ -122,9 +127,12 @@ class _Loop:
     def __init__(self, search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> None:
         self._search, self._space, spec = search, space, header.spec
         self._search_s = 0.0
+        self._clock_s = time.monotonic() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._budget = budget_left(spec, done)
         search.evaluator.incumbent_s = fastest_s(spec, done)
+        if min(self._budget) > 0:
+            search.evaluator.expect(space.configs)
         predictions = [search.predict(config) for config in space.configs]
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
@@ -172,7 +180,8 @@ class _Loop:
         self._budget = (self._budget[0] - 1, self._budget[1])
 
     def _take(self, trial: Trial) -> None:
-        trial = replace(trial, costs=replace(trial.costs, search_s=self._search_s))
+        spent = replace(trial.costs, search_s=self._search_s)
+        trial = replace(trial, costs=spent, elapsed_s=time.monotonic() - self._clock_s)
         append_trial(self._search.folder, trial)
         begin = time.perf_counter()
         self._ledger.tell(trial)
@@ -258,7 +267,7 @@ def _said(value: Any) -> str:
 
 
 def _finals(search: Search) -> None:
-    """Proves the best at full size and measures them once more, until as many as wanted passed or none is left."""
+    """Proves the finalists at full size and measures them once more, until all that are wanted passed."""
     for _ in range(_MOST_FINALS):
         record = read_study(search.folder)
         finalists = finalists_of(record)
@@ -273,7 +282,7 @@ def _sustain(search: Search) -> None:
     if search.sustain is None:
         return
     record = read_study(search.folder)
-    wanted = [trial for trial in record.ranked[: record.header.spec.protocol.sustained_top] if not trial.sustained]
+    wanted = [trial for trial in _best(record)[: record.header.spec.protocol.sustained_top] if not trial.sustained]
     if not wanted:
         return
     search.observer.sustained(wanted)
@@ -282,6 +291,13 @@ def _sustain(search: Search) -> None:
         append_trial(search.folder, with_sustained(trial, answer))
     if any(_counts_against(answer) for answer in answers):
         _finals(search)  # others take the places of those that failed
+
+
+def _best(record: StudyRecord) -> list[Trial]:
+    """The winner, then the others by speed alone: some have finals because they lead a family."""
+    if record.header.spec.objective != "mlups":
+        return list(record.ranked)
+    return [*record.ranked[:1], *sorted(record.ranked[1:], key=lambda trial: -(trial.mlups or 0.0))]
 
 
 def _counts_against(answer: Trial) -> bool:
@@ -320,14 +336,6 @@ def _note_accuracy(search: Search) -> None:
             append_trial(search.folder, replace(trial, accuracy=found))
 
 
-def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
-    """The best by their first measurement, without a final one. A winner needs at least one."""
-    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
-    numbers = [trial.number for trial in first.ranked[: max(1, record.header.spec.protocol.finalists)]]
-    by_number = {trial.number: trial for trial in record.trials}
-    return tuple(replace(by_number[number], final=None) for number in numbers)
-
-
 def through(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
     """Whether these, and no others, are proven and were measured together, or could not be."""
     had, now = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
@@ -345,7 +353,7 @@ def _hold_finals(search: Search, record: StudyRecord, finalists: Sequence[Trial]
     now = {t.number for t in finalists}
     for trial in record.trials:
         if trial.final and trial.number not in now:
-            append_trial(search.folder, replace(trial, final=None))  # not comparable with these
+            append_trial(search.folder, replace(trial, final=None, stands_for=""))  # not comparable with these
 
 
 def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
