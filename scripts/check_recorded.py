@@ -1,9 +1,10 @@
 """Fails if a recorded set is stale: if codegen now prints another source for one of its configurations.
 
 Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
-Also checks that the best.json beside a set can be read and holds a kernel of the set. Recorded claims are stale, too,
-where the published documents have changed since, where an experiment of theirs is missing, and where they would be
-judged otherwise now.
+Also checks that the best.json beside a set can be read and holds a kernel of the set, and that README.md there says of
+each set how many configurations were verified and how many per second; --write sets its table right. Recorded claims
+are stale, too, where the published documents have changed since, where an experiment of theirs is missing, and where
+they would be judged otherwise now.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,8 @@ from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 
 CLAIMS = f"{RESULTS}.gz"
+HEAD = "| set | trials | verified, by digest of the code | seconds | verified per second |"
+RULE = "|---|---:|---:|---:|---:|\n"
 DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
@@ -51,6 +55,21 @@ def stale_best(study: StudyRecord, folder: Path) -> list[str]:
         return [str(error)]
     known = any(trial.source_digest == kernel.source_digest for trial in study.ranked)
     return [] if known else [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
+
+
+def row(name: str, study: StudyRecord) -> str:
+    """A set as a line of the table: trials, verified ones by the digest of their code, seconds of the search, pace."""
+    pace = f"{study.verified_per_s:.1f}" if study.verified_per_s else "-"
+    return f"| {name} | {len(study.trials)} | {study.verified_binaries} | {study.search_s:.0f} | {pace} |"
+
+
+def with_rows(text: str, rows: Sequence[str]) -> str:
+    """A page with its table of sets holding these rows. Raises ValueError where it has no such table."""
+    before, head, rest = text.partition(f"{HEAD}\n")
+    if not head:
+        raise ValueError(f"no table with the head {HEAD!r}")
+    after = list(dropwhile(lambda line: line.startswith("|"), rest.splitlines(keepends=True)))
+    return "".join([before, head, RULE, *(f"{line}\n" for line in rows), *after])
 
 
 def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
@@ -110,21 +129,27 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--allow-none", action="store_true", help="be content with finding no set")
+    parser.add_argument("--write", action="store_true", help="set the table of README.md right")
     given = parser.parse_args(arguments)
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     with ProcessPoolExecutor() as pool:
         claims = [pool.submit(_of_claims, path) for path in sorted(given.folder.rglob(CLAIMS))]
-        sets = [told.is_stale for told in map(_printed, pool.map(_of_set, folders))]
+        of_sets = [_printed(told) for told in pool.map(_of_set, folders)]
+        sets = [told.is_stale for told in of_sets]
         print(f"{len(folders)} recorded sets, {sum(sets)} stale")
+        names = [path.relative_to(given.folder) for path in folders]
+        rows = [told.row.format(name=name) for name, told in zip(names, of_sets, strict=True)]
+        sets += [_printed(told).is_stale for told in _of_page(given.folder / "README.md", rows, write=given.write)]
         sets += [_printed(one.result()).is_stale for one in claims]
     return 1 if any(sets) or not (folders or given.allow_none) else 0
 
 
 class Told(NamedTuple):
-    """What there is to say of a set, and whether it is stale."""
+    """What there is to say of a set, whether it is stale, and its row of the table, less its name."""
 
     text: str
     is_stale: bool
+    row: str = ""
 
 
 def _printed(told: Told) -> Told:
@@ -140,7 +165,21 @@ def _told(path: Path, what: str, stale: list[str]) -> Told:
 def _of_set(folder: Path) -> Told:
     study = read_study(folder)
     measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
-    return _told(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
+    told = _told(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
+    return told._replace(row=row("{name}", study))
+
+
+def _of_page(path: Path, rows: Sequence[str], *, write: bool) -> Iterator[Told]:
+    """What there is to say of the page that lists the sets, if there is one."""
+    if not path.exists():
+        return
+    text = path.read_text()
+    now = with_rows(text, rows)
+    if write:
+        path.write_text(now)
+    missing = sorted(set(now.splitlines()) - set(text.splitlines()))
+    wrong = [f"its table lacks {line}" for line in missing] or ["its table has other rows"]
+    yield _told(path, f"{len(rows)} rows", [] if write or now == text else wrong)
 
 
 def _of_claims(path: Path) -> Told:

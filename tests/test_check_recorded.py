@@ -24,7 +24,7 @@ from lbmtune.export import write_best
 from lbmtune.measure.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
 from lbmtune.records.claims import Claim, Claims
-from lbmtune.records.store import HEADER, TRIALS, append_trial, write_header
+from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
 from script_module import load
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "check_recorded.py"
@@ -55,6 +55,35 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_set_that_is_up_to_date_passes(check: ModuleType, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check.main([str(recorded.parents[1])]) == 0
     assert capsys.readouterr().out.endswith("1 recorded sets, 0 stale\n")
+
+
+def test_the_page_says_of_each_set_how_many_were_verified_per_second(
+    check: ModuleType, recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a figure that is not that of the trials is told, and set right."""
+    folder = recorded.parents[1]
+    page = folder / "README.md"
+    page.write_text(f"Sets\n\n{check.HEAD}\n{check.RULE}| device/made-up-fp32 | 9 | 9 | 1 | 9.0 |\n\nAfter it\n")
+    assert check.main([str(folder)]) == 1
+    study = read_study(recorded)
+    row = check.row("device/made-up-fp32", study)
+    assert f"its table lacks {row}" in capsys.readouterr().out
+    assert check.main([str(folder), "--write"]) == 0
+    assert page.read_text() == f"Sets\n\n{check.HEAD}\n{check.RULE}{row}\n\nAfter it\n"
+    assert check.main([str(folder)]) == 0
+    later = page.read_text().replace(row, f"{row}\n{row}")
+    page.write_text(later)
+    assert check.main([str(folder)]) == 1
+    assert "its table has other rows" in capsys.readouterr().out
+
+
+def test_a_row_holds_the_figures_of_the_trials(check: ModuleType) -> None:
+    study = made.gpu_study()
+    trials = tuple(replace(t, elapsed_s=0.5 * (n + 1)) for n, t in enumerate(study.trials))
+    binaries = len({t.binary_digest for t in trials if t.mlups})
+    pace = binaries / (0.5 * len(trials))
+    row = check.row("a/b", replace(study, trials=trials))
+    assert row == f"| a/b | {len(trials)} | {binaries} | {0.5 * len(trials):.0f} | {pace:.1f} |"
 
 
 def test_no_set_at_all_fails_unless_that_is_allowed(check: ModuleType, tmp_path: Path) -> None:

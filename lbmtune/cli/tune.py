@@ -265,7 +265,7 @@ def overtaken(record: StudyRecord) -> str:
 
 
 def ranking(record: StudyRecord, length: int = 5) -> Table:
-    """The best configurations, finalists first, with interval, share of the ceiling and resources."""
+    """All finalists, or so many of the best, with interval, share of the ceiling and resources; finalists first."""
     from lbmtune.cli.output import short, table
 
     def row(trial: Trial) -> tuple[object, ...]:
@@ -297,7 +297,8 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
         "key",
         "configuration",
     )
-    return table("the best", columns, (row(trial) for trial in record.ranked[:length]))
+    shown = max(length, sum(trial.final is not None for trial in record.ranked))
+    return table("the best", columns, (row(trial) for trial in record.ranked[:shown]))
 
 
 def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
@@ -308,6 +309,10 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         f"{costs.search_s:.1f} s searching"
     )
     return [
-        ("evaluations", f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"),
+        (
+            "evaluations",
+            f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"
+            + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
+        ),
         ("cost", seconds),
     ]

@@ -59,6 +59,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         environment=tables.environment_table(study.header.environment),
         protocol=tables.protocol_table(study.header),
         costs=study.costs,
+        pace=study.verified_per_s,
     )
 
 
