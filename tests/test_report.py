@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -167,6 +169,17 @@ def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
     assert "scattergl" not in {trace.type for trace in figures.history_figure(found, 1.0).data}
 
 
+def test_a_page_carries_the_part_of_plotly_that_can_draw_it_and_the_whole_where_that_cannot(gpu: StudyRecord) -> None:
+    drawn = build.panels(gpu)
+    assert {kind for one in drawn for kind in one.kinds} == {"scatter", "bar", "box"}
+    part, whole = build.library(drawn), build.library([*drawn, replace(drawn[0], kinds=frozenset({"scattergl"}))])
+    assert len(part) < 700_000
+    assert len(whole) > 2 * len(part)
+    names = [gzip.decompress(base64.b64decode(one))[:200].decode() for one in (part, whole)]
+    assert ["cartesian" in name for name in names] == [True, False]
+    assert all("plotly.js" in name for name in names)
+
+
 def test_another_kernel_text_than_the_measured_one_is_told(gpu: StudyRecord) -> None:
     assert "prints another kernel" not in build.page(gpu)
     stale = replace(gpu, trials=tuple(replace(t, source_digest="0" * 64) for t in gpu.trials))
@@ -191,7 +204,7 @@ def test_the_report_opens_in_a_browser(name: str, tmp_path: Path) -> None:
     study = STUDIES[name]()
     path = tmp_path / "report.html"
     write_report(study, path)
-    assert path.stat().st_size < 8e6
+    assert path.stat().st_size < 1e6
     assert "plotly" not in sys.modules or "https://cdn" not in path.read_text()
     page = visit(path, tmp_path)
     assert page.console == []

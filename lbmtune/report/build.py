@@ -26,30 +26,38 @@ if TYPE_CHECKING:
     from lbmtune.codegen.program import Program
 
 _PAGE = Path(__file__).with_name("page")
+_IN_PART = frozenset(("scatter", "bar", "box"))
+"""Kinds of traces that the shipped part of plotly.js draws, of those that pages have."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure in the page. caption: what to see in it; figure: as Plotly's JSON; wide: it has its own row."""
+    """A figure in the page. caption: what to see in it; figure: as Plotly's JSON; wide: it has its own row.
+
+    kinds: of its traces, as Plotly calls them.
+    """
 
     name: str
     title: str
     caption: str
     figure: str
+    kinds: frozenset[str]
     wide: bool = False
 
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
     """The HTML text."""
+    drawn = panels(study)
     return filled(
         "report.html",
         ("script.js", "trials.js", "start.js"),
+        drawn,
         study=study,
         headline=info.headline(study),
         disturbance=disturbance(study),
         case_title=info.case_title(study.header.spec.case),
         cards=_cards(study),
-        panels=panels(study),
+        panels=drawn,
         outcomes=info.outcome_info(study),
         illegal=study.header.illegal_configurations,
         winner=_winner(study, winner_source) if study.ranked else None,
@@ -63,8 +71,11 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
     )
 
 
-def filled(template: str, scripts: Sequence[str], **values: Any) -> str:
-    """A page of a template with its values, and the style, the scripts and plotly.js that make it whole."""
+def filled(template: str, scripts: Sequence[str], drawn: Sequence[Panel], **values: Any) -> str:
+    """A page of a template with its values, and the style, the scripts and plotly.js that make it whole.
+
+    drawn: all its figures.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -73,7 +84,7 @@ def filled(template: str, scripts: Sequence[str], **values: Any) -> str:
     return environment.get_template(template).render(
         style=(_PAGE / "style.css").read_text(encoding="utf-8"),
         script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
-        plotly=_packed_plotly(),
+        plotly=library(drawn),
         **values,
     )
 
@@ -132,7 +143,8 @@ def _sustained(study: StudyRecord) -> Panel:
 
 def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
     """A figure as the page takes it."""
-    return Panel(name, title, caption, _packed(str(figure.to_json())))
+    kinds = frozenset(str(trace.type) for trace in figure.data)
+    return Panel(name, title, caption, _packed(str(figure.to_json())), kinds)
 
 
 def _roofline(study: StudyRecord) -> Panel:
@@ -246,6 +258,17 @@ def _script_json(values: object) -> str:
 def _safe(text: str) -> str:
     """JSON that cannot end the script element that holds it."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def library(drawn: Sequence[Panel]) -> str:
+    """What draws figures: plotly.js as the page unpacks it, or a part of it where that can draw them all."""
+    return _packed_part() if all(one.kinds <= _IN_PART for one in drawn) else _packed_plotly()
+
+
+@cache
+def _packed_part() -> str:
+    """The part of plotly.js for axes in the plane, which is a third of the whole, as base64: the page unpacks it."""
+    return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
 
 
 @cache

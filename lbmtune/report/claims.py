@@ -76,14 +76,16 @@ def write_claims_page(claims: Claims, path: Path) -> None:
 
 def claims_page(claims: Claims) -> str:
     """The HTML text."""
+    each = sections(claims)
     return filled(
         "claims.html",
         ("script.js", "start.js"),
+        [one for section in each for one in section.panels],
         header=claims.header,
         headline=headline(claims),
         cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
-        sections=sections(claims),
+        sections=each,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )

@@ -193,17 +193,19 @@ def profile_page(profile: Profile) -> str:
     config = from_flat(profile.config)
     kernel = profile.rungs[-1]
     share = kernel.mlups / profile.rungs[0].mlups
+    drawn = [
+        panel("ladder", "From the ceiling to the kernel", _CAPTION, ladder_figure(profile)),
+        *([panel("apart", "Parts of the kernel alone", _PARTS, apart_figure(profile))] if profile.apart else []),
+    ]
     return filled(
         "profile.html",
         ("script.js", "start.js"),
+        drawn,
         profile=profile,
         brief=config.brief,
         case_title=case_title(profile.case),
         headline=f"{kernel.mlups:,.0f} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
-        panels=[
-            panel("ladder", "From the ceiling to the kernel", _CAPTION, ladder_figure(profile)),
-            *([panel("apart", "Parts of the kernel alone", _PARTS, apart_figure(profile))] if profile.apart else []),
-        ],
+        panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],
         ladder=ladder_rows(profile),
         terms=term_rows(profile),
