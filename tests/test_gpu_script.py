@@ -90,3 +90,12 @@ def test_profiles_are_made_by_what_is_known_of_the_device(
         assert command[4 : 4 + len(subject)] == list(subject)
         assert command[-1] == str(machine)
         assert not subject[0].endswith(".json") or Path(subject[0]).is_file()
+
+
+def test_a_set_keeps_the_description_of_the_gpu_and_not_of_the_processor(script: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "machines"
+    folder.mkdir(parents=True)
+    for name, backend in (("a", "cuda"), ("b", "cpu")):
+        (folder / f"{name}.toml").write_text(f'backend = "{backend}"\n')
+    script.keep_machine(tmp_path, tmp_path / "machine.toml")
+    assert (tmp_path / "machine.toml").read_text() == 'backend = "cuda"\n'
