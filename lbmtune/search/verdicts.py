@@ -58,7 +58,8 @@ class Remembered:
 def watched(record: Record) -> tuple[Record, Mapping[str, None]]:
     """The same configuration or case, and which fields anybody has looked at, in the order of the first looks."""
     looked_at: dict[str, None] = {}
-    seen: Record = object.__new__(_watching(type(record)))
+    kind: Any = type(record)
+    seen: Record = object.__new__(_watching(kind))
     vars(seen).update(vars(record), looked_at=looked_at)
     return seen, looked_at
 
