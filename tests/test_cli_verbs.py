@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fake_study import machine as fake_machine
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.cli.studyfile import load_study, overridden
-from lbmtune.records import Outcome
+from lbmtune.records import Conditions, Outcome
 from lbmtune.records.store import read_study
 
 QUICK = ("--set", "case.domain=64x64x64")
@@ -63,7 +64,19 @@ def test_devices_tells_the_bandwidths(run, monkeypatch):
     assert code == 0
     assert "4000 GB/s" in out
     assert "64 bytes at once, streaming stores" in out
+    assert "not known: the system does not tell it" in out
     assert json.loads(run("devices", "--json")[1])["cpu"]["stream_bytes_per_s"]["16"] == 4e12
+
+
+def test_clocks_are_said():
+    from lbmtune.cli.facts import _machine_rows
+
+    cpu = replace(fake_machine(), environment=replace(fake_machine().environment, backend="cpu"))
+    assert dict(_machine_rows("cpu", replace(cpu, core_clock_hz=2.5e9)))["core clock"] == "2500 MHz"
+    card = replace(cpu, environment=replace(cpu.environment, backend="cuda", max_sm_clock_hz=1.98e9))
+    rows = dict(_machine_rows("0", replace(card, conditions=Conditions(sm_clock_hz=1.7e9, memory_clock_hz=3.2e9))))
+    assert rows["highest clock"] == "1980 MHz"
+    assert (rows["clock when measured"], rows["memory clock when measured"]) == ("1700 MHz", "3200 MHz")
 
 
 def test_list_counts_what_is_legal(run, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +16,11 @@ import fake_study
 from fake_device import FakeDevice
 from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
+from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.streams import COPY, SCALE, STREAMS, cuda_streams, streams_digest
+from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
 from lbmtune.model.toml import read_machine, write_machine
@@ -46,7 +48,7 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     heard: list[str] = []
     machine = devices.describe("cpu", say=heard.append, opener=small_cpu)
     assert any("19 streams" in text for text in heard)
-    assert {"4", "8"} <= set(machine.stream_bytes_per_s)
+    assert {"4", "8", "16"} <= set(machine.stream_bytes_per_s)
     assert min(machine.stream_bytes_per_s.values()) > 1e6  # arrays this small take as long as threads take to meet
     assert machine.thread_bytes_per_s
     assert 0 < (machine.conditions.cpu_share or 0) <= 1
@@ -165,6 +167,23 @@ def _small_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _compiled(program: Program) -> Binary:
     return Binary(b"", "", Resources())
+
+
+@pytest.mark.parametrize("bits", [0, 256, 512])
+def test_a_cpu_copies_by_every_width_up_to_its_own(bits: int) -> None:
+    wide = {0: [], 256: [32, 64, "64 streaming"], 512: [32, 64, "64 streaming"]}[bits]
+    assert [microbench._name(one) for one in microbench._cpu_accesses(bits)] == [*map(str, (4, 8, 16, *wide))]
+
+
+def test_sixteen_bytes_are_moved_at_once_and_other_texts_are_as_ever(tmp_path: Path) -> None:
+    program = cpu_streams(2, CpuAccess("float32", 4, streaming=False), 1)
+    module = import_text(tmp_path / "copy_of_sixteen.py", program.source)
+    (assembly,) = module.copy_streams.inspect_asm().values()
+    loads = re.findall(r"mov[au]ps\s+[^%\n]*\(.*\), %xmm|\tldr\s+q|\tldp\s+q", assembly)
+    stores = re.findall(r"mov[au]ps\s+%xmm\d+, [^%\n]*\(|\tstr\s+q|\tstp\s+q", assembly)
+    assert min(len(loads), len(stores)) >= 2
+    assert "narrow" in program.source
+    assert not any("narrow" in cpu_streams(2, one, 1).source for one in microbench._cpu_accesses(512) if one.lanes != 4)
 
 
 @pytest.mark.parametrize("access_bytes", [2, 4, 8, 16])

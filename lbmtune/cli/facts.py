@@ -59,13 +59,19 @@ def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
     rows += [(f"cache {level}", format_bytes(size)) for level, size in described.caches_bytes.items()]
     if environment.backend == "cpu":
         rows += [("cores", environment.cores), ("vector width", f"{environment.vector_bits} bit")]
+        rows += [("core clock", _clock(described.core_clock_hz))]
     else:
-        clock = environment.max_sm_clock_hz
         rows += [("ECC", {True: "on", False: "off", None: "not known"}[environment.ecc])]
         rows += [("multiprocessors", described.multiprocessors), ("driver", environment.driver)]
-        rows += [("highest clock", f"{clock / 1e6:.0f} MHz")] if clock else []
+        rows += [("highest clock", _clock(environment.max_sm_clock_hz))]
+        rows += [("clock when measured", _clock(described.conditions.sm_clock_hz))]
+        rows += [("memory clock when measured", _clock(described.conditions.memory_clock_hz))]
     rows += [("calibrated", "yes" if described.calibrated else "no; --calibrate does it")]
     return [*rows, ("measured", described.date)]
+
+
+def _clock(hz: float | None) -> str:
+    return f"{hz / 1e6:.0f} MHz" if hz else "not known: the system does not tell it"
 
 
 def _copy_name(streams: int, access: str) -> str:

@@ -72,6 +72,8 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         streams=streams,
         moves="\n".join(moves),
     )
+    if access.bytes == 16:
+        source = source.replace("import simd\n", "import narrow as simd\n")
     launches = (
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),

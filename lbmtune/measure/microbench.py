@@ -198,8 +198,8 @@ class _Cpu:
 def _cpu_accesses(vector_bits: int) -> Iterator[CpuAccess]:
     yield CpuAccess("float32", 1, streaming=False)
     yield CpuAccess("float64", 1, streaming=False)
-    for bits in (256, 512):
-        if bits <= 2 * vector_bits:
+    for bits in (128, 256, 512):
+        if bits <= max(128, 2 * vector_bits):
             yield CpuAccess("float32", bits // 32, streaming=False)
     if vector_bits >= 256:
         # a whole line at once, in two registers where one is too short
