@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from fake_study import FakeEvaluator, stand_in
 from lbmtune.cli import main
+from lbmtune.search.ledger import without_password
 from lbmtune.search.lock import folder_held
 
 ROOT = Path(__file__).parent.parent
@@ -147,6 +149,30 @@ def test_unwritable_output(refused, cpu, tmp_path):
 def test_an_unusable_optuna_storage(refused, cpu):
     assert "nonsense://host/db" in refused("study", "--storage", "nonsense://host/db", "--out", "mine", *SMALL)
     assert not Path("mine/study.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("nonsense://me:hush@host/db", "nonsense://me:***@host/db"),
+        ("postgresql://me:hu@hush:x/hush@host/db", "postgresql://me:***@host/db"),
+        ("mysql://host/db?password=hush&b=1", "mysql://host/db?password=***&b=1"),
+    ],
+)
+def test_a_password_of_a_storage_is_not_shown(refused, cpu, url, shown):
+    line = refused("study", "--storage", url, "--out", "mine", *SMALL)
+    assert repr(shown) in line
+    assert "hush" not in line
+
+
+def test_urls_are_shown_as_sqlalchemy_does():
+    for url in (
+        "sqlite:///mine.db",
+        "postgresql+psycopg2://me:a-b:c@host:5/db?x=1",
+        "mysql://me@host/db",
+        "x://:p@h/d",
+    ):
+        assert without_password(url) == make_url(url).render_as_string(hide_password=True)
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 import lbmtune
-from fake_study import FakeEvaluator, stand_in
+from fake_study import FakeEvaluator, stand_in, verification
 from fake_study import machine as fake_machine
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.records import Conditions, Outcome
 from lbmtune.records.store import read_study
+from lbmtune.search.ledger import journal
 
 QUICK = ("--set", "case.domain=64x64x64")
 
@@ -215,6 +216,38 @@ def test_measure_of_a_kernel_that_fails_is_one(run, monkeypatch):
     assert err == "lbmtune: crashed: planted\n"
 
 
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.COMPILE_FAILED])
+def test_a_kernel_that_fails_is_told_as_json_too(run, monkeypatch, outcome):
+    fake = stand_in(monkeypatch, FakeEvaluator("cpu", fails=outcome))
+
+    def prove(config, *, full=False):
+        assert not full, "nothing more is tried"
+        fake.submit(0, config)
+        return fake.next()
+
+    monkeypatch.setattr(fake, "prove", prove, raising=False)
+    for verb, *more in (("verify", "--full-size"), ("measure",)):
+        code, out, err = run(verb, "scheme=aa", "--device", "cpu", *QUICK, "--json", *more)
+        facts = json.loads(out)
+        assert code == 1
+        assert (facts["outcome"], facts["reason"]) == (outcome, "planted")
+        assert err.endswith(f"{outcome}: planted\n")
+        assert facts.get("passed") in (False, None)
+
+
+def test_a_proof_that_passes_as_json(run, monkeypatch):
+    fake = stand_in(monkeypatch)
+
+    def prove(config, *, full=False):
+        fake.submit(0, config)
+        return replace(fake.next(), outcome=Outcome.OK, reason="", verification=replace(verification(), full_size=full))
+
+    monkeypatch.setattr(fake, "prove", prove, raising=False)
+    code, out, _ = run("verify", "scheme=aa", "--device", "cpu", *QUICK, "--json", "--full-size")
+    facts = json.loads(out)
+    assert (code, facts["passed"], facts["outcome"], len(facts["verifications"])) == (0, True, "ok", 2)
+
+
 def study(run, *arguments):
     return run("study", "--device", "cpu", "--trials", 12, *QUICK, *arguments)
 
@@ -300,6 +333,26 @@ def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
     assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
     stand_in(monkeypatch)
     assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+
+
+def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
+    def at(stage, number):
+        if stage == "measure":
+            raise KeyboardInterrupt
+
+    url, storage = "postgresql://me:hush-hush@host/db?sslpassword=hush-hush", journal(tmp_path / "kept.log")
+    monkeypatch.setattr("lbmtune.search.ledger.RDBStorage", lambda _: storage)
+    stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
+    code, out, err = study(run, "--out", "here", "--storage", url)
+    assert code == 130
+    assert "--storage 'postgresql://me:***@host/db?sslpassword=***'" in err
+    stand_in(monkeypatch)
+    code, again, said = study(run, "--out", "here", "--storage", url, "--resume")
+    assert code == 0
+    assert "hush" not in out + err + again + said
+    written = [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
+    assert {"study.json", "trials.jsonl", "report.html", "best.json"} <= {path.name for path in written}
+    assert not any(b"hush" in path.read_bytes() for path in written)
 
 
 def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypatch, tmp_path):

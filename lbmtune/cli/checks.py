@@ -30,26 +30,27 @@ def verify(
 
     subject = resolve(config, study, sets, device, out)
     with Evaluator(subject.case, subject.device, study_spec(study, sets).protocol) as evaluator:
-        found = [_proof(evaluator.prove(subject.legal().config))]
-        if full_size:
-            found.append(_proof(evaluator.prove(subject.config, full=True)))
-    _show_proofs(subject.config.key, found, as_json)
+        trials = [evaluator.prove(subject.legal().config)]
+        if full_size and trials[0].verification:
+            trials.append(evaluator.prove(subject.config, full=True))
+    _show_proofs(subject.config.key, trials, as_json)
 
 
-def _proof(trial: Trial) -> Verification:
-    if trial.verification is None:
-        raise NothingValidError(f"the kernel cannot be verified: {trial.outcome}: {' '.join(trial.reason.split())}")
-    return trial.verification
-
-
-def _show_proofs(key: str, found: list[Verification], as_json: bool) -> None:
+def _show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
+    """What ended without a verification crashed, took too long or did not compile."""
     from lbmtune.cli import output
 
+    found = [trial.verification for trial in trials if trial.verification]
+    worst = next((trial for trial in trials if not trial.verification or not trial.verification.passed), trials[0])
     if as_json:
-        output.emit_json({"key": key, "passed": all(v.passed for v in found), "verifications": found})
+        passed = all(trial.verification and trial.verification.passed for trial in trials)
+        facts = {"key": key, "passed": passed, "outcome": worst.outcome, "reason": worst.reason}
+        output.emit_json({**facts, "verifications": found})
     else:
         for verification in found:
             output.stdout().print(f"{'passed' if verification.passed else 'wrong result'}: {deviation(verification)}")
+    if not worst.verification:
+        raise NothingValidError(f"the kernel cannot be verified: {worst.outcome}: {' '.join(worst.reason.split())}")
     wrong = [v for v in found if not v.passed]
     if wrong:
         raise NothingValidError(f"wrong result: {deviation(wrong[0])}.")

@@ -207,7 +207,10 @@ def _stopped(device: str, folder: Path, storage: str | None) -> None:
         note("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
-    again += ["--storage", storage] if storage else []
+    if storage:
+        from lbmtune.search.ledger import without_password
+
+        again += ["--storage", without_password(storage)]
     note(f"stopped; every finished trial is in {folder}. Go on with: {shlex.join(again)}")
 
 

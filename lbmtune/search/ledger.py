@@ -6,6 +6,7 @@ transaction for each parameter of a trial that is asked for in it, and several f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,14 +82,21 @@ class Ledger:
             Path(f"{kept_in}.lock").unlink(missing_ok=True)  # of a process that was killed
             self._keep(journal(kept_in), name)
             return
-        from sqlalchemy.exc import SQLAlchemyError  # here, because it is slow to import and seldom needed
+        from sqlalchemy import make_url  # here, because it is slow to import and seldom needed
+        from sqlalchemy.exc import SQLAlchemyError
 
+        shown = without_password(kept_in)
+        try:
+            secret = make_url(kept_in).password
+        except (SQLAlchemyError, ValueError):  # what it says may hold a part of the password
+            raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
         broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
         try:
             self._keep(RDBStorage(kept_in), name)
         except broken as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"Optuna storage {kept_in!r} cannot be used ({reason}); correct --storage.") from error
+            reason = str(error).splitlines()[0].replace(kept_in, shown)
+            reason = reason.replace(secret, "***") if secret else reason
+            raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
     def ask(self, number: int) -> int:
         """Index of the configuration that trial `number` shall try."""
@@ -140,6 +148,15 @@ class Ledger:
         if trial.mlups is None or self._objective == "mlups":
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
+
+
+def without_password(url: str) -> str:
+    """The URL of a database as it may be shown: passwords before its host, or among its parameters, are ***.
+
+    SQLAlchemy's own form of that knows no parameters, and a URL that it cannot read may hold a password, too.
+    """
+    url = re.sub(r"(?<=://)([^:/@]*):.*(?=@)", r"\1:***", url, count=1)
+    return re.sub(r"(?<=[?&])(\w*passw(?:or)?d|pwd)=[^&]*", r"\1=***", url, flags=re.IGNORECASE)
 
 
 def journal(path: Path) -> JournalStorage:
