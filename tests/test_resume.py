@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,21 +54,20 @@ def test_kill_9_in_every_stage(tmp_path, stage):
     assert {t.number for t in after.trials if t.final} == {t.number for t in finalists_of(after)}
 
 
-@pytest.mark.parametrize(
-    "stage", ["measure", *(pytest.param(early, marks=pytest.mark.slow) for early in ("compile", "verify"))]
-)
-def test_kill_9_of_a_study_on_the_processor(tmp_path, tmp_path_factory, stage):
-    cache = tmp_path_factory.getbasetemp() / "kernels"  # shared, so that each kernel is compiled once
-    environment = {**with_path(), "LBMTUNE_CACHE": str(cache)}
+def test_kill_9_of_a_study_on_the_processor(tmp_path):
+    """While it compiles, verifies and measures, real kernels in real workers; what it had is there each time."""
     program = [sys.executable, str(HERE / "cpu_study.py"), str(tmp_path / "study")]
-    killed = subprocess.run([*program, stage, "2"], env=environment, check=False, timeout=120)
-    assert killed.returncode == -signal.SIGKILL
-    before = read_study(tmp_path / "study")
-    assert len(before.trials) < 4
-    assert before.trials or stage == "compile"
+    environment = {**with_path(), "LBMTUNE_CACHE": str(tmp_path / "kernels")}  # so that each kernel is compiled once
+    runs = []
+    for stage, number in (("compile", "2"), ("verify", "2"), ("measure", "3")):
+        killed = subprocess.run([*program, stage, number], env=environment, check=False, timeout=120)
+        assert killed.returncode == -signal.SIGKILL, stage
+        runs.append(read_study(tmp_path / "study"))
+        assert 0 < len(runs[-1].trials) < 4
     subprocess.run(program, env=environment, check=True, timeout=120)
-    after = read_study(tmp_path / "study")
-    assert same_measurements(before, after)
+    runs.append(read_study(tmp_path / "study"))
+    assert all(same_measurements(before, after) for before, after in pairwise(runs))
+    before, after = runs[-2:]
     assert len(after.trials) == len({trial.key for trial in after.trials}) == 4
     first = (tmp_path / "study" / TRIALS).read_bytes().splitlines()[: len(before.trials)]
     assert [line for line in first if b'"final":null' in line] == first
