@@ -139,6 +139,22 @@ def test_optuna_is_rebuilt_from_the_records(tmp_path, damage):
     assert told(tmp_path) >= {trial.number for trial in after.trials}
 
 
+def test_what_optuna_missed_is_written_in_one_piece(tmp_path, monkeypatch):
+    trials = begun(tmp_path, trials=20).trials
+    (tmp_path / JOURNAL).unlink()
+    study = spec()
+    configs = space_of(study).configs
+    ledger = Ledger(configs, None, study.objective)
+    ledger.open(tmp_path / JOURNAL, optuna_name(header(study)))
+    forced, force = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (forced.append(file), force(file)))
+    ledger.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    assert len(forced) == 1
+    assert told(tmp_path) == {trial.number for trial in trials}
+    ledger.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    assert len(forced) == 1
+
+
 def test_a_database_of_ones_own_hears_of_each_trial_once(tmp_path):
     url = f"sqlite:///{tmp_path / 'mine.db'}"
     for trials in (8, 20):

@@ -7,7 +7,8 @@ transaction for each parameter of a trial that is asked for in it, and several f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.storages.journal import BaseJournalBackend, JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -58,10 +59,44 @@ class LegalSampler(BaseSampler):
         raise AssertionError(f"axis {param_name} was asked for outside the legal set")
 
 
+class Journal(BaseJournalBackend):
+    """A file of one process, to which several entries can be written in one piece: each piece is forced to disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
+        self._written = sum(1 for _ in self._file.read_logs(0))
+        self._held: list[dict[str, Any]] | None = None
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        """Entries from that number on, held back ones included."""
+        if log_number_from < self._written:
+            yield from self._file.read_logs(log_number_from)
+        yield from (self._held or ())[max(0, log_number_from - self._written) :]
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Writes entries, or holds them back."""
+        if self._held is not None:
+            self._held += logs
+        elif logs:
+            self._file.append_logs(logs)
+            self._written += len(logs)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is appended meanwhile is written at the end."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            self.append_logs(held)
+
+
 class Ledger:
     """Asks for indices into configs and tells results, by the number of our trial."""
 
     _kept: optuna.Study
+    _journal: Journal | None = None
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -80,7 +115,8 @@ class Ledger:
             kept_in.parent.mkdir(parents=True, exist_ok=True)
             kept_in.unlink(missing_ok=True)
             Path(f"{kept_in}.lock").unlink(missing_ok=True)  # of a process that was killed
-            self._keep(journal(kept_in), name)
+            self._journal = Journal(kept_in)
+            self._keep(JournalStorage(self._journal), name)
             return
         from sqlalchemy import make_url  # here, because it is slow to import and seldom needed
         from sqlalchemy.exc import SQLAlchemyError
@@ -113,6 +149,10 @@ class Ledger:
 
     def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
         """Makes the storage agree with the records."""
+        with self._journal.at_once() if self._journal else nullcontext():
+            self._tell_all(trials, index)
+
+    def _tell_all(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
         told = set()
         for kept in self._kept.get_trials(deepcopy=False):
             if kept.state.is_finished():
@@ -161,7 +201,7 @@ def without_password(url: str) -> str:
 
 def journal(path: Path) -> JournalStorage:
     """Optuna's storage in a file of a study folder."""
-    return JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
+    return JournalStorage(Journal(path))
 
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:

@@ -126,7 +126,7 @@ class _Loop:
 
     def __init__(self, search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> None:
         self._search, self._space, spec = search, space, header.spec
-        self._search_s = 0.0
+        self._search_s, self._begin_s = 0.0, time.monotonic()
         self._clock_s = time.monotonic() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._budget = budget_left(spec, done)
