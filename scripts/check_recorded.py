@@ -2,9 +2,9 @@
 
 Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
 Also checks that the best.json beside a set can be read and holds a kernel of the set, and that README.md there says of
-each set how many configurations were verified and how many per second; --write sets its table right. Recorded claims
-are stale, too, where the published documents have changed since, where an experiment of theirs is missing, and where
-they would be judged otherwise now.
+each set how many configurations were verified, how many per second, and how its finals went; --write sets that right.
+Recorded claims are stale, too, where the published documents have changed since, where an experiment of theirs is
+missing, and where they would be judged otherwise now.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from lbmtune.cli.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.duties import equipped
+from lbmtune.records import Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
+from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.units import format_bytes
 
 CLAIMS = f"{RESULTS}.gz"
-HEAD = "| set | trials | verified, by digest of the code | seconds | verified per second |"
-RULE = "|---|---:|---:|---:|---:|\n"
+SETS = "| set | trials | verified, by digest of the code | seconds | verified per second |\n|---|---:|---:|---:|---:|\n"
+FINALS = "| set | best of | MLUPS | of the best | memory |\n|---|---|---:|---:|---:|\n"
 DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
@@ -63,13 +66,28 @@ def row(name: str, study: StudyRecord) -> str:
     return f"| {name} | {len(study.trials)} | {study.verified_binaries} | {study.search_s:.0f} | {pace} |"
 
 
-def with_rows(text: str, rows: Sequence[str]) -> str:
-    """A page with its table of sets holding these rows. Raises ValueError where it has no such table."""
-    before, head, rest = text.partition(f"{HEAD}\n")
+def finals(name: str, study: StudyRecord) -> list[str]:
+    """Each family that had a final as a line: speed, share of the winner's by rounds, bytes of all buffers."""
+    had = [(trial, trial.final) for trial in study.ranked if trial.final]
+    return [
+        f"| {name} | {trial.stands_for} | {final.mlups:,.0f} | "
+        f"{paired_ratio(had[0][1].samples_s, final.samples_s).median:.3f} | {_size(trial)} |"
+        for trial, final in had
+        if trial.stands_for
+    ]
+
+
+def _size(trial: Trial) -> str:
+    return format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "-"
+
+
+def with_rows(text: str, table: str, rows: Sequence[str]) -> str:
+    """A page whose table, named by its first two lines, holds these rows. Raises ValueError where it has none such."""
+    before, head, rest = text.partition(table)
     if not head:
-        raise ValueError(f"no table with the head {HEAD!r}")
+        raise ValueError(f"no table that begins with {table!r}")
     after = list(dropwhile(lambda line: line.startswith("|"), rest.splitlines(keepends=True)))
-    return "".join([before, head, RULE, *(f"{line}\n" for line in rows), *after])
+    return "".join([before, head, *(f"{line}\n" for line in rows), *after])
 
 
 def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
@@ -134,22 +152,23 @@ def main(arguments: list[str]) -> int:
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     with ProcessPoolExecutor() as pool:
         claims = [pool.submit(_of_claims, path) for path in sorted(given.folder.rglob(CLAIMS))]
-        of_sets = [_printed(told) for told in pool.map(_of_set, folders)]
+        names = [str(path.relative_to(given.folder)) for path in folders]
+        of_sets = [_printed(told) for told in pool.map(_of_set, folders, names)]
         sets = [told.is_stale for told in of_sets]
         print(f"{len(folders)} recorded sets, {sum(sets)} stale")
-        names = [path.relative_to(given.folder) for path in folders]
-        rows = [told.row.format(name=name) for name, told in zip(names, of_sets, strict=True)]
-        sets += [_printed(told).is_stale for told in _of_page(given.folder / "README.md", rows, write=given.write)]
+        tables = {SETS: [told.row for told in of_sets], FINALS: [line for told in of_sets for line in told.finals]}
+        sets += [_printed(told).is_stale for told in _of_page(given.folder / "README.md", tables, write=given.write)]
         sets += [_printed(one.result()).is_stale for one in claims]
     return 1 if any(sets) or not (folders or given.allow_none) else 0
 
 
 class Told(NamedTuple):
-    """What there is to say of a set, whether it is stale, and its row of the table, less its name."""
+    """What there is to say of a set, whether it is stale, and its rows of the tables."""
 
     text: str
     is_stale: bool
     row: str = ""
+    finals: Sequence[str] = ()
 
 
 def _printed(told: Told) -> Told:
@@ -162,24 +181,26 @@ def _told(path: Path, what: str, stale: list[str]) -> Told:
     return Told("\n".join([head, *(f"    {line}" for line in stale)]), bool(stale))
 
 
-def _of_set(folder: Path) -> Told:
+def _of_set(folder: Path, name: str) -> Told:
     study = read_study(folder)
     measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
     told = _told(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
-    return told._replace(row=row("{name}", study))
+    return told._replace(row=row(name, study), finals=finals(name, study))
 
 
-def _of_page(path: Path, rows: Sequence[str], *, write: bool) -> Iterator[Told]:
-    """What there is to say of the page that lists the sets, if there is one."""
+def _of_page(path: Path, tables: Mapping[str, Sequence[str]], *, write: bool) -> Iterator[Told]:
+    """What there is to say of the page that lists the sets, if there is one. tables: rows by how a table begins."""
     if not path.exists():
         return
     text = path.read_text()
-    now = with_rows(text, rows)
+    now = text
+    for table, rows in tables.items():
+        now = with_rows(now, table, rows)
     if write:
         path.write_text(now)
     missing = sorted(set(now.splitlines()) - set(text.splitlines()))
     wrong = [f"its table lacks {line}" for line in missing] or ["its table has other rows"]
-    yield _told(path, f"{len(rows)} rows", [] if write or now == text else wrong)
+    yield _told(path, f"{sum(map(len, tables.values()))} rows", [] if write or now == text else wrong)
 
 
 def _of_claims(path: Path) -> Told:

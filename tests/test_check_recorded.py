@@ -57,24 +57,38 @@ def test_a_set_that_is_up_to_date_passes(check: ModuleType, recorded: Path, caps
     assert capsys.readouterr().out.endswith("1 recorded sets, 0 stale\n")
 
 
-def test_the_page_says_of_each_set_how_many_were_verified_per_second(
+def test_the_page_says_of_each_set_how_many_were_verified_per_second_and_how_its_finals_went(
     check: ModuleType, recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And a figure that is not that of the trials is told, and set right."""
     folder = recorded.parents[1]
     page = folder / "README.md"
-    page.write_text(f"Sets\n\n{check.HEAD}\n{check.RULE}| device/made-up-fp32 | 9 | 9 | 1 | 9.0 |\n\nAfter it\n")
+    page.write_text(
+        f"Sets\n\n{check.SETS}| device/made-up-fp32 | 9 | 9 | 1 | 9.0 |\n\nFinals\n\n{check.FINALS}\nAfter\n"
+    )
     assert check.main([str(folder)]) == 1
     study = read_study(recorded)
     row = check.row("device/made-up-fp32", study)
     assert f"its table lacks {row}" in capsys.readouterr().out
     assert check.main([str(folder), "--write"]) == 0
-    assert page.read_text() == f"Sets\n\n{check.HEAD}\n{check.RULE}{row}\n\nAfter it\n"
+    assert page.read_text() == f"Sets\n\n{check.SETS}{row}\n\nFinals\n\n{check.FINALS}\nAfter\n"
     assert check.main([str(folder)]) == 0
-    later = page.read_text().replace(row, f"{row}\n{row}")
-    page.write_text(later)
+    page.write_text(page.read_text().replace(row, f"{row}\n{row}"))
     assert check.main([str(folder)]) == 1
     assert "its table has other rows" in capsys.readouterr().out
+
+
+def test_finals_are_told_by_family_with_their_share_of_the_winner(check: ModuleType) -> None:
+    study = made.gpu_study()
+    winner, second, *_ = [trial for trial in study.ranked if trial.final]
+    assert winner.final
+    assert second.final
+    slower = replace(winner.final, mlups=second.final.mlups, samples_s=tuple(2 * s for s in winner.final.samples_s))
+    led = replace(second, final=slower, stands_for="aa, populations in one lattice")
+    trials = tuple(led if trial.number == second.number else trial for trial in study.trials)
+    (line,) = check.finals("a/b", replace(study, trials=trials))
+    assert line.startswith(f"| a/b | aa, populations in one lattice | {second.final.mlups:,.0f} | 0.500 | ")
+    assert check.finals("a/b", study) == []
 
 
 def test_a_row_holds_the_figures_of_the_trials(check: ModuleType) -> None:
