@@ -36,7 +36,7 @@ def test_the_best_are_measured_again_and_lead_the_ranking(tmp_path):
 
 def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for(tmp_path):
     evaluator = FakeEvaluator()
-    record = run(tmp_path, spec(budget=Budget(trials=60)), evaluator)
+    record = run(tmp_path, spec(), evaluator)
     finals = record.ranked[: len(evaluator.finalists)]
     assert all(trial.final for trial in finals)
     assert [t.number for t in finalists_of(record)] == [
