@@ -5,12 +5,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_study import CASE, LIMITS, usual_axes
-from lbmtune.catalogue.axes import AXES, completed
+from lbmtune.catalogue.axes import AXES, completed, depends_on
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
 from lbmtune.search.space import legal_set, points, varied
+
+
+@pytest.mark.parametrize("backend", AXES)
+def test_each_axis_comes_after_those_that_it_depends_on(backend: str) -> None:
+    before: set[str] = set()
+    for name in (axis.name for axis in AXES[backend]):
+        assert {*depends_on(backend, name)} <= before
+        before.add(name)
 
 
 @pytest.mark.parametrize("backend", AXES)
