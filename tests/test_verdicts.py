@@ -55,3 +55,12 @@ def test_a_watched_configuration_says_what_was_looked_at():
     assert list(looked_at) == ["march", "scheme", "group"]
     assert seen.flat() == config.flat()
     assert set(looked_at) == set(vars(config))
+
+
+def test_a_watched_case_says_what_was_looked_at():
+    seen, looked_at = watched(CASE)
+    assert not looked_at
+    assert seen.walled == CASE.walled
+    assert list(looked_at) == ["faces"]
+    assert seen.stencil is CASE.stencil
+    assert list(looked_at) == ["faces", "lattice"]
