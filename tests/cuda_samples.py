@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import islice, product
 
 import pytest
 
@@ -113,8 +113,13 @@ def one_of_each_kind(flow: str) -> Iterator[Sample]:
 
 def sampled(count: int, seed: int) -> list[Sample]:
     """Legal combinations of all axes, drawn at random: the same ones for the same seed."""
-    draw, found = random.Random(seed), []
-    while len(found) < count:
+    return list(islice(samples(seed), count))
+
+
+def samples(seed: int) -> Iterator[Sample]:
+    """The same without an end."""
+    draw = random.Random(seed)
+    while True:
         lattice, layout = draw.choice(LATTICE_NAMES), draw.choice(LAYOUT_NAMES)
         storage, compute = draw.choice((*PRECISIONS.items(), ("fp32", "fp64"), ("fp16s", "fp64"), ("fp16c", "fp64")))
         case = draw.choice(list(flows(lattice, draw.choice(("bgk", "trt"))).values()))
@@ -134,8 +139,7 @@ def sampled(count: int, seed: int) -> list[Sample]:
             padding=draw.choice((0, 8)) if layout == "soa" else 0,
         )
         if legal(case, one):
-            found.append((case, one))
-    return found
+            yield case, one
 
 
 def _tiles(lattice: str) -> tuple[tuple[int, int, int], ...]:

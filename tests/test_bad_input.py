@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
 
 from fake_study import FakeEvaluator, stand_in
 from lbmtune.cli import main
@@ -166,6 +165,8 @@ def test_a_password_of_a_storage_is_not_shown(refused, cpu, url, shown):
 
 
 def test_urls_are_shown_as_sqlalchemy_does():
+    from sqlalchemy import make_url  # slow to import
+
     for url in (
         "sqlite:///mine.db",
         "postgresql+psycopg2://me:a-b:c@host:5/db?x=1",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
 
-from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, VECTOR_SCHEMES, Sample, config, flows, label, legal, sampled
+from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, cavity, porous
 from lbmtune.catalogue.config import CudaConfig
@@ -92,14 +92,16 @@ def test_vectors_and_selected_places(scheme: str, cells: int, boundary: str) -> 
 
 def _sampled(count: int, seed: int) -> list[Sample]:
     """Samples of all axes with flags, on cases with and without solid cells."""
-    draw, found = random.Random(seed), []
-    for case, one in sampled(12 * count, seed):
+    return list(islice(_samples(seed), count))
+
+
+def _samples(seed: int) -> Iterator[Sample]:
+    draw = random.Random(seed)
+    for case, one in samples(seed):
         geometry = draw.choice(("", ROCK, "blocks:fraction=0.7", "sphere", "packing:fraction=0.5:radius=2"))
         changed = replace(case, geometry=geometry), replace(one, flags="memory", wrap="arithmetic", march=1, prefetch=0)
         if legal(*changed):
-            found.append(changed)
-    assert len(found) >= count
-    return found[:count]
+            yield changed
 
 
 @pytest.mark.thinned(8)
