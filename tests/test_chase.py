@@ -79,7 +79,6 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("flow", "lattice", "axes"), SAMPLES)
 def test_kernels(flow: str, lattice: str, axes: dict[str, Any]) -> None:
     case, chosen = case_of(flow, lattice, "bgk"), config(**axes)

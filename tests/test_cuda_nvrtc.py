@@ -220,7 +220,8 @@ def test_stores_without_vectors_are_ordinary() -> None:
 def test_the_skeleton_compiles_as_it_stands() -> None:
     folder = kernels_folder() / "cuda"
     text = (folder / "one_step.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
-    binary = nvrtc.compile_text(text, ("--std=c++17", f"--include-path={folder}", "--gpu-architecture=sm_80"))
+    options = ("--std=c++17", "--device-as-default-execution-space", f"--include-path={folder}")
+    binary = nvrtc.compile_text(text, (*options, "--gpu-architecture=sm_80"))
     assert binary.resources.registers > 0
 
 

@@ -194,7 +194,6 @@ def _on_host(program: Program) -> Verification:
     return verify(program, compile_on_host(program), HostDevice(), 2)
 
 
-@pytest.mark.thinned(3)
 @needs_compiler
 @pytest.mark.parametrize("name", SAMPLES)
 def test_kernels_on_the_host(name: str) -> None:

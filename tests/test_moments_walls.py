@@ -113,7 +113,6 @@ def _some(names: Iterable[str], every_day: set[str]) -> list[Any]:
     return [name if name in every_day else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.thinned(3)
 @needs_compiler
 @pytest.mark.parametrize(
     "name", _some(SAMPLES, {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves"})
@@ -178,7 +177,6 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
-@pytest.mark.thinned(12)
 @needs_compiler
 @pytest.mark.parametrize(
     "fault",

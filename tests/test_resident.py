@@ -84,7 +84,6 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 }
 
 
-@pytest.mark.thinned(3)
 @needs_compiler
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
