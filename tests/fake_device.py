@@ -188,6 +188,9 @@ class FakeDevice:
     def marked(self, name: str) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def looked_at(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def datasheet_bytes_per_s(self) -> float | None:
         return None
 

@@ -15,16 +15,18 @@ from typer.testing import CliRunner
 from fake_study import CASE, LIMITS, environment, measurement
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
 from lbmtune.claims.plan import Here, configuration, plans
-from lbmtune.claims.run import Observer, Run, check_same_device, run_claims
+from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_claims
 from lbmtune.claims.store import GROUPS, RESULTS, read_claims, read_groups
 from lbmtune.cli.app import app
 from lbmtune.cli.claimsfile import load_documents, parse_document, published
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Trial
+from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Row, Verdict
+from lbmtune.records.profile import Counter, Counters
 from lbmtune.records.statistics import Interval
 
 HERE = Here(backend="cuda", limits=LIMITS, physical_cores=2, budget_bytes=1 << 30)
@@ -309,8 +311,15 @@ def test_a_plan_says_why_a_variant_cannot_be_measured() -> None:
 
 def test_threads_by_core_need_several_threads_to_a_core() -> None:
     with pytest.raises(InputError, match="one way"):
-        configuration("threads=cores", ON_CPU)
-    assert configuration("threads=cores", replace(ON_CPU, physical_cores=1)).flat()["threads"] == 1
+        configuration("threads=cores", ON_CPU, (32, 32, 32))
+    assert configuration("threads=cores", replace(ON_CPU, physical_cores=1), (32, 32, 32)).flat()["threads"] == 1
+
+
+def test_a_part_of_the_domain_stands_for_its_cells() -> None:
+    found = configuration("march=nz/4,block=32x16x1", HERE, (64, 32, 192))
+    assert found.flat()["march"] == 48
+    with pytest.raises(InputError, match="march"):
+        configuration("march=nz/0", HERE, (64, 32, 192))
 
 
 def test_a_domain_past_capacity_fits_one_lattice_and_not_two() -> None:
@@ -397,9 +406,15 @@ def header(*documents: Document) -> ClaimsHeader:
     )
 
 
-def run(folder: Path, *documents: Document, observer: Observer | None = None) -> object:
+def run(folder: Path, *documents: Document, observer: Observer | None = None, count: Counting | None = None) -> Claims:
     folder.mkdir(exist_ok=True)
-    needs = Run(here=HERE, open_evaluator=lambda case, _: Made(case), folder=folder, observer=observer or Observer())
+    needs = Run(
+        here=HERE,
+        open_evaluator=lambda case, _: Made(case),
+        folder=folder,
+        observer=observer or Observer(),
+        count=count,
+    )
     return run_claims(needs, header(*documents), documents)
 
 
@@ -445,6 +460,71 @@ def test_a_figure_of_another_domain_or_experiment_is_told_from_one_of_the_same()
 def _measured(one: Document, series: str, domain: tuple[int, int, int]) -> Claims:
     group = Group(document="made-up", series=series, case=box("d3q19", "bgk", domain), rows=(Row(variant="fast"),))
     return Claims(header=header(one), documents=(one,), groups=(group,))
+
+
+def counters_of(case: Case, config: KernelConfig) -> Counters:
+    """AA moves twice the bytes of pull, of which some are spilled, and every kernel has half of its warps resident."""
+    scale = 2.0 if config.scheme == "aa" else 1.0
+    values = {"DRAM bytes read": 80 * scale, "DRAM bytes written": 70 * scale, "occupancy": 50.0}
+    stalls = {"stalled: selected": 9.0, "stalled: barrier": 1.0, "stalled: long scoreboard": 7.0}
+    found = [Counter(name=name, value=value, unit="") for name, value in {**values, **stalls}.items()]
+    return Counters(source="Nsight Compute", found=tuple(found))
+
+
+def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_path: Path) -> None:
+    asked: list[list[tuple[Case, KernelConfig]]] = []
+
+    def count(kernels: Sequence[tuple[Case, KernelConfig]]) -> list[Counters]:
+        asked.append(list(kernels))
+        return [counters_of(*kernel) for kernel in kernels]
+
+    text = TEXT.replace("scheme=aa,block=32x1x1", "scheme=aa,block=32x1x1,launch=graph")
+    holding = run(tmp_path / "holds", document(text), count=count)
+    assert not asked
+    failing = document(text.replace("at_least = 1.0", "at_least = 2.0"))
+    found = run(tmp_path / "fails", failing, count=count)
+    (kernels,) = asked
+    assert [(case.domain, c.scheme, c.flat()["launch"]) for case, c in kernels] == [
+        ((64, 64, 64), "aa", "call"),
+        ((64, 64, 64), "pull", "call"),
+    ]
+    last = found.groups[-1]
+    assert [bool(row.counters) for row in last.rows] == [True, True, False]
+    assert not any(row.counters for row in found.groups[0].rows)
+    again = run(tmp_path / "fails", failing, count=count)
+    assert again == found
+    assert len(asked) == 1, "what was read is not read again"
+
+    claim = failing.claims[0]
+    assert evidence(holding, document(text), document(text).claims[0]) == ()
+    fast, slow = evidence(found, failing, claim)
+    assert (fast.memory_bytes, slow.memory_bytes, fast.waits) == (300.0, 150.0, "long scoreboard (7.0)")
+    assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes of an update"] == "160.0 + 140.0"
+    (sentence,) = reasons(claim, (fast, slow), 4e12)
+    # twice the bytes, and 2.3 times as many of them in a second
+    assert sentence.endswith(
+        "150.0 (2.000 times), memory gives 30 GB/s against 13 (2.300 times): 0.500 x 2.300 = 1.150 of the speed"
+    )
+
+
+def test_what_a_single_kernel_and_a_duty_come_to() -> None:
+    one = Evidence(
+        title="a",
+        domain="32x32x32",
+        mlups=2000.0,
+        step_s=32**3 / 2e9,
+        bytes_per_update=304.0,
+        resources=Resources(),
+        counters=counters_of(CASE, CudaConfig()),
+    )
+    share = Claim(name="c", sentence="s", kind="bandwidth", of=("a",))
+    first, second = reasons(share, (one,), 4e12)
+    assert first == "a step takes 16.4 us; the copy takes 2.5 us for its bytes"
+    assert second.startswith("150.0 of 304.0 bytes of an update reach memory")
+    often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
+    assert list(reasons(often, (replace(one, step_s=3e-4, every=20), replace(one, step_s=2e-4)), 4e12)) == [
+        "what falls due takes 2.00 ms, 500 steps take 100.0 ms"
+    ]
 
 
 class Interrupted(Observer):

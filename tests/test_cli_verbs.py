@@ -94,7 +94,7 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
     assert re.search(r"bgk +81 +176 +264\n", out)
     assert re.search(r"cumulant +- +- +\d+\n", out)
-    assert re.search(r"^order .* \(row\) +row, morton, hilbert, tile *$", out, re.MULTILINE)
+    assert re.search(r"^order .* \(row\) +row, morton, hilbert, tile, stripe *$", out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
     assert re.search(r"^file .* \(path=\.\.\.:shape=:fluid=:repeat=0\) *$", out, re.MULTILINE)
     assert facts["axes"]["tile_y"]["default"] == 0

@@ -303,6 +303,16 @@ class CudaDevice:
         finally:
             nvtx.RangePop()
 
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Between cudaProfilerStart and cudaProfilerStop."""
+        runtime = self._cupy.cuda.runtime
+        runtime.profilerStart()
+        try:
+            yield
+        finally:
+            runtime.profilerStop()
+
     def datasheet_bytes_per_s(self) -> float | None:
         """Of its memory, from NVML."""
         return self._monitor.memory_bytes_per_s

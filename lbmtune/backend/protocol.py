@@ -125,6 +125,10 @@ class Device(Protocol):
         """A range of that name in the timeline of a profiler that looks on; nothing where there is none."""
         ...
 
+    def looked_at(self) -> AbstractContextManager[None]:
+        """What a profiler counts that waits until it is told to (`ncu --profile-from-start off`)."""
+        ...
+
     def energy_j(self) -> float | None:
         """What it has drawn since some moment in the past; None where it does not tell."""
         ...

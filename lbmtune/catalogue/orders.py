@@ -15,6 +15,8 @@ from lbmtune.errors import unknown
 Array = Any
 TILE = 8
 """Cells along each edge of the cubes that 'tile' goes through one after the other."""
+STRIPES = 16
+"""Parts of a row that 'stripe' goes through side by side: values that old devices read at once."""
 
 
 def row(x: Array, y: Array, z: Array) -> Array:
@@ -26,6 +28,16 @@ def tile(x: Array, y: Array, z: Array) -> Array:
     """Cubes of TILE cells along each edge, rows of cubes; within a cube by rows."""
     inside = ((z % TILE) * TILE + y % TILE) * TILE + x % TILE
     return row(x // TILE, y // TILE, z // TILE) * TILE**3 + inside
+
+
+def stripe(x: Array, y: Array, z: Array) -> Array:
+    """Rows in STRIPES parts, of which each has its first cell, then each its second, and so on.
+
+    Neighbours along x are STRIPES sites apart, so that aligned groups of as many sites touch aligned groups. Source:
+    EsoStripe, Geier and Schoenherr 2017, section 4.2.
+    """
+    cells = -(-(int(x.max()) + 1) // STRIPES) if x.size else 1
+    return row(x % cells * STRIPES + x // cells, y, z)
 
 
 def morton(x: Array, y: Array, z: Array) -> Array:
@@ -82,6 +94,7 @@ ORDERS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
     "morton": morton,
     "hilbert": hilbert,
     "tile": tile,
+    "stripe": stripe,
 }
 
 

@@ -92,6 +92,18 @@ def judge(
     )
 
 
+def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ...]:
+    """The measured rows whose speeds a claim compares: the fastest of each side, of a spread also the slowest."""
+    if claim.kind in ("footprint", *ERRORS):
+        return ()
+    try:
+        sides = [_measured(names, readings, claim.kind) for names in (claim.of, claim.over) if names]
+    except _UntestableError:
+        return ()
+    found = [min(side, key=_seconds_per_site) for side in sides]
+    return (*found, *([max(sides[0], key=_seconds_per_site)] if claim.kind == "spread" else ()))
+
+
 def decide(found: Interval, at_least: float | None, at_most: float | None) -> Holding:
     """Whether the whole interval lies within the bounds, the whole of it beyond one, or neither."""
     if (at_least is not None and found.high < at_least) or (at_most is not None and found.low > at_most):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from lbmtune.units import format_bytes
 
 STAGED = "staged"
 """The duty of a domain that is kept on the host and passes through the device part by part."""
+_PART = re.compile(r"n([xyz])/([1-9]\d*)")
 CORES = "cores"
 """Value of the axis `threads` that stands for one thread on every physical core."""
 _PAST_CAPACITY = 1.6
@@ -100,7 +102,7 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
     if not text:
         return Entry(variant, None, f"{variant.title}: this is not for {_KINDS[here.backend]}")
     try:
-        config = configuration(text, here)
+        config = configuration(text, here, case.domain)
         reason: str | None = broken(case, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
@@ -112,15 +114,16 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
 _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 
 
-def configuration(text: str, here: Here) -> KernelConfig:
+def configuration(text: str, here: Here, domain: tuple[int, int, int]) -> KernelConfig:
     """The configuration that a text stands for on a device; axes with one legal neighbour follow by themselves.
 
-    Raises InputError, also for what this catalogue does not have.
+    'nz/4' is a quarter of the domain along z. Raises InputError, also for what this catalogue does not have.
     """
     values: dict[str, Scalar] = {"backend": here.backend}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = item.partition("=")
-        values[name.strip()] = value.strip()
+        part = _PART.fullmatch(value.strip())
+        values[name.strip()] = domain["xyz".index(part[1])] // int(part[2]) if part else value.strip()
     for name in values:
         if name != "backend" and name not in {axis.name for axis in AXES[here.backend]}:
             raise InputError(f"unknown axis {name!r}; choose another.")

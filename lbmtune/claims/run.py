@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.claims.judge import verdicts
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.claims.judge import Reading, readings_of, rests_on, verdicts
 from lbmtune.claims.plan import Entry, Here, Plan, plans
 from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Trial
-from lbmtune.records.claims import Claims, ClaimsHeader, Document, Duty, Group
+from lbmtune.records.claims import Claims, ClaimsHeader, Document, Duty, Group, Holding, Row
+from lbmtune.records.profile import Counters
 
 SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
 """What of the environment must not change within a run, for its speeds could not be compared."""
@@ -36,6 +37,8 @@ class Evaluator(Protocol):
 
 Opener = Callable[[Case, int], AbstractContextManager[Evaluator]]
 """Opens an evaluator for a case, for groups of at most so many."""
+Counting = Callable[[Sequence[tuple[Case, KernelConfig]]], Sequence[Counters]]
+"""Reads counters of the hardware over some steps of each kernel."""
 
 
 class Observer:
@@ -50,15 +53,19 @@ class Observer:
     def finished(self, group: Group) -> None:
         """A group is on disk."""
 
+    def counting(self, kernels: int) -> None:
+        """Counters of the hardware are read of so many kernels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run needs besides the documents."""
+    """What a run needs besides the documents. count: None on a device without counters."""
 
     here: Here
     open_evaluator: Opener
     folder: Path
     observer: Observer
+    count: Counting | None = None
 
 
 def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) -> Claims:
@@ -75,6 +82,11 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
             append_group(run.folder, done[-1])
             write_claims(run.folder, _judged(claims, done))
             run.observer.finished(done[-1])
+    if run.count:
+        for group in _with_counters(_judged(claims, done), run.count, run.observer):
+            append_group(run.folder, group)
+            done.append(group)
+        write_claims(run.folder, _judged(claims, done))
     return read_claims(run.folder)
 
 
@@ -102,6 +114,43 @@ def carried_out(plan: Plan, open_evaluator: Opener) -> Group:
     rows = tuple(replace(plan.row(entry), trial=trials.get(entry.variant.name)) for entry in plan.entries)
     seconds = time.monotonic() - start
     return Group(document=plan.document, series=plan.series.name, case=plan.case, rows=rows, seconds=seconds)
+
+
+def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[Group]:
+    """Groups with the counters that they lack: of the rows on which a claim that does not hold rests."""
+    places = [(group, row) for group in claims.groups for row in group.rows if _unread(row)]
+    behind = {id(reading.row) for reading in _behind_failures(claims)}
+    wanted = [(group, row) for group, row in places if id(row) in behind]
+    if not wanted:
+        return []
+    kernels = {(group.case, _by_call(row)): None for group, row in wanted}
+    observer.counting(len(kernels))
+    found = dict(zip(kernels, count(list(kernels)), strict=True))
+    counters = {id(row): found[group.case, _by_call(row)] for group, row in wanted}
+    return [
+        replace(group, rows=tuple(replace(row, counters=counters.get(id(row), row.counters)) for row in group.rows))
+        for group in claims.groups
+        if any(id(row) in counters for row in group.rows)
+    ]
+
+
+def _unread(row: Row) -> bool:
+    """Whether counters could say something of a row. What stays on chip has no step of its own."""
+    return not row.counters and not row.duty and not row.why_not and row.config.get("launch") != "resident"
+
+
+def _by_call(row: Row) -> KernelConfig:
+    """The kernel of a row: the same ones whether a graph launches them or a call."""
+    return from_flat({**row.config, "launch": "call"})
+
+
+def _behind_failures(claims: Claims) -> Iterator[Reading]:
+    fails = {(v.document, v.claim) for v in claims.verdicts if v.holding is Holding.FAILS}
+    for document in claims.documents:
+        readings = readings_of(document, claims.groups, claims.header.backend)
+        for claim in document.claims:
+            if (document.name, claim.name) in fails:
+                yield from rests_on(claim, readings)
 
 
 def _with_accuracy(evaluator: Evaluator, entry: Entry, trial: Trial) -> Trial:

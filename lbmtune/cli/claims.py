@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lbmtune.catalogue.case import Case
+    from lbmtune.catalogue.config import KernelConfig
     from lbmtune.claims.plan import Here
     from lbmtune.measure.evaluate import Evaluator
     from lbmtune.model.machine import Machine
     from lbmtune.records.claims import Claims, ClaimsHeader, Document
+    from lbmtune.records.profile import Counters
 
 BUDGET = "1GiB"
 _LIMIT_S = 180.0
 """Time limit of a group's measurement: a domain that is staged through the host takes its time."""
+_COUNTERS_LIMIT_S = 100.0
+"""After which counters are read of no other kernel."""
 
 
 def claims(
@@ -105,8 +110,17 @@ def _carried_out(
         folder_held(folder),
         ClaimsProgress(stderr(), described.name, len(documents)) as progress,
     ):
-        run = Run(here=where, open_evaluator=_opener(device), folder=folder, observer=progress)
+        count = None if backend == "cpu" else partial(_counted, device)
+        run = Run(here=where, open_evaluator=_opener(device), folder=folder, observer=progress, count=count)
         return run_claims(run, _header(described, documents, where), documents)
+
+
+def _counted(device: str, kernels: Sequence[tuple[Case, KernelConfig]]) -> Sequence[Counters]:
+    """By Nsight Compute."""
+    from lbmtune.codegen.render import render
+    from lbmtune.measure.counters import counted_each
+
+    return counted_each([render(*kernel) for kernel in kernels], device, limit_s=_COUNTERS_LIMIT_S)
 
 
 class _opener:  # noqa: N801  # a function with one value bound

@@ -58,6 +58,10 @@ class ClaimsProgress(Observer):
         where = f"{group.document}: {group.series}, {_cells(group.case.domain)}"
         self._say(f"{self._counted()}: {where}: {of}{best}, {group.seconds:.1f} s")
 
+    def counting(self, kernels: int) -> None:
+        """After the last group."""
+        self._say(f"{self._counted()}: counters of {kernels} kernels on which claims that do not hold rest")
+
     def _counted(self) -> str:
         return f"{clock(time.monotonic() - self._begin_s)}  group {self._done}/{self._total}"
 

@@ -70,7 +70,8 @@ def _leave_sources(subject: Subject, folder: Path) -> None:
     text = text_on_disk(render(subject.case, subject.config), folder)
     request = text.with_suffix(".json")
     write_request(request, subject.case, subject.config, subject.device, str(folder.resolve()))
-    command = f"ncu --set full --import-source yes -o report {sys.executable} -m lbmtune.measure.once {request}"
+    over = f"{sys.executable} -m lbmtune.measure.once {request}"
+    command = f"ncu --profile-from-start off --set full --import-source yes -o report {over}"
     note(f"source   {text}\nprofile it with: {command}")
 
 

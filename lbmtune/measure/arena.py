@@ -107,6 +107,10 @@ class Arena:
         """As the device does."""
         return self.device.marked(name)
 
+    def looked_at(self) -> AbstractContextManager[None]:
+        """As the device does."""
+        return self.device.looked_at()
+
     def energy_j(self) -> float | None:
         """As the device does."""
         return self.device.energy_j()

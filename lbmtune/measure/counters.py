@@ -82,34 +82,56 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.C
 
 def counted(program: Program, device: str, sources: str = "", run: Runner = _run) -> Counters:
     """Counters of one cycle of a kernel. sources: a folder for its text, as in `measure.once`."""
+    return counted_each([program], device, sources, run)[0]
+
+
+def counted_each(
+    programs: Sequence[Program], device: str, sources: str = "", run: Runner = _run, limit_s: float = _LIMIT_S
+) -> list[Counters]:
+    """Counters of one cycle of each kernel, by one start of the profiler; those for which `limit_s` seconds are over
+    before their turn have none.
+    """
     ncu = shutil.which("ncu")
     if ncu is None:
-        return Counters(source="no counters: ncu (Nsight Compute) is not on PATH")
+        return [Counters(source="no counters: ncu (Nsight Compute) is not on PATH")] * len(programs)
     with tempfile.TemporaryDirectory(prefix="lbmtune-") as folder:
-        request = Path(folder) / "request.json"
-        write_request(request, program.case, program.config, device, sources)
+        requests = [Path(folder) / f"request-{number}.json" for number in range(len(programs))]
+        for request, program in zip(requests, programs, strict=True):
+            write_request(request, program.case, program.config, device, sources)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
-            done = run(command(ncu, program, request), environment)
+            done = run(command(ncu, programs, requests, limit_s), environment)
         except (OSError, subprocess.TimeoutExpired) as error:
-            return Counters(source=f"no counters: {ncu} did not come to an end ({type(error).__name__})")
-    return read(done.stdout + done.stderr, program.case, program.config)
+            why = f"no counters: {ncu} did not come to an end ({type(error).__name__})"
+            return [Counters(source=why)] * len(programs)
+    return list(read_each(done.stdout + done.stderr, programs))
 
 
-def command(ncu: str, program: Program, request: Path) -> list[str]:
-    """Nsight Compute over one cycle of the kernel, with clocks and caches as they are."""
-    skipped, looked_at = launches(program)
-    entries = "|".join(program.entries)
+def command(ncu: str, programs: Sequence[Program], requests: Sequence[Path], limit_s: float = _LIMIT_S) -> list[str]:
+    """Nsight Compute over one cycle of each kernel, with clocks and caches as they are."""
+    entries = "|".join(dict.fromkeys(entry for program in programs for entry in program.entries))
     return [
         *(ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--cache-control", "none"),
-        *("--kernel-name", f"regex:^({entries})$", "--launch-skip", str(skipped), "--launch-count", str(looked_at)),
-        *("--metrics", ",".join(METRICS), sys.executable, "-m", "lbmtune.measure.once", str(request)),
+        *("--profile-from-start", "off", "--kernel-name", f"regex:^({entries})$", "--metrics", ",".join(METRICS)),
+        *(sys.executable, "-m", "lbmtune.measure.once", "--limit", f"{limit_s:g}", *map(str, requests)),
     ]
 
 
 def read(output: str, case: Case, config: KernelConfig) -> Counters:
-    """Counters from what ncu printed, or the reason why there are none."""
+    """Counters of one kernel from what ncu printed, or the reason why there are none."""
+    return _of_rows(list(_rows(output)), output, case, config)
+
+
+def read_each(output: str, programs: Sequence[Program]) -> Iterator[Counters]:
+    """The same of several kernels, whose launches follow each other; one that broke off ends them."""
     rows = list(_rows(output))
+    for program in programs:
+        mine, rows = rows[: launches(program)], rows[launches(program) :]
+        whole = mine if len(mine) == launches(program) else []
+        yield _of_rows(whole, output, program.case, program.config)
+
+
+def _of_rows(rows: Sequence[Mapping[str, float]], output: str, case: Case, config: KernelConfig) -> Counters:
     if not rows:
         return Counters(source=f"no counters: {_why(output)}")
     return Counters(source="Nsight Compute", found=tuple(_counters(rows, case, config)))

@@ -195,6 +195,9 @@ class _HostSide:
     def marked(self, name: str) -> Any:
         return self.device.marked(name)
 
+    def looked_at(self) -> Any:
+        return self.device.looked_at()
+
     def energy_j(self) -> float | None:
         return self.device.energy_j()
 

@@ -1,13 +1,17 @@
 """A few time steps and nothing else: what a profiler of the hardware is started over.
 
-    python -m lbmtune.measure.once REQUEST
+    python -m lbmtune.measure.once REQUEST...
 
-REQUEST is the file that `write_request` leaves. A sound state is stepped through whole periods; nothing is timed.
+REQUEST is a file that `write_request` leaves. A sound state is stepped through whole periods; nothing is timed. Those
+that have not begun after `--limit` seconds are left out.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import math
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -42,13 +46,12 @@ def write_request(path: Path, case: Case, config: KernelConfig, device: str, sou
     write_atomically(path, msgspec.json.encode(request))
 
 
-def launches(program: Program) -> tuple[int, int]:
-    """Kernels launched before the cycle that is looked at, and in it."""
+def launches(program: Program) -> int:
+    """Kernels launched in the cycle that is looked at."""
     exchanges = program.config.propagation.exchanges(program.case.stencil)
     parities = len(program.period)
     steps = max(parities, 2 if exchanges else 1)
-    each = sum(len(program.period[t % parities]) for t in range(steps))
-    return WARM_CYCLES * each, each
+    return sum(len(program.period[t % parities]) for t in range(steps))
 
 
 def run(request: Request, device: Device) -> None:
@@ -58,7 +61,8 @@ def run(request: Request, device: Device) -> None:
     simulation = Simulation(program, binary, device, calm(request.case))
     excite(simulation)
     simulation.step(WARM_CYCLES * simulation.parity_steps)
-    with device.marked(program.config.key):
+    device.synchronize()
+    with device.marked(program.config.key), device.looked_at():
         simulation.step(simulation.parity_steps)
         device.synchronize()
 
@@ -85,11 +89,20 @@ def plain_text(source: str) -> str:
     return "".join(line for line in source.splitlines(keepends=True) if not line.startswith("#line "))
 
 
-def main(path: str) -> None:
-    """Runs the request of a file."""
-    request = msgspec.json.decode(Path(path).read_bytes(), type=Request)
-    run(request, open_device(request.device))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the requests of files, one after the other."""
+    parser = argparse.ArgumentParser(prog="python -m lbmtune.measure.once", description=__doc__)
+    parser.add_argument("requests", nargs="+", type=Path)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no other begins")
+    given = parser.parse_args(arguments)
+    begin_s, devices = time.monotonic(), dict[str, Device]()
+    for path in given.requests:
+        if time.monotonic() - begin_s < given.limit:
+            request = msgspec.json.decode(path.read_bytes(), type=Request)
+            if request.device not in devices:
+                devices[request.device] = open_device(request.device)
+            run(request, devices[request.device])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -16,6 +16,7 @@ from typing import Literal
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Environment, Trial
+from lbmtune.records.profile import Counters
 
 CLAIMS_SCHEMA = 3
 """3: printed figures by device; errors of a vortex."""
@@ -139,7 +140,10 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A variant on one domain. trial: None where it could not be tried, for the given reason."""
+    """A variant on one domain. trial: None where it could not be tried, for the given reason.
+
+    counters: of the hardware, where a claim that does not hold rests on it and they could be read.
+    """
 
     variant: str
     config: dict[str, Scalar] = field(default_factory=dict)
@@ -147,6 +151,7 @@ class Row:
     reason: str = ""
     duty: Duty | None = None
     footprint_bytes: int = 0
+    counters: Counters | None = None
 
     @property
     def why_not(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
@@ -31,10 +32,12 @@ _PUBLISHED = "rgba(201,133,0,0.38)"
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict, as texts."""
+    """A claim with its verdict, as texts; evidence, reasons: of one that does not hold."""
 
     claim: Claim
     verdict: Verdict
+    evidence: tuple[Evidence, ...] = ()
+    reasons: tuple[str, ...] = ()
 
     @property
     def colour(self) -> str:
@@ -86,6 +89,7 @@ def claims_page(claims: Claims) -> str:
         cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
+        columns=COLUMNS,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )
@@ -109,7 +113,9 @@ def sections(claims: Claims) -> list[Section]:
 
 def _section(claims: Claims, document: Document) -> Section:
     mine = {verdict.claim: verdict for verdict in claims.verdicts if verdict.document == document.name}
-    judged = tuple(Judged(claim, mine[claim.name]) for claim in document.claims if claim.name in mine)
+    judged = tuple(
+        judged_of(claims, document, claim, mine[claim.name]) for claim in document.claims if claim.name in mine
+    )
     letters = "".join(filter(str.isalpha, document.name))
     ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
     shares = [one for one in judged if one.claim.kind not in ("ratio", *ERRORS) and one.verdict.median is not None]
@@ -123,6 +129,12 @@ def _section(claims: Claims, document: Document) -> Section:
         caption = "Points are measured here, with 95 % intervals; bars are what was printed."
         panels.append(panel(f"{letters}shares", "Losses, spreads and shares", caption, share_figure(shares)))
     return Section(document, judged, tuple(panels), tuple(table_of(claims, document)))
+
+
+def judged_of(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
+    """The claim with what its verdict rests on."""
+    found = evidence(claims, document, claim)
+    return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.copy_bytes_per_s)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:

@@ -177,6 +177,9 @@ class HostDevice:
     def marked(self, name: str) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def looked_at(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def datasheet_bytes_per_s(self) -> float | None:
         return None
 

@@ -167,6 +167,10 @@ class CpuDevice:
         """Nobody looks on."""
         return nullcontext()
 
+    def looked_at(self) -> AbstractContextManager[None]:
+        """Nobody looks on."""
+        return nullcontext()
+
     def energy_j(self) -> float | None:
         """Of all packages, where the kernel lets us read it."""
         return packages_j()

@@ -1,0 +1,188 @@
+"""Why a claim does not hold: what was measured of the kernels that it compares, beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from lbmtune.claims.judge import Reading, readings_of, rests_on
+from lbmtune.records import Resources
+from lbmtune.records.claims import Claim, Claims, Document, Holding
+from lbmtune.records.profile import Counters
+
+COLUMNS = (
+    "variant",
+    "domain",
+    "MLUPS",
+    "us a step",
+    "registers",
+    "spilled bytes",
+    "memory, bytes of an update",
+    "by the model",
+    "L2 sectors of an update",
+    "L2 hits",
+    "resident warps",
+    "instructions of an update",
+    "issue slots used",
+    "memory busy",
+    "warps wait for",
+)
+_TELLING = 0.03
+"""Relative difference from which on a counter is named."""
+_STALLED = "stalled: "
+_NO_STALLS = (f"{_STALLED}selected", f"{_STALLED}not selected")
+_LANES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A kernel that a claim rests on. step_s: median seconds of a step; bytes_per_update: by the model; every: steps
+    between two times of its duty (0: it has none).
+    """
+
+    title: str
+    domain: str
+    mlups: float
+    step_s: float
+    bytes_per_update: float
+    resources: Resources
+    counters: Counters
+    every: int = 0
+
+    def value(self, *names: str) -> float | None:
+        """The sum of these counters, where all were read."""
+        found = [self.counters.value(name) for name in names]
+        return sum(one for one in found if one is not None) if None not in found else None
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """Of an update, to and from memory."""
+        return self.value("DRAM bytes read", "DRAM bytes written")
+
+    @property
+    def sectors(self) -> float | None:
+        """Of an update, between L1 and L2."""
+        return self.value("L2 sectors read by L1", "L2 sectors written by L1")
+
+    @property
+    def instructions(self) -> float | None:
+        """Of an update, as its thread executes them."""
+        found = self.value("warp instructions")
+        return None if found is None else _LANES * found
+
+    @property
+    def waits(self) -> str:
+        """What warps wait for most, with how many do at each instruction that is issued."""
+        stalls = [c for c in self.counters.found if c.name.startswith(_STALLED) and c.name not in _NO_STALLS]
+        worst = max(stalls, key=lambda one: one.value, default=None)
+        return f"{worst.name.removeprefix(_STALLED)} ({worst.value:.1f})" if worst else ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Of COLUMNS; empty where nothing was read."""
+        r = self.resources
+        shares = [self.value(n) for n in ("L2 hits", "occupancy", "issue slots used", "DRAM throughput")]
+        hits, warps, slots, busy = ("" if one is None else f"{one:.0f} %" for one in shares)
+        read, written = self.value("DRAM bytes read"), self.value("DRAM bytes written")
+        return (
+            self.title,
+            self.domain,
+            f"{self.mlups:,.0f}",
+            f"{1e6 * self.step_s:,.1f}",
+            str(r.registers or ""),
+            str(r.spill_bytes),
+            "" if read is None or written is None else f"{read:.1f} + {written:.1f}",
+            f"{self.bytes_per_update:.1f}",
+            _plain(self.sectors),
+            hits,
+            warps,
+            _plain(self.instructions, 0),
+            slots,
+            busy,
+            self.waits,
+        )
+
+
+def evidence(claims: Claims, document: Document, claim: Claim) -> tuple[Evidence, ...]:
+    """Of the kernels on which a claim that does not hold rests, in the order in which it compares them."""
+    fails = any((v.document, v.claim, v.holding) == (document.name, claim.name, Holding.FAILS) for v in claims.verdicts)
+    if not fails:
+        return ()
+    titles = {variant.name: variant.title for variant in document.variants}
+    readings = readings_of(document, claims.groups, claims.header.backend)
+    return tuple(_of(reading, titles[reading.row.variant]) for reading in rests_on(claim, readings))
+
+
+def _of(reading: Reading, title: str) -> Evidence:
+    m, trial = reading.measurement, reading.row.trial
+    assert trial is not None
+    assert reading.group is not None
+    return Evidence(
+        title=title,
+        domain="x".join(map(str, reading.group.case.domain)),
+        mlups=m.mlups,
+        step_s=median(m.samples_s),
+        bytes_per_update=m.bytes_per_update,
+        resources=trial.resources or Resources(),
+        counters=reading.row.counters or Counters(source=""),
+        every=reading.row.duty.every if reading.row.duty else 0,
+    )
+
+
+def reasons(claim: Claim, found: Sequence[Evidence], copy_bytes_per_s: float) -> Iterator[str]:
+    """What the figures come to, in sentences: of the first kernel beside the second one, or beside the copy."""
+    for one, other in pairwise(found[:2]):
+        if claim.kind == "interval-loss":
+            cost_ms, steps_ms = 1e3 * one.every * (one.step_s - other.step_s), 1e3 * claim.every * other.step_s
+            yield f"what falls due takes {cost_ms:.2f} ms, {claim.every} steps take {steps_ms:.1f} ms"
+        else:
+            yield from _compared(one, other)
+    if len(found) == 1:
+        yield from _alone(found[0], copy_bytes_per_s)
+
+
+def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
+    """Speed is what memory gives over what an update takes of it: the product of the two ratios is that of speeds."""
+    mine, its = one.memory_bytes, other.memory_bytes
+    if mine and its:
+        given = [e.mlups * 1e6 * (e.memory_bytes or 0) for e in (one, other)]
+        rates = f"{given[0] / 1e9:,.0f} GB/s against {given[1] / 1e9:,.0f} ({given[0] / given[1]:.3f} times)"
+        yield (
+            f"an update moves {mine:.1f} bytes of memory against {its:.1f} ({mine / its:.3f} times), memory gives "
+            f"{rates}: {its / mine:.3f} x {given[0] / given[1]:.3f} = {one.mlups / other.mlups:.3f} of the speed"
+        )
+    pairs: tuple[tuple[str, float | None, float | None, int], ...] = (
+        ("registers", one.resources.registers, other.resources.registers, 0),
+        ("bytes spilled by a thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
+        ("per cent of the warps resident", one.value("occupancy"), other.value("occupancy"), 0),
+        ("L2 sectors of an update", one.sectors, other.sectors, 2),
+        ("per cent L2 hits", one.value("L2 hits"), other.value("L2 hits"), 0),
+        ("instructions of an update", one.instructions, other.instructions, 0),
+        ("per cent of the issue slots used", one.value("issue slots used"), other.value("issue slots used"), 0),
+        ("per cent of the memory's peak", one.value("DRAM throughput"), other.value("DRAM throughput"), 0),
+    )
+    told = [f"{_plain(a, n)} {name} against {_plain(b, n)}" for name, a, b, n in pairs if _differ(a, b)]
+    if told:
+        yield ", ".join(told)
+
+
+def _alone(one: Evidence, copy_bytes_per_s: float) -> Iterator[str]:
+    moved = one.memory_bytes
+    least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / copy_bytes_per_s
+    yield f"a step takes {1e6 * one.step_s:.1f} us; the copy takes {least_us:.1f} us for its bytes"
+    if moved is not None:
+        yield (
+            f"{moved:.1f} of {one.bytes_per_update:.1f} bytes of an update reach memory, which is busy for "
+            f"{_plain(one.value('DRAM throughput'), 0)} per cent; {_plain(one.value('occupancy'), 0)} per cent of the "
+            f"warps are resident, {_plain(one.value('issue slots used'), 0)} per cent of the issue slots used"
+        )
+
+
+def _differ(a: float | None, b: float | None) -> bool:
+    return a is not None and b is not None and abs(a - b) > _TELLING * max(abs(a), abs(b))
+
+
+def _plain(value: float | None, digits: int = 2) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"
