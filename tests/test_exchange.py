@@ -19,7 +19,7 @@ from lbmtune.catalogue.exchange import exchange, exchanges_slots
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.rules import Limits, broken
-from lbmtune.catalogue.scheme import Place, Scheme, by_plane
+from lbmtune.catalogue.scheme import Place, Scheme, bundled
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Launch
@@ -47,7 +47,9 @@ def test_steps_of_the_esoteric_schemes_differ_in_slots_alone() -> None:
         }
 
 
-@pytest.mark.parametrize("scheme", [*ESOTERIC, *map(by_plane, ESOTERIC)], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "scheme", [*ESOTERIC, *(bundled(one, group) for one in ESOTERIC for group in (3, 10))], ids=lambda s: s.name
+)
 @pytest.mark.parametrize("lattice", LATTICES.values(), ids=lambda one: one.name)
 def test_the_one_table_with_its_pointers_is_the_table_of_each_parity(scheme: Scheme, lattice: Any) -> None:
     found = exchange(scheme, lattice)

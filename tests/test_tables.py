@@ -10,7 +10,7 @@ import pytest
 
 from lbmtune.catalogue.case import Case, box, cavity, channel
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.scheme import Phase, Place, by_plane
+from lbmtune.catalogue.scheme import Phase, Place, bundled
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.pull import SCHEME
 from lbmtune.lattice import LATTICES, Lattice, Vector, negate
@@ -163,18 +163,30 @@ def test_a_wrong_table_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("lattice", "axis", "size"), [("d2q9", 1, 3), ("d3q27", 2, 9)])
 def test_slots_by_plane_hold_one_plane_of_directions_each(lattice: str, axis: int, size: int) -> None:
     stencil = LATTICES[lattice]
-    phase = by_plane(SCHEMES["pull"]).phase(stencil, 0)
+    phase = bundled(SCHEMES["pull"], 3).phase(stencil, 0)
     direction = {access.write.slot: access.direction for access in phase.accesses}
     planes = [stencil.velocities[direction[slot]][axis] for slot in range(stencil.q)]
     assert planes == [-1] * size + [1] * size + [0] * size
 
 
-@pytest.mark.parametrize(("scheme", "lattice"), list(product(SCHEMES, LATTICES)))
-def test_renumbered_slots_change_nothing_else(scheme: str, lattice: str) -> None:
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_two_bundles_hold_one_direction_of_each_pair(lattice: str) -> None:
+    stencil, half = LATTICES[lattice], (LATTICES[lattice].q + 1) // 2
+    for parity in (0, 1):
+        phase = bundled(SCHEMES["esoteric-twist"], half).phase(stencil, parity)
+        bundle = {access.direction: access.read.slot // half for access in phase.accesses}
+        assert all(bundle[i] != bundle[stencil.opposite[i]] for i in range(1, stencil.q))
+        here = {bundle[a.direction] for a in phase.accesses if a.read.offset == (0, 0, 0) and a.direction}
+        assert len(here) == 1
+
+
+@pytest.mark.parametrize(("scheme", "lattice", "group"), list(product(SCHEMES, LATTICES, (3, 5, 10, 14))))
+def test_renumbered_slots_change_nothing_else(scheme: str, lattice: str, group: int) -> None:
     stencil, plain = LATTICES[lattice], SCHEMES[scheme]
     for parity in range(plain.period):
         pairs: set[tuple[int, int]] = set()
-        for one, other in zip(plain.passes(stencil, parity), by_plane(plain).passes(stencil, parity), strict=True):
+        renumbered = bundled(plain, group).passes(stencil, parity)
+        for one, other in zip(plain.passes(stencil, parity), renumbered, strict=True):
             assert replace(one, accesses=(), swaps=()) == replace(other, accesses=(), swaps=())
             for before, after in zip((*one.accesses, *one.swaps), (*other.accesses, *other.swaps), strict=True):
                 assert before.direction == after.direction

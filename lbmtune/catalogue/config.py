@@ -15,7 +15,7 @@ from lbmtune.catalogue.layouts import layout
 from lbmtune.catalogue.layouts.rows import Rows
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
 from lbmtune.catalogue.representation import FUSED, POPULATIONS, Representation, representation
-from lbmtune.catalogue.scheme import Scheme, by_plane
+from lbmtune.catalogue.scheme import Scheme, bundled
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.errors import InputError, unknown
 
@@ -88,9 +88,9 @@ class KernelConfig:
 
     @property
     def propagation(self) -> Scheme:
-        """The scheme itself; directions of one plane have neighbouring slots where slots come in bundles."""
+        """The scheme itself; where slots come in bundles, those that go together have neighbouring numbers."""
         found = scheme(self.scheme)
-        return by_plane(found) if self.group > 1 else found
+        return bundled(found, self.group) if self.group > 1 else found
 
     @property
     def memory(self) -> Layout:

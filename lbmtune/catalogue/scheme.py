@@ -220,20 +220,31 @@ def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], pa
 
 
 @lru_cache
-def by_plane(found: Scheme) -> Scheme:
-    """The same scheme with its slots in another order: those of one plane of directions next to one another.
+def bundled(found: Scheme, group: int) -> Scheme:
+    """The same scheme with its slots in another order, for bundles of `group` directions.
 
-    First the plane below along the lattice's last axis, then the one above, then the one that stays in the plane,
-    each in the order of its rows. Neighbouring slots are then read from and written to neighbouring places.
+    Usually those of one plane of directions are next to one another: first the plane below along the lattice's last
+    axis, then the one above, then the one that stays in the plane, each in the order of its rows. Neighbouring slots
+    are then read from and written to neighbouring places. Bundles of half the directions are two: rest and one
+    direction of each pair, and those opposite to them; all that Esoteric Twist reads at the cell itself is then in one
+    of the two (the containers of Geller, in Geier and Schoenherr 2017, section 4.2).
     """
 
     def phase(lattice: Lattice, parity: int) -> Phase:
-        return _renumbered(found.phase(lattice, parity), _plane_order(lattice))
+        return _renumbered(found.phase(lattice, parity), _bundle_order(lattice, group))
 
     def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-        return tuple(_renumbered(one, _plane_order(lattice)) for one in found.passes(lattice, parity)[1:])
+        return tuple(_renumbered(one, _bundle_order(lattice, group)) for one in found.passes(lattice, parity)[1:])
 
     return replace(found, phase=phase, moves=moves if found.moves else None)
+
+
+def _bundle_order(lattice: Lattice, group: int) -> tuple[int, ...]:
+    """The new number of each slot."""
+    if group != (lattice.q + 1) // 2:
+        return _plane_order(lattice)
+    order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
+    return tuple(order.index(i) for i in range(lattice.q))
 
 
 def _plane_order(lattice: Lattice) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Bundles: the directions in groups; a group has its own array, in which the values of one cell are adjacent.
 
 The last group is as long as the others, so that a cell lies at one place in all of them: where the group size does not
-divide q, some elements stay unused. Which directions go together: `lbmtune.catalogue.scheme.by_plane`.
+divide q, some elements stay unused. Which directions go together: `lbmtune.catalogue.scheme.bundled`.
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; Mattila et al. 2008.
 """
 
