@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lbmtune.claims.plan import Here
     from lbmtune.measure.evaluate import Evaluator
     from lbmtune.model.machine import Machine
-    from lbmtune.records.claims import Claims, ClaimsHeader, Document
+    from lbmtune.records.claims import Claims, ClaimsHeader, Document, Verdict
     from lbmtune.records.profile import Counters
 
 BUDGET = "1GiB"
@@ -176,11 +176,18 @@ def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
 
 def verdict_table(found: Claims, document: Document) -> Table:
     """The verdicts on a document's claims."""
+    from lbmtune.claims.evidence import evidence, reasons
     from lbmtune.cli.output import table
 
-    sentences = {claim.name: claim.sentence for claim in document.claims}
+    named = {claim.name: claim for claim in document.claims}
     mine = [verdict for verdict in found.verdicts if verdict.document == document.name]
-    rows = ((str(v.holding), sentences[v.claim], f"{v.reason}{' (disturbed)' if v.disturbed else ''}") for v in mine)
+
+    def why(verdict: Verdict) -> str:
+        claim = named[verdict.claim]
+        because = reasons(claim, evidence(found, document, claim), found.header.copy_bytes_per_s)
+        return "; ".join((f"{verdict.reason}{' (disturbed)' if verdict.disturbed else ''}", *because))
+
+    rows = ((str(verdict.holding), named[verdict.claim].sentence, why(verdict)) for verdict in mine)
     return table("claims", ("verdict", "claim", "why"), rows)
 
 
