@@ -522,9 +522,9 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     assert first == "a step takes 16.4 us; the copy takes 2.5 us for its bytes"
     assert second.startswith("150.0 of 304.0 bytes of an update reach memory")
     often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
-    assert list(reasons(often, (replace(one, step_s=3e-4, every=20), replace(one, step_s=2e-4)), 4e12)) == [
-        "what falls due takes 2.00 ms, 500 steps take 100.0 ms"
-    ]
+    assert list(
+        reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), 4e12)
+    ) == ["what falls due takes 2.00 ms for 4.0 MB of fields, 2 GB/s; 500 steps take 100.0 ms"]
 
 
 class Interrupted(Observer):

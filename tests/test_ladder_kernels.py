@@ -160,8 +160,7 @@ def test_line_numbers_lead_to_the_text_on_disk(tmp_path: Any) -> None:
     assert text.name == f"{program.config.key}.cu"
 
     class Hopper:
-        class environment:  # noqa: N801
-            backend, architecture = "cuda", "sm_90"
+        backend, architecture = "cuda", "sm_90"
 
     with_lines, plain = (compiled(program, Hopper(), folder) for folder in (tmp_path, None))  # type: ignore[arg-type]
     for part in (text.name, str(text.parent)):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.claims.judge import Reading, readings_of, rests_on
 from lbmtune.records import Resources
 from lbmtune.records.claims import Claim, Claims, Document, Holding
@@ -39,7 +41,7 @@ _LANES = 32
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """A kernel that a claim rests on. step_s: median seconds of a step; bytes_per_update: by the model; every: steps
-    between two times of its duty (0: it has none).
+    between two times of its duty (0: it has none), which moves duty_bytes of density and velocity.
     """
 
     title: str
@@ -50,6 +52,7 @@ class Evidence:
     resources: Resources
     counters: Counters
     every: int = 0
+    duty_bytes: int = 0
 
     def value(self, *names: str) -> float | None:
         """The sum of these counters, where all were read."""
@@ -128,6 +131,7 @@ def _of(reading: Reading, title: str) -> Evidence:
         resources=trial.resources or Resources(),
         counters=reading.row.counters or Counters(source=""),
         every=reading.row.duty.every if reading.row.duty else 0,
+        duty_bytes=MACROSCOPIC_FIELDS * m.sites * from_flat(trial.config).computed.bytes if reading.row.duty else 0,
     )
 
 
@@ -136,7 +140,9 @@ def reasons(claim: Claim, found: Sequence[Evidence], copy_bytes_per_s: float) ->
     for one, other in pairwise(found[:2]):
         if claim.kind == "interval-loss":
             cost_ms, steps_ms = 1e3 * one.every * (one.step_s - other.step_s), 1e3 * claim.every * other.step_s
-            yield f"what falls due takes {cost_ms:.2f} ms, {claim.every} steps take {steps_ms:.1f} ms"
+            fields = one.duty_bytes / 1e6
+            given = f" for {fields:.1f} MB of fields, {fields / cost_ms:.0f} GB/s" if cost_ms > 0 else ""
+            yield f"what falls due takes {cost_ms:.2f} ms{given}; {claim.every} steps take {steps_ms:.1f} ms"
         else:
             yield from _compared(one, other)
     if len(found) == 1:
@@ -153,6 +159,12 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
             f"an update moves {mine:.1f} bytes of memory against {its:.1f} ({mine / its:.3f} times), memory gives "
             f"{rates}: {its / mine:.3f} x {given[0] / given[1]:.3f} = {one.mlups / other.mlups:.3f} of the speed"
         )
+    times = [e.value("kernels of a step") for e in (one, other)]
+    if None not in times:
+        took = [
+            f"{1e6 * e.step_s:.1f} us, {t:.1f} of them in its kernels" for e, t in zip((one, other), times, strict=True)
+        ]
+        yield f"a step takes {took[0]}, against {took[1]}"
     pairs: tuple[tuple[str, float | None, float | None, int], ...] = (
         ("registers", one.resources.registers, other.resources.registers, 0),
         ("bytes spilled by a thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
@@ -171,7 +183,9 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
 def _alone(one: Evidence, copy_bytes_per_s: float) -> Iterator[str]:
     moved = one.memory_bytes
     least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / copy_bytes_per_s
-    yield f"a step takes {1e6 * one.step_s:.1f} us; the copy takes {least_us:.1f} us for its bytes"
+    kernels_us = one.value("kernels of a step")
+    within = "" if kernels_us is None else f", {kernels_us:.1f} of them in its kernels"
+    yield f"a step takes {1e6 * one.step_s:.1f} us{within}; the copy takes {least_us:.1f} us for its bytes"
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes of an update reach memory, which is busy for "

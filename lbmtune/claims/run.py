@@ -149,7 +149,7 @@ def _behind_failures(claims: Claims) -> Iterator[Reading]:
     for document in claims.documents:
         readings = readings_of(document, claims.groups, claims.header.backend)
         for claim in document.claims:
-            if (document.name, claim.name) in fails:
+            if (document.name, claim.name) in fails and claim.kind != "interval-loss":  # which is all duty
                 yield from rests_on(claim, readings)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BUDGET = "1GiB"
 _LIMIT_S = 180.0
 """Time limit of a group's measurement: a domain that is staged through the host takes its time."""
-_COUNTERS_LIMIT_S = 100.0
+_COUNTERS_LIMIT_S = 75.0
 """After which counters are read of no other kernel."""
 
 

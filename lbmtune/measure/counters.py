@@ -70,7 +70,8 @@ SHARES = {
     "L2 throughput": "lts__t_bytes.avg.pct_of_peak_sustained_elapsed",
 }
 """In per cent of what is possible, means over the launches weighted by their time."""
-TIME = "gpu__time_duration.sum"
+TIME, STEP_TIME = "gpu__time_duration.sum", "kernels of a step"
+"""Nanoseconds of a launch; of all of a step, without what is between them."""
 METRICS = (*PER_UPDATE.values(), *SHARES.values(), *(_STALL.format(name) for name in _STALLS), TIME)
 
 Runner = Callable[[Sequence[str], Mapping[str, str]], "subprocess.CompletedProcess[str]"]
@@ -175,6 +176,8 @@ def _counters(rows: Sequence[Mapping[str, float]], case: Case, config: KernelCon
         if all(metric in row for row in rows):
             total = sum(row[metric] for row in rows)
             yield Counter(name=name, value=total / updates, unit="per update", ideal=ideal.get(name))
+    if all(TIME in row for row in rows):
+        yield Counter(name=STEP_TIME, value=sum(row[TIME] for row in rows) / (1e3 * steps), unit="us")
     weights = [row.get(TIME, 1.0) for row in rows]
     for name, metric in [*SHARES.items(), *((f"stalled: {s.replace('_', ' ')}", _STALL.format(s)) for s in _STALLS)]:
         if all(metric in row for row in rows):

@@ -12,6 +12,7 @@ import argparse
 import math
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.stages import calm
 from lbmtune.measure.timing import excite
+from lbmtune.records import Environment
 from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
 
@@ -54,10 +56,14 @@ def launches(program: Program) -> int:
     return sum(len(program.period[t % parities]) for t in range(steps))
 
 
-def run(request: Request, device: Device) -> None:
-    """The warm cycles, and the one that is looked at."""
+def prepared(request: Request, environment: Environment) -> tuple[Program, Binary]:
+    """The kernel and its code, without the device."""
     program = render(request.case, from_flat(request.config))
-    binary = compiled(program, device, Path(request.sources) if request.sources else None)
+    return program, compiled(program, environment, Path(request.sources) if request.sources else None)
+
+
+def run(request: Request, program: Program, binary: Binary, device: Device) -> None:
+    """The warm cycles, and the one that is looked at."""
     simulation = Simulation(program, binary, device, calm(request.case))
     excite(simulation)
     simulation.step(WARM_CYCLES * simulation.parity_steps)
@@ -67,13 +73,13 @@ def run(request: Request, device: Device) -> None:
         device.synchronize()
 
 
-def compiled(program: Program, device: Device, sources: Path | None) -> Binary:
+def compiled(program: Program, environment: Environment, sources: Path | None) -> Binary:
     """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
     if sources is None or program.target != "cuda":
-        return compiler_for(device.environment)(program)
+        return compiler_for(environment)(program)
     from lbmtune.backend.nvrtc import compile_text
 
-    options = (*program.options, "--generate-line-info", f"--gpu-architecture={device.environment.architecture}")
+    options = (*program.options, "--generate-line-info", f"--gpu-architecture={environment.architecture}")
     return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))
 
 
@@ -95,13 +101,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("requests", nargs="+", type=Path)
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no other begins")
     given = parser.parse_args(arguments)
-    begin_s, devices = time.monotonic(), dict[str, Device]()
-    for path in given.requests:
-        if time.monotonic() - begin_s < given.limit:
-            request = msgspec.json.decode(path.read_bytes(), type=Request)
-            if request.device not in devices:
-                devices[request.device] = open_device(request.device)
-            run(request, devices[request.device])
+    begin_s = time.monotonic()
+    requests = [msgspec.json.decode(path.read_bytes(), type=Request) for path in given.requests]
+    devices = {name: open_device(name) for name in {request.device for request in requests}}
+    with ThreadPoolExecutor(1) as pool:  # the next kernels are compiled meanwhile
+        jobs = [pool.submit(prepared, request, devices[request.device].environment) for request in requests]
+        for request, job in zip(requests, jobs, strict=True):
+            if time.monotonic() - begin_s > given.limit:
+                break
+            run(request, *job.result(), devices[request.device])
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":
