@@ -507,6 +507,25 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     )
 
 
+def test_bytes_that_counters_saw_are_held_against_those_that_are_counted(tmp_path: Path) -> None:
+    asks = (
+        TEXT
+        + """
+[claims.counted]
+sentence = "It moves more than it has to."
+kind = "counted-bytes"
+of = "slow"
+at_least = 1.0
+"""
+    )
+    without = run(tmp_path / "without", document(asks)).verdicts[-1]
+    assert (without.holding, without.reason) == (Holding.UNTESTABLE, "no counters were read of it")
+    found = run(tmp_path / "with", document(asks), count=lambda kernels: [counters_of(*one) for one in kernels])
+    needed = found.groups[-1].rows[1].trial.final.bytes_per_update  # type: ignore[union-attr]
+    assert found.verdicts[-1].median == pytest.approx(150 / needed)
+    assert [bool(row.counters) for row in found.groups[-1].rows] == [False, True, False]
+
+
 def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     one = Evidence(
         title="a",

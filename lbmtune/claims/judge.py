@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lbmtune.records import Measurement
-from lbmtune.records.claims import ERRORS, Claim, Document, Group, Holding, Row, Series, Verdict
+from lbmtune.records.claims import COUNTED, ERRORS, Claim, Document, Group, Holding, Row, Series, Verdict
 from lbmtune.records.statistics import Interval, median_interval, paired_ratio
 
 
@@ -97,7 +97,8 @@ def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ..
     if claim.kind in ("footprint", *ERRORS):
         return ()
     try:
-        sides = [_measured(names, readings, claim.kind) for names in (claim.of, claim.over) if names]
+        kind = "ratio" if claim.kind == COUNTED else claim.kind  # which may not have been counted yet
+        sides = [_measured(names, readings, kind) for names in (claim.of, claim.over) if names]
     except _UntestableError:
         return ()
     found = [min(side, key=_seconds_per_site) for side in sides]
@@ -139,14 +140,23 @@ def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) 
     named = [readings[name] for name in names]
     good = [one for one in named if _has(one.row, kind)]
     if not good or (kind == "spread" and len(good) < 2):
-        raise _UntestableError(next((one.row.why_not for one in named if one.row.why_not), "it was not measured"))
+        without = "no counters were read of it" if kind == COUNTED else "it was not measured"
+        raise _UntestableError(next((one.row.why_not for one in named if one.row.why_not), without))
     return good
 
 
 def _has(row: Row, kind: str) -> bool:
     if kind == "footprint":
         return row.footprint_bytes > 0
+    if kind == COUNTED:
+        return not row.why_not and memory_bytes(row) is not None
     return not row.why_not and (kind not in ERRORS or (row.trial is not None and row.trial.accuracy is not None))
+
+
+def memory_bytes(row: Row) -> float | None:
+    """Bytes that counters saw go to and from memory for an update."""
+    found = [row.counters.value(f"DRAM bytes {verb}") for verb in ("read", "written")] if row.counters else [None]
+    return sum(one for one in found if one is not None) if None not in found else None
 
 
 def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy_bytes_per_s: float) -> Interval:
@@ -155,6 +165,8 @@ def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy
     if claim.kind in ERRORS:
         return _error(claim, of[0])
     fast = min(of, key=_seconds_per_site)
+    if claim.kind == COUNTED:
+        return _exactly((memory_bytes(fast.row) or 0.0) / fast.measurement.bytes_per_update)
     if claim.kind == "bandwidth":
         return _bandwidth(fast.measurement, copy_bytes_per_s)
     if claim.kind == "spread":

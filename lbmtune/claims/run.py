@@ -16,7 +16,7 @@ from lbmtune.claims.plan import Entry, Here, Plan, plans
 from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Trial
-from lbmtune.records.claims import Claims, ClaimsHeader, Document, Duty, Group, Holding, Row
+from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Duty, Group, Holding, Row
 from lbmtune.records.profile import Counters
 
 SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
@@ -117,9 +117,9 @@ def carried_out(plan: Plan, open_evaluator: Opener) -> Group:
 
 
 def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[Group]:
-    """Groups with the counters that they lack: of the rows on which a claim that does not hold rests."""
+    """Groups with the counters that they lack: of the rows behind claims that do not hold or ask for them."""
     places = [(group, row) for group in claims.groups for row in group.rows if _unread(row)]
-    behind = {id(reading.row) for reading in _behind_failures(claims)}
+    behind = {id(reading.row) for reading in _to_count(claims)}
     wanted = [(group, row) for group, row in places if id(row) in behind]
     if not wanted:
         return []
@@ -144,12 +144,13 @@ def _by_call(row: Row) -> KernelConfig:
     return from_flat({**row.config, "launch": "call"})
 
 
-def _behind_failures(claims: Claims) -> Iterator[Reading]:
+def _to_count(claims: Claims) -> Iterator[Reading]:
     fails = {(v.document, v.claim) for v in claims.verdicts if v.holding is Holding.FAILS}
     for document in claims.documents:
         readings = readings_of(document, claims.groups, claims.header.backend)
         for claim in document.claims:
-            if (document.name, claim.name) in fails and claim.kind != "interval-loss":  # which is all duty
+            failed = (document.name, claim.name) in fails and claim.kind != "interval-loss"  # which is all duty
+            if failed or (claim.kind == COUNTED and claims.header.backend not in claim.untestable):
                 yield from rests_on(claim, readings)
 
 

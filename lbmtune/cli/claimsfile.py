@@ -18,7 +18,7 @@ from lbmtune.cli.source import Source
 from lbmtune.cli.studyfile import studies_folder
 from lbmtune.errors import InputError, unknown
 from lbmtune.measure.accuracy import VELOCITIES
-from lbmtune.records.claims import DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
+from lbmtune.records.claims import COUNTED, DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
 
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
@@ -257,7 +257,7 @@ def _check_askable(
         source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
     if not set(file.velocities) <= set(VELOCITIES):
         source.fail(f"{key}.velocities", f"{list(file.velocities)}: errors are measured at {_VELOCITIES}.")
-    if bool(over) == (file.kind in ("spread", "bandwidth", *ERRORS)):
+    if bool(over) == (file.kind in ("spread", "bandwidth", COUNTED, *ERRORS)):
         takes = "no over" if over else "over, the variants that it is compared with"
         source.fail(f"{key}.over", f"a {file.kind} takes {takes}; correct the claim.")
     if file.at_least is None and file.at_most is None:

@@ -21,7 +21,19 @@ from lbmtune.records.profile import Counters
 CLAIMS_SCHEMA = 3
 """3: printed figures by device; errors of a vortex."""
 
-Kind = Literal["ratio", "loss", "interval-loss", "spread", "bandwidth", "footprint", "velocity-error", "density-error"]
+Kind = Literal[
+    "ratio",
+    "loss",
+    "interval-loss",
+    "spread",
+    "bandwidth",
+    "footprint",
+    "counted-bytes",
+    "velocity-error",
+    "density-error",
+]
+COUNTED: Kind = "counted-bytes"
+"""What is asked of counters of the hardware."""
 ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
 """What is asked of the accuracy of a kernel; see records.Accuracy."""
 
@@ -100,7 +112,8 @@ class Claim:
     kind says what is measured: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
     minus it; interval-loss, the loss when the duty of `of` falls due every `every` steps; spread, by how much the
     fastest of `of` beats the slowest; bandwidth, that of `of` over the copy bandwidth; footprint, bytes of `of` over
-    bytes of `over`; velocity-error and density-error, the error of a vortex in the precision of `of` over that in
+    bytes of `over`; counted-bytes, bytes that counters saw go to and from memory for an update of `of` over those that
+    it has to move; velocity-error and density-error, the error of a vortex in the precision of `of` over that in
     fp64, both against the exact solution, at each of the peak `velocities`. Names are variants, or variant@series
     where a variant has several.
     at_least, at_most: the claim holds where the interval lies within; published: range of the printed figures;
