@@ -500,7 +500,8 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     fast, slow = evidence(found, failing, claim)
     assert (fast.memory_bytes, slow.memory_bytes, fast.waits) == (300.0, 150.0, "long scoreboard (7.0)")
     assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes of an update"] == "160.0 + 140.0"
-    (sentence,) = reasons(claim, (fast, slow), 4e12)
+    sentence, steps = reasons(claim, (fast, slow), 4e12)
+    assert steps == "a step takes 1000000.0 us against 1150000.0 us"
     # twice the bytes, and 2.3 times as many of them in a second
     assert sentence.endswith(
         "150.0 (2.000 times), memory gives 30 GB/s against 13 (2.300 times): 0.500 x 2.300 = 1.150 of the speed"

@@ -159,12 +159,9 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
             f"an update moves {mine:.1f} bytes of memory against {its:.1f} ({mine / its:.3f} times), memory gives "
             f"{rates}: {its / mine:.3f} x {given[0] / given[1]:.3f} = {one.mlups / other.mlups:.3f} of the speed"
         )
-    times = [e.value("kernels of a step") for e in (one, other)]
-    if None not in times:
-        took = [
-            f"{1e6 * e.step_s:.1f} us, {t:.1f} of them in its kernels" for e, t in zip((one, other), times, strict=True)
-        ]
-        yield f"a step takes {took[0]}, against {took[1]}"
+    elif one.bytes_per_update != other.bytes_per_update:
+        yield f"by the model an update moves {one.bytes_per_update:.1f} bytes against {other.bytes_per_update:.1f}"
+    yield f"a step takes {_step(one)} against {_step(other)}"
     pairs: tuple[tuple[str, float | None, float | None, int], ...] = (
         ("registers", one.resources.registers, other.resources.registers, 0),
         ("bytes spilled by a thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
@@ -183,15 +180,20 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
 def _alone(one: Evidence, copy_bytes_per_s: float) -> Iterator[str]:
     moved = one.memory_bytes
     least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / copy_bytes_per_s
-    kernels_us = one.value("kernels of a step")
-    within = "" if kernels_us is None else f", {kernels_us:.1f} of them in its kernels"
-    yield f"a step takes {1e6 * one.step_s:.1f} us{within}; the copy takes {least_us:.1f} us for its bytes"
+    yield f"a step takes {_step(one)}; the copy takes {least_us:.1f} us for its bytes"
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes of an update reach memory, which is busy for "
             f"{_plain(one.value('DRAM throughput'), 0)} per cent; {_plain(one.value('occupancy'), 0)} per cent of the "
             f"warps are resident, {_plain(one.value('issue slots used'), 0)} per cent of the issue slots used"
         )
+
+
+def _step(one: Evidence) -> str:
+    """How long it takes, and what the profiler saw, which runs kernels one by one."""
+    kernels_us = one.value("kernels of a step")
+    seen = "" if kernels_us is None else f" ({kernels_us:.1f} us one kernel at a time, under the profiler)"
+    return f"{1e6 * one.step_s:.1f} us{seen}"
 
 
 def _differ(a: float | None, b: float | None) -> bool:
