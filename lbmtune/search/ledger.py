@@ -96,7 +96,6 @@ class Ledger:
     """Asks for indices into configs and tells results, by the number of our trial."""
 
     _kept: optuna.Study
-    _journal: Journal | None = None
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -105,6 +104,7 @@ class Ledger:
         self._sampler = LegalSampler(configs, choice)
         self._study = optuna.create_study(sampler=self._sampler, direction=self._direction)
         self._open: dict[int, optuna.Trial] = {}
+        self._journal: Journal | None = None
 
     def open(self, kept_in: str | Path, name: str) -> None:
         """Begins to keep what is told in a storage: a journal, begun anew, or a database by its URL.
