@@ -28,10 +28,14 @@ settings.load_profile("lbmtune")
 
 
 LONGEST = (
-    "test_conformance.py",
-    "test_resume.py",
-    "test_moments_cpu.py",
     "test_cuda_nvrtc.py",
+    "test_conformance.py",
+    "test_cuda_shim.py",
+    "test_resume.py",
+    "test_flags.py",
+    "test_moments_cpu.py",
+    "test_cuda_axes.py",
+    "test_indirect_kernels.py",
     "test_cli_verbs.py",
     "test_search_choice.py",
     "test_measure_devices.py",

@@ -56,12 +56,15 @@ def _jobs(every_day: bool) -> Iterator[Job]:
                 yield case, one, architecture
 
 
-def _grouped(every_day: bool) -> dict[str, list[Job]]:
+Group = tuple[str, str, str, str]
+
+
+def _grouped(every_day: bool) -> dict[Group, list[Job]]:
     """By architecture, scheme, layout and lattice. Jobs of a group need not follow each other."""
-    groups: dict[str, list[Job]] = {}
+    groups: dict[Group, list[Job]] = {}
     for job in _jobs(every_day):
         case, one, architecture = job
-        groups.setdefault(f"{architecture}-{one.scheme}-{one.layout}-{case.lattice}", []).append(job)
+        groups.setdefault((architecture, one.scheme, one.layout, case.lattice), []).append(job)
     return groups
 
 
@@ -88,15 +91,17 @@ def test_no_kind_is_lost() -> None:
     assert len(jobs) == len(set(jobs)) == sum(map(len, KINDS.values()))
 
 
-@pytest.mark.parametrize("kind", EVERY_DAY)
-def test_compiles_without_spilling(kind: str) -> None:
-    _compile_all(EVERY_DAY[kind])
+@pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), EVERY_DAY)
+def test_compiles_without_spilling(architecture: str, scheme: str, layout: str, lattice: str) -> None:
+    _compile_all(EVERY_DAY[architecture, scheme, layout, lattice])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", OTHERS)
-def test_compiles_without_spilling_for_the_other_architecture(kind: str) -> None:
-    _compile_all(OTHERS[kind])
+@pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), OTHERS)
+def test_compiles_without_spilling_for_the_other_architecture(
+    architecture: str, scheme: str, layout: str, lattice: str
+) -> None:
+    _compile_all(OTHERS[architecture, scheme, layout, lattice])
 
 
 def _compile_all(jobs: list[Job]) -> None:

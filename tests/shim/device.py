@@ -30,8 +30,9 @@ COMPILER = shutil.which("g++")
 _NOT_HARDENED = "-U_FORTIFY_SOURCE"
 _OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
 _LIBRARY = "-shared"
-# a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries
-_OF_A_KERNEL = ("-Og", "-nostdinc++")
+# a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries;
+# and it runs for less time than the optimiser takes
+_OF_A_KERNEL = ("-O0", "-nostdinc++")
 
 
 @cache
