@@ -80,11 +80,11 @@ def test_the_page_needs_no_network(tmp_path: Path) -> None:
 
 def test_the_script_judges_a_recorded_set(tmp_path: Path) -> None:
     folder = tmp_path / "card"
-    shutil.copytree(RECORDED / "d2q9-box-fp32", folder / "d2q9")
+    shutil.copytree(RECORDED / "d3q19-small-32", folder / "small")
     shutil.copy(RECORDED / "machine.toml", folder)
     command = [sys.executable, ROOT / "scripts" / "model_report.py", folder, "--out", tmp_path / "page.html"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "card/d2q9" in done.stdout
+    assert "card/small" in done.stdout
     assert "without a term" in done.stdout
     assert "hold" in done.stdout
     assert (tmp_path / "page.html").stat().st_size > 1 << 20
