@@ -9,7 +9,7 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.ledger import JOURNAL, distributions, journal
-from lbmtune.search.study import Observer, optuna_name, run_study
+from lbmtune.search.study import Observer, nothing_valid, optuna_name, run_study
 
 
 def run(folder, study, evaluator=None, **how):
@@ -223,3 +223,13 @@ def test_the_cost_of_searching_is_recorded(tmp_path):
     assert costs.verify_s == pytest.approx(4.0)
     assert costs.measure_s == pytest.approx(6.0, abs=0.1)
     assert costs.search_s > 0
+
+
+def test_limits_that_were_too_short_are_named_with_what_raises_them(tmp_path):
+    with pytest.raises(NothingValidError):
+        run(tmp_path, spec(budget=Budget(trials=2)), FakeEvaluator(fails=Outcome.TIMED_OUT))
+    record = read_study(tmp_path)
+    late = tuple(replace(trial, reason="compile took longer than 60 s") for trial in record.trials)
+    assert "(2 timed out)" in nothing_valid(replace(record, trials=late))
+    assert nothing_valid(replace(record, trials=late)).endswith(" with --set protocol.compile_limit_s=120.")
+    assert "--set" not in nothing_valid(record), "no stage is known that was too slow"

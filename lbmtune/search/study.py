@@ -374,10 +374,19 @@ def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
 
 
 def nothing_valid(record: StudyRecord) -> str:
-    """Why a study has no winner, with its outcomes counted."""
+    """Why a study has no winner, with its outcomes counted, and what gives stages more time that had too little."""
     reasons: dict[str, int] = {}
     for trial in record.trials:
         reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
     counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
     what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
-    return f"no configuration {what} ({counted}); see the reasons in the report."
+    return f"no configuration {what} ({counted}); see the reasons in the report.{_more_time(record)}"
+
+
+def _more_time(record: StudyRecord) -> str:
+    """How the limits of the stages that timed out are raised, in a sentence; empty where none did."""
+    protocol = record.header.spec.protocol
+    stages = dict.fromkeys(t.reason.partition(" ")[0] for t in record.trials if t.outcome is Outcome.TIMED_OUT)
+    limits = {f"{stage}_limit_s": getattr(protocol, f"{stage}_limit_s", None) for stage in stages}
+    raised = " ".join(f"--set protocol.{name}={2 * limit:g}" for name, limit in limits.items() if limit)
+    return f" To give the stages that timed out twice the time, start it anew with {raised}." if raised else ""
