@@ -1,13 +1,14 @@
 import io
+import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from fake_study import FakeEvaluator, header, one_family, search, space_of, spec
-from lbmtune.cli.output import short
+from lbmtune.cli.output import fitted, short
 from lbmtune.cli.progress import Progress, clock
-from lbmtune.cli.tune import overtaken, ranking
+from lbmtune.cli.tune import SPARE, overtaken, ranking
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Conditions, Outcome
 from lbmtune.records.disturbance import disturbance
@@ -18,10 +19,10 @@ from lbmtune.search.finalists import finalists_of
 from lbmtune.search.study import run_study
 
 
-def shown(tmp_path, terminal, **changes):
+def shown(tmp_path, terminal, width=160, **changes):
     """What is printed of a study, without control sequences."""
     study = spec(budget=Budget(trials=7), **changes)
-    console = Console(file=io.StringIO(), force_terminal=terminal, width=160, color_system=None)
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=width, color_system=None)
     with Progress(console) as progress:
         record = run_study(search(tmp_path, FakeEvaluator(), progress), header(study), space_of(study))
     return console.file.getvalue(), record
@@ -38,8 +39,22 @@ def test_trial_best_prediction_and_time_left_are_shown(tmp_path, terminal):
     assert short(last.config) in text
     assert "left" in text
     assert f"finals: {len(finalists_of(record))} configurations" in text
-    assert "trial 1/7" in text
-    assert "trial 7/7" in text or not terminal
+    assert "1 of 7 done" in text
+    assert "7 of 7 done" in text or not terminal
+
+
+def test_trials_go_by_the_numbers_of_their_records(tmp_path):
+    text, record = shown(tmp_path, False)
+    told = re.findall(r"^trial (\d+), \d of 7 done: (.+?): ", text, re.MULTILINE)
+    assert told
+    assert {(int(number), what) for number, what in told} <= {(t.number, short(t.config)) for t in record.trials}
+    live = shown(tmp_path / "live", True)[0]
+    assert {row.split()[0] for row in live.splitlines() if row.strip()[:1].isdigit()} >= {"0", "6"}
+
+
+def test_a_narrow_terminal_shows_the_best_and_the_time_left(tmp_path):
+    text = shown(tmp_path, True, width=80)[0]
+    assert re.search(r"7 of 7 done, best [\d,]+ MLUPS, 0:\d\d left *$", text, re.MULTILINE)
 
 
 def test_failures_are_named(tmp_path):
@@ -132,3 +147,25 @@ def test_the_table_of_the_best_says_what_was_measured_how(tmp_path):
     faster = replace(other.measurement, mlups=winner.final.ci_high_mlups * 1.1)
     trials = [replace(t, measurement=faster) if t is other else t for t in record.trials]
     assert f"the first measurement of {other.key}, " in overtaken(replace(record, trials=tuple(trials)))
+
+
+def test_the_table_of_the_best_is_never_broken_within_a_word(tmp_path):
+    record = shown(tmp_path, False)[1]
+    whole, best = ranking(record), record.ranked[:5]
+    for width in (40, 56, 80, 100, 140, 240):
+        console = Console(file=io.StringIO(), width=width, color_system=None, soft_wrap=True)
+        parts = fitted(whole, width, SPARE)
+        console.print(*parts)
+        printed = console.file.getvalue()
+        kept = {column.header for part in parts for column in part.columns}
+        assert kept >= {"MLUPS", "+-", "measured", "ceiling", "key", "configuration"}
+        assert {*printed.split()} >= {
+            *kept,
+            *(t.key for t in best),
+            *(w for t in best for w in short(t.config).split()),
+        }
+        if width == 80:
+            assert max(map(len, printed.splitlines())) <= 80
+            assert "registers" not in kept, "nothing is known of them"
+            assert "footprint" in kept, "there is room"
+    assert parts == (whole,), "all of it where there is room"

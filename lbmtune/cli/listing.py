@@ -133,17 +133,24 @@ def _print_catalogue(facts: dict[str, Any]) -> None:
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     sizes = facts["legal_of_each_space"]
-    names = [f"space {n}" for n in range(1, len(sizes) + 1)] if len(sizes) > 1 else [f"values in {facts['study']}"]
-    axes = (
-        (n, a["title"], *(", ".join(map(str, v)) or f"({a['default']})" for v in a["spaces"]), ", ".join(a["known"]))
-        for n, a in facts["axes"].items()
-    )
-    console.print(
-        output.table("axes", ("name", "title", *(f"{name} (or default)" for name in names), "all names"), axes), ""
-    )
+    title = f"axes, with the values in {facts['study']}, or the default in brackets"
+    axes = (row for name, axis in facts["axes"].items() for row in axis_rows(name, axis))
+    console.print(output.table(title, ("name", "title"), axes), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
     console.print(output.table("illegal points", ("points>", "reason"), _reasons(facts["illegal_configurations"])))
+
+
+def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """An axis, then its values below: of each space where these differ, and all that have names."""
+    spaces = [", ".join(map(str, values)) or f"({axis['default']})" for values in axis["spaces"]]
+    yield name, axis["title"]
+    if len(set(spaces)) == 1:
+        yield "  values", spaces[0]
+    else:
+        yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
+    if axis["known"]:
+        yield "  all names", ", ".join(axis["known"])
 
 
 def _where(facts: dict[str, Any]) -> str:

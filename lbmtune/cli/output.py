@@ -8,9 +8,14 @@ from functools import cache
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from lbmtune.catalogue.config import Scalar, defaults
+
+_GAP = 2
+"""Blanks between the columns of a table."""
+_ROOM = 40
+"""Characters of its width that a column of words needs to be read beside others."""
 
 
 def stdout() -> Console:
@@ -54,6 +59,36 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     for row in rows:
         result.add_row(*(str(cell) for cell in row))
     return result
+
+
+def fitted(wide: Table, width: int, spare: Sequence[str]) -> tuple[Table, ...]:
+    """A table of figures, a key and words for so many characters, in which no figure, heading or key is ever broken.
+
+    Where the words, which are its last column, have no room beside the others, they stand in a table of their own with
+    the key. Then columns that say nothing are left out, and as many of those named in `spare`, the first ones first,
+    as the others need.
+    """
+    *figures, words = wide.columns
+    if _width(figures) + _GAP + min(_width([words]), _ROOM) <= width:
+        return (wide,)
+    figures = [column for column in figures if not {*column.cells} <= {"", "-"}]
+    for name in spare:
+        if _width(figures) > width:
+            figures = [column for column in figures if column.header != name]
+    narrow = _of_columns(str(wide.title), figures)
+    narrow.width = _width(figures)
+    return narrow, _of_columns("", (figures[-1], words))
+
+
+def _width(columns: Sequence[Column]) -> int:
+    """Characters of columns beside one another, with nothing broken."""
+    widest = (max(len(str(text)) for text in (column.header, *column.cells)) for column in columns)
+    return sum(widest) + _GAP * (len(columns) - 1)
+
+
+def _of_columns(title: str, columns: Sequence[Column]) -> Table:
+    names = [f"{column.header}{'>' if column.justify == 'right' else ''}" for column in columns]
+    return table(title, names, zip(*(map(str, column.cells) for column in columns), strict=True))
 
 
 def print_pairs(rows: Sequence[tuple[str, object]]) -> None:

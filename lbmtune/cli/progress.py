@@ -22,6 +22,8 @@ from lbmtune.search.study import Observer, budget_left
 
 _LAST = 8
 _QUIET_S = 2.0
+_BAR = 20
+"""Characters of the bar: what stands beside it, in the same line, needs most of a narrow terminal."""
 _SUSTAINED = "sustained: the best one, for seconds without a pause"
 
 
@@ -68,7 +70,9 @@ class Progress(Observer):
             self._live.update(self._display(), refresh=True)
         elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:
             self._printed_s = time.monotonic()
-            self._console.print(f"{self._counted()}: {_line(trial)}; {self._state()}", markup=False)
+            self._console.print(
+                f"trial {trial.number}, {self._counted()}: {_line(trial)}; {self._state()}", markup=False
+            )
 
     def finals(self, finalists: Sequence[Trial]) -> None:
         """The finalists are measured again."""
@@ -89,8 +93,8 @@ class Progress(Observer):
 
     def _counted(self) -> str:
         limit = self._limit_trials
-        of = f"/{len(self._trials) - self._here + int(limit)}" if limit != float("inf") else ""
-        return f"trial {len(self._trials)}{of}"
+        of = f" of {len(self._trials) - self._here + int(limit)}" if limit != float("inf") else ""
+        return f"{len(self._trials)}{of} done"
 
     def _state(self) -> str:
         left = self._left_s()
@@ -114,10 +118,9 @@ class Progress(Observer):
         for trial in self._trials[-_LAST:]:
             predicted = f"{trial.prediction.mlups:,.0f}" if trial.prediction else ""
             measured = f"{trial.mlups:,.0f}" if trial.mlups is not None else ""
-            table.add_row(
-                str(trial.number + 1), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}"
-            )
-        return Group(table, ProgressBar(100, self._share() * 100, width=60), f"{self._counted()}, {self._state()}")
+            table.add_row(str(trial.number), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}")
+        bar = ProgressBar(100, self._share() * 100, width=_BAR)
+        return Group(table, bar, f" {self._counted()}, {self._state()}")
 
     def _share(self) -> float:
         by_trials = self._here / self._limit_trials if self._limit_trials else 1.0

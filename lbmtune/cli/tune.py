@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
 
+SPARE = ("predicted", "footprint", "registers", "sustained")
+"""Columns of the best that a narrow terminal does without."""
+
 
 def study(
     study_file: Annotated[
@@ -228,7 +231,8 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
         output.emit_json(_facts(record, written, folder))
     elif record.winner:
         console = output.stdout()
-        console.print(ranking(record), "")
+        for part in output.fitted(ranking(record), console.width, SPARE):
+            console.print(part, "")
         output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
