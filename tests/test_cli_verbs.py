@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from optuna.storages import JournalStorage
 from rich.console import Console
 
 import lbmtune
@@ -18,7 +19,7 @@ from lbmtune.cli.listing import axis_rows
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.records import Conditions, Outcome
 from lbmtune.records.store import read_study
-from lbmtune.search.ledger import journal
+from lbmtune.search.ledger import Journal
 
 QUICK = ("--set", "case.domain=64x64x64")
 
@@ -354,7 +355,10 @@ def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
         if stage == "measure":
             raise KeyboardInterrupt
 
-    url, storage = "postgresql://me:hush-hush@host/db?sslpassword=hush-hush", journal(tmp_path / "kept.log")
+    url, storage = (
+        "postgresql://me:hush-hush@host/db?sslpassword=hush-hush",
+        JournalStorage(Journal(tmp_path / "kept.log")),
+    )
     monkeypatch.setattr("lbmtune.search.ledger.RDBStorage", lambda _: storage)
     stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
     code, out, err = study(run, "--out", "here", "--storage", url)

@@ -9,13 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from optuna.storages import JournalStorage
 
 from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
 from lbmtune.records.store import TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
 from lbmtune.search.finalists import finalists_of
-from lbmtune.search.ledger import JOURNAL, Ledger, journal
+from lbmtune.search.ledger import JOURNAL, Journal, Ledger
 from lbmtune.search.lock import device_held, folder_held
 from lbmtune.search.study import optuna_name, run_study
 
@@ -109,7 +110,9 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
 def told(folder):
     import optuna
 
-    trials = optuna.load_study(study_name=optuna_name(header(spec())), storage=journal(folder / JOURNAL)).trials
+    trials = optuna.load_study(
+        study_name=optuna_name(header(spec())), storage=JournalStorage(Journal(folder / JOURNAL))
+    ).trials
     assert all(trial.state.is_finished() for trial in trials)
     return {trial.user_attrs["lbmtune:number"] for trial in trials}
 

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from optuna.storages import JournalStorage
 
 from fake_study import FakeEvaluator, header, measurement, one_family, predict, search, space_of, spec
 from lbmtune.errors import NothingValidError
@@ -8,7 +9,7 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.search.finalists import finalists_of
-from lbmtune.search.ledger import JOURNAL, distributions, journal
+from lbmtune.search.ledger import JOURNAL, Journal, distributions
 from lbmtune.search.study import Observer, nothing_valid, optuna_name, run_study
 
 
@@ -92,7 +93,9 @@ def test_optuna_holds_the_same_trials(tmp_path):
     import optuna
 
     record = run(tmp_path, spec())
-    kept = optuna.load_study(study_name=optuna_name(record.header), storage=journal(tmp_path / JOURNAL)).trials
+    kept = optuna.load_study(
+        study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL))
+    ).trials
     by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept}
     names = set(distributions(space_of(spec()).configs))
     for trial in record.trials:

@@ -56,13 +56,12 @@ class Evidence:
 
     def value(self, *names: str) -> float | None:
         """The sum of these counters, where all were read."""
-        found = [self.counters.value(name) for name in names]
-        return sum(one for one in found if one is not None) if None not in found else None
+        return self.counters.total(*names)
 
     @property
     def memory_bytes(self) -> float | None:
         """Of an update, to and from memory."""
-        return self.value("DRAM bytes read", "DRAM bytes written")
+        return self.counters.memory_bytes
 
     @property
     def sectors(self) -> float | None:

@@ -149,14 +149,8 @@ def _has(row: Row, kind: str) -> bool:
     if kind == "footprint":
         return row.footprint_bytes > 0
     if kind == COUNTED:
-        return not row.why_not and memory_bytes(row) is not None
+        return not row.why_not and row.counters is not None and row.counters.memory_bytes is not None
     return not row.why_not and (kind not in ERRORS or (row.trial is not None and row.trial.accuracy is not None))
-
-
-def memory_bytes(row: Row) -> float | None:
-    """Bytes that counters saw go to and from memory for an update."""
-    found = [row.counters.value(f"DRAM bytes {verb}") for verb in ("read", "written")] if row.counters else [None]
-    return sum(one for one in found if one is not None) if None not in found else None
 
 
 def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy_bytes_per_s: float) -> Interval:
@@ -166,7 +160,8 @@ def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy
         return _error(claim, of[0])
     fast = min(of, key=_seconds_per_site)
     if claim.kind == COUNTED:
-        return _exactly((memory_bytes(fast.row) or 0.0) / fast.measurement.bytes_per_update)
+        counted = fast.row.counters.memory_bytes if fast.row.counters else None
+        return _exactly((counted or 0.0) / fast.measurement.bytes_per_update)
     if claim.kind == "bandwidth":
         return _bandwidth(fast.measurement, copy_bytes_per_s)
     if claim.kind == "spread":

@@ -58,8 +58,8 @@ _POLL_S = 0.5
 _IN_ADVANCE = 3
 """Requests that the measurer of a GPU has at hand."""
 _ACCURACY_LIMIT_S = 300.0
-_MOST_FINALISTS = 100
-"""Of whose turns each has its limit: more than the best and all families are."""
+_MOST_FAMILIES = 100
+"""Finalists beside the best: more than there are families."""
 _FULL_SIZE_PATIENCE = 10
 """How many times the limit of a verification one at full size may take."""
 
@@ -311,7 +311,7 @@ class Evaluator:
             SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
             ACCURACY: _ACCURACY_LIMIT_S,
             FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
-            **{turn_of(n): protocol.measure_limit_s for n in range(_MOST_FINALISTS)},
+            **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists + _MOST_FAMILIES)},
         }
         self._jobs += 1
         return Worker(name, opener, limits_s, self.spool / f"{name}-{self._jobs}.log")

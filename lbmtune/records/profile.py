@@ -73,6 +73,16 @@ class Counters:
         """Of the counter of that name."""
         return next((one.value for one in self.found if one.name == name), None)
 
+    def total(self, *names: str) -> float | None:
+        """The sum of these counters, where all were read."""
+        found = [self.value(name) for name in names]
+        return sum(one for one in found if one is not None) if None not in found else None
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """To and from memory for an update."""
+        return self.total("DRAM bytes read", "DRAM bytes written")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:

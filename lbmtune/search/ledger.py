@@ -199,11 +199,6 @@ def without_password(url: str) -> str:
     return re.sub(r"(?<=[?&])(\w*passw(?:or)?d|pwd)=[^&]*", r"\1=***", url, flags=re.IGNORECASE)
 
 
-def journal(path: Path) -> JournalStorage:
-    """Optuna's storage in a file of a study folder."""
-    return JournalStorage(Journal(path))
-
-
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
     """One categorical distribution for each axis that varies, values in order of appearance."""
     flat = [config.flat() for config in configs]
