@@ -6,6 +6,7 @@
 A case is a configuration with walls, where its kind can have them, on the small domain that verification takes. It
 runs in a process of its own, started by the tool. racecheck and synccheck look at kernels with shared memory. Halo
 cells of a march come to nonsense from poisoned buffers, which is never stored: that is within bounds.
+Of "march, neighbours" racecheck reports hazards, since it does not follow how its warps wait (docs/moments.md).
 Prints a line per case and tool; REPORT gets the same with versions, device and date, and what a tool had to say. The
 exit code is 1 where a tool found an error or a result is wrong.
 """

@@ -118,6 +118,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
         _text("m[4] = current[5] + falls_00", "m[4] = current[3] + falls_00"),
     ),
     "what is outside sends": ("cavity", _text("m[k] = word & 1u ? Real(0) : m[k]", "(void)k")),
+    "lines beyond the box are read": ("solids", _text("if (outside || within", "if (within")),
 }
 
 
@@ -125,7 +126,8 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verification_finds(fault: str) -> None:
     name, change = FAULTS[fault]
-    program = render(flow(name), config(steps=3, prefetch=1))
+    flags = "memory" if name == "solids" else "compiled"
+    program = render(flow(name), config(steps=3, prefetch=1, flags=flags))
     changed = replace(program, source=change(program.source))
     assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
 

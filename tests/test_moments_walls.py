@@ -61,14 +61,14 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     """A word is read once per launch; 3 sums of what returns wait in shared memory.
 
     So do one that is owed, in each stage, words of three planes, where the row lies, there and in memory, and whether
-    it is stored.
+    it is stored; and the word that faces across x alone would give.
     """
     one = config(steps=2, flags="memory")
     assert traffic(lid(), one).flags == 2
     assert traffic(lid(), config(steps=2)).flags == 0
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config(steps=2)) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3) * 4 * 32 * 6
+    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3 + 1) * 4 * 32 * 6
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "what a side returns goes up twice": ("compiled", _text("* (all - odd_z)", "* all")),
     "what a side returns is not turned": ("compiled", _text("current[5] -= back[0 *", "current[5] += back[0 *")),
     "sides owe nothing": ("compiled", _text("[TWICE_UP] += later[(0) * 32]", "[TWICE_UP] += 0")),
-    "what memory says of sides is not looked at": ("memory", _text("some |= marks.of[v] ^", "some |= 0u &")),
+    "what memory says of sides is not looked at": ("memory", _text("some |= place.of[v] ^", "some |= 0u &")),
     "something comes in over a side": ("compiled", _text("last ? Real(0) :", "last ? Real(1) :")),
     "an open top": ("compiled", _text("i == n - 1 ? high : 0u", "0u")),
     "sums of another row": ("compiled", _text("returned + r *", "returned + (ROWS - 1 - r) *")),
@@ -163,6 +163,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "faces one plane late": ("compiled", _text("begin - STEPS + plane - t;", "begin - STEPS + plane - t - 1;")),
     "solid cells send": ("memory", _text("m[k] = word & 1u ? Real(0) : m[k]", "(void)k")),
     "words stay behind": ("memory", _text("place = links.place - t;", "place = links.place;")),
+    "words outside of the box": ("memory", _text("marks.of[v] = 1u;", "marks.of[v] = 0u;")),
     "words of another plane": ("memory", _text("fetch_links(links, words, next_z,", "fetch_links(links, words, 0,")),
     "links of one side alone": (
         "memory",

@@ -317,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     void* behind = last;
     unsigned shift = 0;
     Links links;
-    find_links(links, marks, first_x, first_y, nx, ny);
+    find_links(links, marks, first_x, first_y, begin - STEPS, nx, ny);
     //@end links
 
     Real current[STEPS][ROWS][CELLS][CURRENT] = {}, pending[STEPS][ROWS][CELLS][PENDING] = {};
@@ -334,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + row[r]), pitch, x);
         }
         //@begin fetch
-        fetch_links(links, words, next_z, nx, ny);
+        fetch_links(links, words, next_z, nx, ny, nz);
         //@end fetch
         if (PREFETCH == 2) copies_begin();
         next_z = next_z + 1 == nz ? 0 : next_z + 1;
@@ -352,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         forget(shift);  // offsets are worked out anew, of which a compiler keeps too many
         forget(x);
         behind = last + shift;
-        next_links(links, marks + shift, begin - STEPS + plane, nz);
+        next_links(links, marks + shift);
         //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll

@@ -8,7 +8,7 @@ struct Links {
 };
 
 __device__ __forceinline__ void find_links(
-    Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
+    Links& links, void* memory, const int first_x, const int first_y, const int first_z, const int nx, const int ny) {
     Word some = 0;
 #pragma unroll
     for (int v = 0; v < CELLS; ++v) {
@@ -22,7 +22,7 @@ __device__ __forceinline__ void find_links(
     links.side = side_of(links.low, links.high);
 }
 
-__device__ __forceinline__ void next_links(Links& links, void* memory, const int z, const int nz) {}
+__device__ __forceinline__ void next_links(Links& links, void* memory) {}
 
 // Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
 __device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {

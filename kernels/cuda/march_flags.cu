@@ -1,44 +1,59 @@
 // Cut links from words in memory, one for each cell: those of a plane wait in shared memory while its moments go from
-// stage to stage, and only warps with a cut link look at them again.
+// stage to stage, and only warps with a cut link look at them again. Nothing is read of cells outside of the box: that they
+// send nothing is put there beforehand, so that a plane begins without a question.
 struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
     Word of[CELLS];
 };
-constexpr int PLACES = STEPS + 1;                                 // planes whose words wait, and one that is on its way
-constexpr int WORDS = ROWS * THREADS * (PLACES * sizeof(Marks) + sizeof(unsigned));  // bytes of them, and of their rows
+constexpr int PLACES = STEPS + 1;                   // planes whose words wait, and one that is on its way
+constexpr int EXPECTED = PLACES * ROWS * THREADS;   // behind them: the words that the faces across x alone would give
+constexpr int WORDS = (EXPECTED + THREADS) * sizeof(Marks) + ROWS * THREADS * sizeof(unsigned);  // bytes of all, and of rows
 constexpr unsigned OUTSIDE = ~0u;
 struct Links {
     Kept row;  // the first cell of the thread within a plane; OUTSIDE of the box
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
+    int ahead;       // the plane that is read next, before the first one and after the last one, too
     int place;       // of the plane that the first stage works on
     unsigned busy;   // bit t: whether the warp's cells have other words in the plane of stage t than the faces across x give
     bool low, high;  // whether the warp has cells at the faces across x
-    int first_x, nx;
     Way side;
 };
+
+// Of cells that send nothing.
+__device__ __forceinline__ Marks silent() {
+    Marks marks;
+#pragma unroll
+    for (int v = 0; v < CELLS; ++v) marks.of[v] = 1u;
+    return marks;
+}
 
 // Where the thread has its words, and its rows behind them.
 __device__ __forceinline__ void find_words(Links& links, void* memory) {
     const int thread = threadIdx.y * 32 + threadIdx.x;
     links.words = static_cast<Marks*>(memory) + thread;
-    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + PLACES * ROWS * THREADS) + thread};
+    links.row = {reinterpret_cast<unsigned*>(static_cast<Marks*>(memory) + EXPECTED + THREADS) + thread};
 }
 
 __device__ __forceinline__ void find_links(
-    Links& links, void* memory, const int first_x, const int first_y, const int nx, const int ny) {
+    Links& links, void* memory, const int first_x, const int first_y, const int first_z, const int nx, const int ny) {
     const bool outside = beyond(first_x, nx, WALLED_X);
     find_words(links, memory);
-    links.first_x = first_x;
-    links.nx = nx;
+    links.ahead = first_z;
     links.place = STEPS;
     links.busy = 0;
     links.low = WALLED_X && anywhere(first_x == 0);
     links.high = WALLED_X && anywhere(first_x + CELLS == nx);
     links.side = side_of(links.low, links.high);
 #pragma unroll
+    for (int v = 0; v < CELLS; ++v) {
+        links.words[EXPECTED].of[v] = at_faces(first_x + v, nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
+    }
+#pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
-        links.row[r] = outside || beyond(y, ny, WALLED_Y) ? OUTSIDE : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        const bool away = outside || beyond(y, ny, WALLED_Y);
+        links.row[r] = away ? OUTSIDE : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        for (int k = 0; PREFETCH == 2 && away && k < PLACES; ++k) links.words[(k * ROWS + r) * THREADS] = silent();
     }
 }
 
@@ -50,32 +65,31 @@ __device__ __forceinline__ Marks& words_of(const Links& links, const int t, cons
 
 // Reads the words of a plane, and does nothing with them: who looks at them now waits for what is read ahead.
 __device__ __forceinline__ void fetch_links(
-    Links& links, const Word* words, const int wrapped_z, const int nx, const int ny) {
+    Links& links, const Word* words, const int wrapped_z, const int nx, const int ny, const int nz) {
+    const bool outside = beyond(links.ahead, nz, WALLED_Z);
+    ++links.ahead;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const unsigned within = links.row[r] == OUTSIDE ? 0 : links.row[r];
+        const unsigned within = links.row[r];
+        Marks& next = PREFETCH == 2 ? words_of(links, -1, r) : links.next[PREFETCH == 2 ? 0 : r];
+        if (PREFETCH != 2 || outside) next = silent();
+        if (outside || within == OUTSIDE) continue;
         const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
-        copy(PREFETCH == 2 ? &words_of(links, -1, r) : &links.next[PREFETCH == 2 ? 0 : r],
-             reinterpret_cast<const Marks*>(place), PREFETCH == 2);
+        copy(&next, reinterpret_cast<const Marks*>(place), PREFETCH == 2);
     }
 }
 
 // What was read becomes the first of the planes that are worked on.
-__device__ __forceinline__ void next_links(Links& links, void* memory, const int z, const int nz) {
+__device__ __forceinline__ void next_links(Links& links, void* memory) {
     find_words(links, memory);
-    const bool outside = beyond(z, nz, WALLED_Z);
     links.place = links.place == STEPS ? 0 : links.place + 1;
     Word some = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         Marks& place = words_of(links, 0, r);
-        Marks marks = PREFETCH == 2 ? place : links.next[PREFETCH == 2 ? 0 : r];
+        if (PREFETCH != 2) place = links.next[PREFETCH == 2 ? 0 : r];
 #pragma unroll
-        for (int v = 0; v < CELLS; ++v) {
-            if (outside || links.row[r] == OUTSIDE) marks.of[v] = 1u;
-            some |= marks.of[v] ^ at_faces(links.first_x + v, links.nx, WALLED_X, CUT_X_LOW, CUT_X_HIGH);
-        }
-        place = marks;
+        for (int v = 0; v < CELLS; ++v) some |= place.of[v] ^ (WALLED_X ? links.words[EXPECTED].of[v] : 0u);
     }
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }

@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     //@begin links
     void* const behind = reinterpret_cast<char*>(shared) + WORDS;
     Links links;
-    find_links(links, shared, first_x, 0, nx, 1);
+    find_links(links, shared, first_x, 0, begin - STEPS, nx, 1);
     //@end links
 
     Real current[STEPS][CELLS][CURRENT] = {}, pending[STEPS][CELLS][PENDING] = {};
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const auto fetch_line = [&]() {
         fetch_cells(waiting, slots_of(behind, 0), source + (along_y(next_y, n) + x * PACK), pitch, x);
         //@begin fetch
-        fetch_links(links, words, next_y, nx, 1);
+        fetch_links(links, words, next_y, nx, 1, ny);
         //@end fetch
         if (PREFETCH == 2) copies_begin();
         next_y = next_y + 1 == ny ? 0 : next_y + 1;
@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_line();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        next_links(links, shared, begin - STEPS + line, ny);
+        next_links(links, shared);
         //@end next
         Real m[CELLS][MOMENTS];
         if (PREFETCH == 2) take_cells(waiting, slots_of(behind, 0));

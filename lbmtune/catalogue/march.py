@@ -121,7 +121,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
     cells = lanes * config.cells_per_thread * config.rows
     row_bytes = lanes * config.rows * _OFFSET_BYTES
-    words = (config.steps + 1) * cells * WORD_BYTES + row_bytes if config.flags == "memory" else 0
+    expected = lanes * config.cells_per_thread * WORD_BYTES
+    words = (config.steps + 1) * cells * WORD_BYTES + expected + row_bytes if config.flags == "memory" else 0
     if case.stencil.dimensions == 2:
         return words + ahead
     exchanges = max(2, config.steps)
