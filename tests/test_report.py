@@ -16,6 +16,7 @@ import pytest
 
 import made_up_records as made
 from browser import visit
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
@@ -306,6 +307,34 @@ def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> Non
 )
 def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, title: str) -> None:
     assert info.case_title(replace(gpu.header.spec.case, collision=collision)) == title
+
+
+@pytest.mark.parametrize(
+    ("configs", "told"),
+    [
+        ([CudaConfig(storage="fp16s"), CudaConfig(storage="fp16s", scheme="aa")], "fp16s/fp32 {}, one step per launch"),
+        ([CudaConfig(storage="fp64", compute="fp64"), CudaConfig()], "fp32/fp32 and fp64/fp64 {}, one step per launch"),
+        ([CudaConfig(steps=2)], "fp32/fp32 {}, 2 steps per launch"),
+        ([CudaConfig(steps=3), CudaConfig(), CpuConfig(steps=2)], "fp32/fp32 {}, 1 to 3 steps per launch"),
+        ([CudaConfig(launch="resident"), CudaConfig(steps=2)], "fp32/fp32 {}, 2 or many steps per launch"),
+        ([CudaConfig(launch="resident")], "fp32/fp32 {}, many steps per launch"),
+    ],
+)
+def test_the_subject_names_precision_and_steps(gpu: StudyRecord, configs: list[KernelConfig], told: str) -> None:
+    case = gpu.header.spec.case
+    assert info.subject(case, []) == "D3Q19 BGK box, 256 x 256 x 256 cells"
+    assert info.subject(case, configs) == f"{info.subject(case, [])}, {told.format('(stored/computed)')}"
+
+
+@pytest.mark.parametrize(("storage", "told"), [("fp32", "fp32/fp32"), ("fp16s", "fp16s/fp32")])
+def test_title_and_first_line_name_the_precision(gpu: StudyRecord, storage: str, told: str) -> None:
+    """Studies of one case in several precisions are told apart by the names of their tabs."""
+    study = replace(gpu, trials=tuple(replace(t, config={**t.config, "storage": storage}) for t in gpu.trials))
+    about = f"D3Q19 BGK box, 256 x 256 x 256 cells, {told} (stored/computed), one step per launch"
+    html = build.page(study)
+    name = "made up &amp; &lt;b&gt;marked&lt;/b&gt;"
+    assert f"<title>{name}: {about}, on NVIDIA H200 - lbmtune</title>" in html
+    assert f'<p class="study">{name}: {about}, CUDA, 2026-01-02</p>' in html
 
 
 def test_bytes_of_an_update_are_rounded() -> None:

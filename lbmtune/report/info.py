@@ -12,7 +12,7 @@ from itertools import accumulate
 from statistics import median
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar
 from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.streams import STREAMS
@@ -178,6 +178,25 @@ def case_title(case: Case) -> str:
     """Lattice and collision operator as they are written in text."""
     operator = case.collision.upper() if case.collision in _ACRONYMS else case.collision
     return f"{case.lattice.upper()} {operator}"
+
+
+def subject(case: Case, configs: Sequence[KernelConfig]) -> str:
+    """What is solved, in which precision, and how many steps a launch of these kernels takes."""
+    domain = " x ".join(map(str, case.domain))
+    about = [f"{case_title(case)} {case.flow}", f"{domain} cells"]
+    if configs:
+        precisions = sorted({f"{one.storage}/{one.compute}" for one in configs})
+        about += [f"{' and '.join(precisions)} (stored/computed)", _steps(configs)]
+    return ", ".join(about)
+
+
+def _steps(configs: Sequence[KernelConfig]) -> str:
+    """Kernels that stay on chip take as many as they are asked for."""
+    counted = [one.fused_steps for one in configs if not (isinstance(one, CudaConfig) and one.resident)]
+    few = " to ".join(map(str, sorted({min(counted), max(counted)}))) if counted else ""
+    many = "many" if len(counted) < len(configs) else ""
+    number = " or ".join(filter(None, (few, many)))
+    return "one step per launch" if number == "1" else f"{number} steps per launch"
 
 
 def points(study: StudyRecord) -> tuple[Point, ...]:

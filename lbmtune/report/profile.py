@@ -11,7 +11,7 @@ from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, S
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import filled, panel
 from lbmtune.report.drawing import plain_figure
-from lbmtune.report.info import case_title
+from lbmtune.report.info import subject
 from lbmtune.report.tables import Pairs, conditions_table, environment_table
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def profile_page(profile: Profile) -> str:
         drawn,
         profile=profile,
         brief=config.brief,
-        case_title=case_title(profile.case),
+        subject=subject(profile.case, [config]),
         headline=f"{kernel.mlups:,.0f} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
         panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],
