@@ -12,11 +12,14 @@ import pytest
 
 from fake_study import FakeEvaluator, stand_in
 from lbmtune.cli import main
+from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import write_atomically
 from lbmtune.search.ledger import without_password
 from lbmtune.search.lock import folder_held
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("--set", "case.domain=64x64x64", "--trials", "6")
+NEEDS_A_GPU = "say --device 0, which needs a GPU except with explain, render and predict --machine h200."
 QUICK = (ROOT / "studies" / "quick.toml").read_text()
 
 
@@ -76,9 +79,9 @@ def test_an_axis_that_is_given_twice(refused, gpu):
 
 def test_an_axis_of_the_other_backend(refused, gpu):
     said = refused("explain", "scheme=aa,vector_bits=256")
-    assert "vector_bits is an axis of CPU kernels; add --device cpu" in said
-    said = refused("explain", "scheme=aa,block=64x1x1", "--device", "cpu")
-    assert "block is an axis of GPU kernels; add --device 0" in said
+    assert "vector_bits, an axis of CPU kernels, does not go with device 0, a GPU; say --device cpu." in said
+    said = refused("verify", "scheme=aa,block=64x1x1", "--device", "cpu")
+    assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
 def test_block_over_the_device_limit(refused, gpu):
@@ -269,8 +272,43 @@ def test_damaged_records(refused, finished, name, content):
     assert "damaged" in refused("study", "--resume", "--out", "mine")
 
 
-def test_a_configuration_for_another_device(refused, cpu):
-    assert "does not go with --device cpu" in refused("explain", "backend=cuda", "--device", "cpu")
+def test_a_configuration_for_another_device(refused, cpu, tmp_path):
+    """Whether that is said by an axis, or by a file."""
+    said = refused("explain", "backend=cuda", "--device", "cpu")
+    assert f"backend=cuda does not go with device cpu; {NEEDS_A_GPU}" in said
+    best = ROOT / "studies" / "recorded" / "nvidia-h200" / "d3q19-box-fp32" / "best.json"
+    said = refused("verify", best, "--device", "cpu")
+    assert f"a configuration for CUDA does not go with device cpu; {NEEDS_A_GPU}" in said
+    assert "unknown backend 'cdua'; did you mean 'cuda'?" in refused("explain", "backend=cdua")
+
+
+def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch):
+    monkeypatch.setattr("lbmtune.cli.devices.machine", None)
+    said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
+    assert "unknown axis of cuda kernels 'blcok'; did you mean 'block'?" in said
+    said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
+    assert "unknown axis of cpu kernels 'colour'; choose one of addressing, boundary, " in said
+
+
+# -- folders of the user
+
+
+def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkeypatch, tmp_path):
+    """Workers hear of the other one as they hear of the first."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "file" / "cache"))
+    for told in (True, False):
+        with pytest.raises(SystemExit) as ended:
+            main(["render", "scheme=aa", "--device", "cpu"])
+        captured = capsys.readouterr()
+        assert not ended.value.code
+        assert "backend=cpu,scheme=aa" in captured.out
+        sentence = (
+            f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
+        )
+        sentence += "run are not kept; set LBMTUNE_CACHE to a folder that can be written.\n"
+        assert captured.err == (sentence if told else "")
+    write_atomically(cache_folder("cpu") / "kernel.py", b"")
 
 
 # -- devices that are not there

@@ -70,7 +70,10 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_machine(path, replace(machine, streams_digest="of another text"))
     assert devices._known(path, machine.environment, None) is None
     path.write_text("name = ")
-    assert devices.describe("cpu", opener=small_cpu).name == machine.name
+    monkeypatch.setattr(devices, "write_machine", lambda _, found: write_machine(path / "below-a-file.toml", found))
+    assert devices.describe("cpu", say=heard.append, opener=small_cpu).name == machine.name
+    assert heard[-1].startswith(f"cannot write {path}/below-a-file.toml: ")
+    assert heard[-1].endswith(": the description of this device is not kept; set LBMTUNE_CONFIG to another folder.")
 
 
 @pytest.mark.parametrize(("age_s", "max_age_s", "known"), [(90, 60, False), (30, 60, True), (1e7, None, True)])

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from lbmtune import __version__
 from lbmtune.cli import checks, claims, facts, listing, profile, results, tune
+from lbmtune.cli.folders import provide_cache
 
 app = typer.Typer(
     name="lbmtune",
     help="Performance analysis and autotuning of lattice Boltzmann kernels.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # tables of options take half of a narrow terminal for names of Python's types
     pretty_exceptions_enable=False,
 )
+
+
+class Verb(TyperCommand):
+    """A verb; its help names arguments without Python's types."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then options."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            records = [p.get_help_record(ctx) for p in self.get_params(ctx) if p.param_type_name == kind]
+            rows = [(name.split()[0] if kind == "argument" else name, told) for name, told in filter(None, records)]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def _version(wanted: bool) -> None:
@@ -26,11 +42,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
-    pass
+    provide_cache()
 
 
 for verb in (
@@ -48,4 +64,4 @@ for verb in (
     results.report,
     results.export,
 ):
-    app.command(verb.__name__.removesuffix("_catalogue"))(verb)
+    app.command(verb.__name__.removesuffix("_catalogue"), cls=Verb)(verb)

@@ -74,7 +74,12 @@ def describe(
     finally:
         worker.end()
         shutil.rmtree(folder, ignore_errors=True)
-    write_machine(path, machine)
+    try:
+        write_machine(path, machine)
+    except InputError as error:
+        if say:
+            why, left_out = str(error).partition(";")[0], "the description of this device is not kept"
+            say(f"{why}: {left_out}; set {CONFIG_VARIABLE} to another folder.")
     return machine
 
 
