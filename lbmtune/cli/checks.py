@@ -24,7 +24,7 @@ def verify(
     full_size: Annotated[bool, typer.Option("--full-size", help="also on the case's own domain")] = False,
     as_json: Json = False,
 ) -> None:
-    """Proves a configuration against the oracle on small awkward domains."""
+    """Proves a configuration against the oracle, on small domains."""
     from lbmtune.cli.configs import resolve, study_spec
     from lbmtune.measure.evaluate import Evaluator
 
@@ -123,7 +123,10 @@ def accuracy(
     out: Out = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Measures what the precision of a configuration costs, on Taylor-Green vortices against float64."""
+    """What the precision of a configuration costs, against float64.
+
+    Measured on Taylor-Green vortices.
+    """
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve, study_spec
     from lbmtune.measure.evaluate import Evaluator

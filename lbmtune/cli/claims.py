@@ -42,16 +42,20 @@ def claims(
         list[str] | None, typer.Option("--only", metavar="NAME", help="a document, or a file of one; may be repeated")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="folder (default: claims-DEVICE under lbmtune-studies)")
+        Path | None, typer.Option("--out", metavar="FOLDER", help="default: claims-DEVICE under lbmtune-studies")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
     max_footprint: Annotated[
         str,
-        typer.Option("--max-footprint", help="memory that stands for a small device, where capacity is the question"),
+        typer.Option(
+            "--max-footprint",
+            metavar="SIZE",
+            help="memory that stands for a small device, where capacity is the question",
+        ),
     ] = BUDGET,
     as_json: Json = False,
 ) -> None:
-    """Runs the experiments of published documents here, and says which of their claims hold."""
+    """Runs published experiments here and says which claims hold."""
     from lbmtune.claims.store import PAGE
     from lbmtune.claims.store import RESULTS as STORED
     from lbmtune.cli import devices as here

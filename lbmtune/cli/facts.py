@@ -26,7 +26,7 @@ def devices(
         bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
 ) -> None:
-    """Every device that can be tuned here, with its measured bandwidths."""
+    """Devices that can be tuned here, with measured bandwidths."""
     from lbmtune.backend.registry import available
     from lbmtune.cli import output
     from lbmtune.cli.devices import machine
@@ -88,7 +88,7 @@ def explain(
     out: Out = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Why a configuration is legal or not, what it moves and keeps, and the speed that follows."""
+    """Why a configuration is legal or not, and what it costs."""
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve
@@ -217,26 +217,34 @@ def predict(
     machine: Annotated[
         str | None,
         typer.Option(
-            "--machine", help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it"
+            "--machine",
+            metavar="NAME|FILE",
+            help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
         ),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", min=0, help="how many of the fastest of a study to print (default: 10)")
-    ] = 0,
+        int | None,
+        typer.Option("--top", metavar="N", min=1, help="how many of the fastest of a study to print (default: 10)"),
+    ] = None,
     compiled: Annotated[
         int,
         typer.Option(
-            "--compile", min=0, help="of how many of the first a ranking compiles for the device, if NVRTC is here"
+            "--compile",
+            metavar="N",
+            min=0,
+            help="how many of the first a ranking compiles for the device, if NVRTC is here",
         ),
     ] = _COMPILED,
     vary: Annotated[
         str,
-        typer.Option("--vary", help="an axis whose values to compare, around CONFIG, or around the best of STUDY"),
+        typer.Option(
+            "--vary", metavar="AXIS", help="compare the values of an axis, around CONFIG or around the best of STUDY"
+        ),
     ] = "",
-    page: Annotated[Path | None, typer.Option("--page", help="with --vary: also write it as an HTML file")] = None,
+    page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")] = None,
     as_json: Json = False,
 ) -> None:
-    """The speed that the model expects on a device that is here, or on one that is described.
+    """The speed that the model expects, here or on another device.
 
     Where a study is named and no configuration, its whole legal space is ranked.
     """
@@ -259,10 +267,13 @@ def predict(
     if elsewhere:
         device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
     if vary:
-        from lbmtune.cli.varying import varied
+        from lbmtune.backend.registry import backend_of
+        from lbmtune.cli.varying import check_axis, varied
 
         given = resolve(subject, study, sets, device, out).legal() if is_config(subject) else None
-        described = elsewhere or here.machine(given.device if given else here.chosen(device))
+        where = given.device if given else here.chosen(device)
+        check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
+        described = elsewhere or here.machine(where)
         spec = study_spec(study if given else subject, sets)
         _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
         return

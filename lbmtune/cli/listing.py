@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = None, as_json: Json = False) -> None:
-    """The catalogue: schemes, layouts, lattices, collisions, storages, axes, and how many configurations are legal."""
+    """The catalogue, and how many configurations are legal.
+
+    Schemes, layouts, lattices, collisions, storages, flows, geometries and the axes with their values.
+    """
     from lbmtune.cli import output
     from lbmtune.cli.configs import study_spec
     from lbmtune.cli.devices import bounds, chosen

@@ -11,7 +11,10 @@ RESULTS = Path("lbmtune-studies")
 """Where study folders go unless --out says otherwise."""
 
 Device = Annotated[
-    str | None, typer.Option("--device", "-d", help="cpu, or the index of a GPU (default: GPU 0 if there is one)")
+    str | None,
+    typer.Option(
+        "--device", "-d", metavar="DEVICE", help="cpu, or the index of a GPU (default: GPU 0 if there is one)"
+    ),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -19,9 +22,12 @@ Sets = Annotated[
         "--set", metavar="KEY=VALUE", help="override a field of the study file: storage=fp64, case.domain=128x128x128"
     ),
 ]
-Study = Annotated[str, typer.Option("--study", help="study file, shipped study or study folder that gives the case")]
+Study = Annotated[
+    str,
+    typer.Option("--study", metavar="STUDY", help="study file, shipped study or study folder that gives the case"),
+]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
-Out = Annotated[Path, typer.Option("--out", help="folder that holds the study folders")]
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that holds the study folders")]
 Config = Annotated[
     str, typer.Argument(metavar="CONFIG", help="best.json, a trial's key, or scheme=aa,layout=soa,block=256x1x1,...")
 ]

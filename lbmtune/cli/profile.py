@@ -22,7 +22,8 @@ def profile(
     sets: Sets = None,
     device: Device = None,
     machine: Annotated[
-        Path | None, typer.Option("--machine", help="what the model knows of the device, as TOML (default: its own)")
+        Path | None,
+        typer.Option("--machine", metavar="FILE", help="what the model knows of the device (default: its own)"),
     ] = None,
     counters: Annotated[
         bool, typer.Option("--counters/--no-counters", help="also read counters of the hardware: Nsight Compute, perf")
@@ -31,11 +32,11 @@ def profile(
         Path | None, typer.Option("--sources", metavar="FOLDER", help="leave the kernel's text and a request there")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.html", help="write a page there, and the record beside it")
+        Path | None, typer.Option("--out", metavar="FILE", help="write a page there, and the record beside it")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measures a ladder from the data sheet to the kernel, beside what the model expects of each rung."""
+    """Measures a ladder from data sheet to kernel, beside the model."""
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve, study_spec

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 REPORT, BEST = "report.html", "best.json"
 
-Target = Annotated[Path | None, typer.Option("--output", "-o", help="file to write (default: inside the study folder)")]
+Target = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
+]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Written:
 
 
 def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
-    """Builds the report of a study, or the page of a run of claims, from its records."""
+    """Makes the page of a study, or of a run of claims, from records."""
     from lbmtune.claims.store import PAGE, claims_folder, read_claims
     from lbmtune.cli.configs import study_folder
     from lbmtune.records.store import read_study

@@ -45,20 +45,24 @@ def study(
         str | None, typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick)")
     ] = None,
     device: Device = None,
-    trials: Annotated[int | None, typer.Option("--trials", help="end after so many trials", min=1)] = None,
-    time: Annotated[str | None, typer.Option("--time", help="end the search after 90s, 5m, 1h; finals follow")] = None,
-    objective: Annotated[str | None, typer.Option("--objective", help="mlups or footprint")] = None,
+    trials: Annotated[int | None, typer.Option("--trials", metavar="N", help="end after so many trials", min=1)] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="TIME", help="end the search after 90s, 5m, 1h; finals follow")
+    ] = None,
+    objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    out: Annotated[Path | None, typer.Option("--out", help="study folder (default: one under lbmtune-studies)")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="default: one under lbmtune-studies")
+    ] = None,
     sets: Sets = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="of the search")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="of the search")] = None,
     storage: Annotated[
-        str | None, typer.Option("--storage", help="Optuna storage URL (default: a journal in the study folder)")
+        str | None, typer.Option("--storage", metavar="URL", help="of Optuna (default: a journal in the study folder)")
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     as_json: Json = False,
 ) -> None:
-    """Searches the fastest verified kernel for a case, and writes report.html and best.json."""
+    """Searches the fastest kernel; writes report.html and best.json."""
     from lbmtune.cli import devices as here
     from lbmtune.search.study import check_question
 
