@@ -36,7 +36,16 @@ class DeviceUnavailableError(LbmtuneError):
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
     """An InputError for a name outside a known set, with the closest known name suggested."""
-    names = sorted(known)
-    close = difflib.get_close_matches(str(value), names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
-    return InputError(f"unknown {kind} {value!r}; {hint}")
+    return InputError(f"unknown {kind} {value!r}; {suggestion(value, sorted(known))}")
+
+
+def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:
+    """The known name that is near, as a question; where none is: what else to do, by default to choose one of them."""
+    names = list(known)
+    near = nearest(value, names)
+    return f"did you mean {near!r}?" if near else otherwise or f"choose one of {', '.join(names)}."
+
+
+def nearest(value: object, known: Iterable[str]) -> str | None:
+    """The known name that one may have meant; None where none is near."""
+    return next(iter(difflib.get_close_matches(str(value), list(known), n=1)), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.cli.casefile import CaseFile, case_of
 from lbmtune.cli.source import Source
 from lbmtune.cli.studyfile import studies_folder
-from lbmtune.errors import InputError, unknown
+from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.measure.accuracy import VELOCITIES
 from lbmtune.records.claims import COUNTED, DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
 
@@ -170,7 +169,7 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
     mine = (file.series,) if isinstance(file.series, str) else file.series
     for one in mine:
         if one not in series:
-            source.fail(f"{key}.series", f"unknown series {one!r}; {_hint(one, series)}")
+            source.fail(f"{key}.series", f"unknown series {one!r}; {suggestion(one, series)}")
     for backend in _BACKENDS:
         for item in filter(None, getattr(file, backend).split(",")):
             if item.count("=") != 1 or not all(part.strip() for part in item.split("=")):
@@ -219,12 +218,12 @@ def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Sour
     file = _checked(entry, ClaimFile, key, source)
     kinds = get_args(Kind)
     if file.kind not in kinds:
-        source.fail(f"{key}.kind", f"unknown kind {file.kind!r}; {_hint(file.kind, kinds)}")
+        source.fail(f"{key}.kind", f"unknown kind {file.kind!r}; {suggestion(file.kind, kinds)}")
     of, over = ((one,) if isinstance(one, str) else one for one in (file.of, file.over))
     for place, names in (("of", of), ("over", over)):
         for one in names:
             if one not in variants:
-                source.fail(f"{key}.{place}", f"unknown variant {one!r}; {_hint(one, variants)}")
+                source.fail(f"{key}.{place}", f"unknown variant {one!r}; {suggestion(one, variants)}")
     why = file.untestable
     untestable = dict.fromkeys(_BACKENDS, why) if isinstance(why, str) else why
     _check_askable(file, of, over, set(untestable) >= set(_BACKENDS), key, source)
@@ -270,7 +269,7 @@ def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source)
     prefix = f"{table}." if table else ""
     for key in tree:
         if key not in known:
-            source.fail(f"{prefix}{key}", f"unknown key; {_hint(key, known)}")
+            source.fail(f"{prefix}{key}", f"unknown key; {suggestion(key, known)}")
     try:
         return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
@@ -280,8 +279,3 @@ def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source)
         if missing:
             source.fail(f"{prefix}{missing[1]}", "is missing; give it a value.")
         source.fail(key.rstrip("."), f"{message[0].lower() + message[1:]}; correct the value.")
-
-
-def _hint(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(sorted(known))}."

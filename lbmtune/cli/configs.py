@@ -13,7 +13,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.cli import devices
 from lbmtune.cli.studyfile import load_study
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, unknown
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
@@ -110,24 +110,36 @@ def _folders(study: str, out: Path) -> Iterator[Path]:
 
 def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     values = _parts(text)
+    if values.get("backend", "cpu") not in AXES:
+        raise unknown("backend", values["backend"], AXES)
     where = devices.chosen(device, str(values["backend"]) if "backend" in values else None)
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
-        raise InputError(f"backend={values['backend']} does not go with --device {where}; leave one of them out.")
-    _check_backend(values, backend)
+        raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where))
+    _check_backend(values, backend, where)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
     return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here.limits, here.known)
 
 
-def _check_backend(values: Mapping[str, int | str], backend: str) -> None:
+def _check_backend(values: Mapping[str, int | str], backend: str, where: str) -> None:
     """Refuses the axes that kernels of the other kind have."""
-    other, kind, device = ("cuda", "GPU", "0") if backend == "cpu" else ("cpu", "CPU", "cpu")
+    other = "cuda" if backend == "cpu" else "cpu"
     ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
     foreign = next((name for name in values if name in theirs - ours), None)
     if foreign:
-        raise InputError(f"{foreign} is an axis of {kind} kernels; add --device {device}.")
+        raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where))
+
+
+def _misplaced(what: str, backend: str, where: str) -> str:
+    """Why something of a backend has no place on a device, and where it has."""
+    if backend == "cpu":
+        return f"{what} does not go with device {where}, a GPU; say --device cpu."
+    return (
+        f"{what} does not go with device {where}; say --device 0, which needs a GPU except with explain, render and "
+        "predict --machine h200."
+    )
 
 
 def _fitted(case: Case, values: Mapping[str, int | str], limits: Limits) -> KernelConfig:
@@ -165,6 +177,6 @@ def _parts(text: str) -> dict[str, int | str]:
 def _subject(case: Case, config: KernelConfig, device: str | None) -> Subject:
     where = devices.chosen(device, config.backend)
     if (where == "cpu") != (config.backend == "cpu"):
-        raise InputError(f"the configuration is for {config.backend}, --device {where} is not; leave --device out.")
+        raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where))
     here = devices.bounds(where)
     return Subject(case, config, where, here.limits, here.known)

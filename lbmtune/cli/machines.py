@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import resources
 from pathlib import Path
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, suggestion
 from lbmtune.model.borrowed import borrowed
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine
@@ -28,8 +27,7 @@ def named_machine(reference: str) -> Machine:
     if reference.lower() in shipped:
         found = read_machine(shipped[reference.lower()])
         return found if found.measured else borrowed(found, read_machine(shipped[_LENDER]))
-    close = difflib.get_close_matches(reference.lower(), shipped, n=1)
-    hint = f"did you mean {close[0]}?" if close else "or give a file that lbmtune devices wrote."
+    hint = suggestion(reference.lower(), shipped, "or give a file that lbmtune devices wrote.")
     raise InputError(f"there is no machine {reference!r}; known are {', '.join(shipped)}; {hint}")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from lbmtune.catalogue.axes import AXES
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, nearest
 
 Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
@@ -69,9 +68,16 @@ def _targets(key: str, known: Known) -> list[str]:
     everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in known.items() for k in names}
     everything |= {k: k for backend in AXES for k in known[f"axes.{backend}"]}
     everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol") for k in known[t]}
-    close = difflib.get_close_matches(key, everything, n=1, cutoff=0.5)
-    hint = f"did you mean {everything[close[0]]!r}?" if close else "lbmtune list shows the axes."
+    near = nearest(key, everything)
+    hint = f"did you mean {everything[near]!r}?" if near else _keys(known)
     raise InputError(f"--set {key}: there is no such key; {hint}")
+
+
+def _keys(known: Known) -> str:
+    """What a study file has, in words."""
+    alone = ", ".join(name for name in known[""] if name not in known)
+    each = (f"{table}.({', '.join(known[table])})" for table in ("case", "budget", "accuracy", "protocol"))
+    return f"there are {alone}, {', '.join(each)}, and the axes that lbmtune list shows."
 
 
 def _value(text: str) -> object:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, suggestion
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,7 @@ class Source:
         """Raises InputError where a value is none of the known ones."""
         names = list(known)
         if value not in names:
-            close = difflib.get_close_matches(value, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}."
-            self.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {hint}")
+            self.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {suggestion(value, names)}")
 
 
 def line_of(text: str, key: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from lbmtune.cli.output import note_once
 from lbmtune.cli.override import override
 from lbmtune.cli.ranges import SAMPLE, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.cli.source import Source
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, suggestion
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
@@ -158,9 +157,8 @@ def find_study(reference: str) -> Path:
     shipped = shipped_studies()
     if reference in shipped:
         return shipped[reference]
-    close = difflib.get_close_matches(reference, shipped, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"shipped studies are {', '.join(shipped)}."
-    raise InputError(f"unknown study {reference!r}; {hint}")
+    others = f"shipped studies are {', '.join(shipped)}."
+    raise InputError(f"unknown study {reference!r}; {suggestion(reference, shipped, others)}")
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -188,9 +186,7 @@ def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "
     for key, value in tree.items():
         dotted, place = (f"{one}.{key}" if one else key for one in (table, at or table))
         if key not in TABLES[table]:
-            close = difflib.get_close_matches(key, TABLES[table], n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(TABLES[table])}."
-            source.fail(place, f"unknown key; {hint}")
+            source.fail(place, f"unknown key; {suggestion(key, TABLES[table])}")
         if dotted in TABLES:
             _check_table(value, dotted, source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.errors import InputError
+from lbmtune.errors import unknown
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.config import KernelConfig, Scalar
@@ -45,12 +45,21 @@ class Varied:
         return f"{self.axis} around {self.around.brief} on {self.machine}"
 
 
+def check_axis(axis: str, backend: str) -> None:
+    """Raises InputError where kernels of a backend have no such axis."""
+    from lbmtune.catalogue.axes import AXES
+
+    names = [one.name for one in AXES[backend]]
+    if axis not in names:
+        raise unknown(f"axis of {backend} kernels", axis, names)
+
+
 def varied(spec: StudySpec, described: Machine, axis: str, around: KernelConfig | None = None) -> Varied:
     """The values that a study gives to an axis, all else as in a configuration, by default the one expected to be best.
 
-    Raises InputError where there is no such axis, or the study has no value of it.
+    axis: one that kernels for this machine have (`check_axis`).
     """
-    from lbmtune.catalogue.axes import AXES, completed
+    from lbmtune.catalogue.axes import completed
     from lbmtune.catalogue.config import from_flat
     from lbmtune.catalogue.rules import broken
     from lbmtune.cli.devices import limits_of, predictor
@@ -58,8 +67,6 @@ def varied(spec: StudySpec, described: Machine, axis: str, around: KernelConfig 
     from lbmtune.cli.ranking import ranking
 
     backend, limits = described.environment.backend, limits_of(described)
-    if axis not in {one.name for one in AXES[backend]}:
-        raise InputError(f"there is no axis {axis!r} of {backend} kernels; lbmtune list shows the axes.")
     base = around or ranking(spec, described, 1, 0, note).entries[0].config
     rest = {name: value for name, value in base.flat().items() if (axis, name) != ("storage", "compute")}
     expected = predictor(spec.case, described)
