@@ -501,6 +501,29 @@ def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):
     assert "cannot read nowhere.toml" in err
 
 
+def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
+    """Speed, what takes most of the time and the key stand together; each term of one prediction is a line's begin."""
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80, color_system=None, highlight=False, soft_wrap=True)
+    monkeypatch.setattr("lbmtune.cli.output.stdout", lambda: console)
+    best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])[
+        "first"
+    ]
+    for asked in (("quick", "--top", "2", "--compile", "0"), ("scheme=aa",), ("quick", "--vary", "scheme")):
+        assert run("predict", *asked, "--machine", "h200")[0] == 0
+    text = screen.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    for one in best:
+        found = one["prediction"]
+        first, second = (f"{term['name']} {term['seconds'] * 1e12:.3g} ps" for term in found["terms"][:2])
+        assert re.search(rf"^ *{found['mlups']:,.0f}  {first}, {second} .*{one['key']}", text, re.MULTILINE)
+    terms = json.loads(run("predict", "scheme=aa", "--machine", "h200", "--json")[1])["prediction"]["terms"]
+    assert len(terms) > 3
+    for term in terms:
+        assert re.search(rf"^(expected limit)? +{term['name']}: ", text, re.MULTILINE)
+
+
 def test_a_study_is_ranked_by_its_name(run, monkeypatch, tmp_path):
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     out = json.loads(run("predict", "quick", "--machine", "v100", "--top", "2", "--compile", "0", "--json")[1])

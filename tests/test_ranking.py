@@ -210,7 +210,7 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
 
 
 def test_a_machine_that_nobody_knows():
-    with pytest.raises(InputError, match=r"no machine 'h20'; known are a100, .*; did you mean h200\?"):
+    with pytest.raises(InputError, match=r"no machine 'h20'; known are a100, .*; did you mean 'h200'\?"):
         named_machine("h20")
     with pytest.raises(InputError, match=r"cannot read there\.toml"):
         named_machine("there.toml")

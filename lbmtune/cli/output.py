@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from textwrap import wrap
 
 import msgspec
 from rich.console import Console
@@ -92,9 +93,17 @@ def _of_columns(title: str, columns: Sequence[Column]) -> Table:
 
 
 def print_pairs(rows: Sequence[tuple[str, object]]) -> None:
-    """Names and values, one a line."""
-    width = max(len(name) for name, _ in rows)
-    stdout().print("\n".join(f"{name:<{width}}  {value}" for name, value in rows), markup=False)
+    """Names and values, one a line; on a terminal a long value goes on below its beginning."""
+    console, width = stdout(), max(len(name) for name, _ in rows)
+    room = max(console.width - width - 2, _ROOM) if console.is_terminal else sys.maxsize
+    for name, value in rows:
+        below = f"\n{'':<{width}}  "
+        console.print(f"{name:<{width}}  {below.join(_lines(str(value), room))}", markup=False)
+
+
+def _lines(text: str, room: int) -> list[str]:
+    """A text in lines of so many characters, broken between words."""
+    return [text] if len(text) <= room else wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 def short(config: Mapping[str, Scalar]) -> str:

@@ -185,12 +185,20 @@ def _processes() -> int:
 
 
 def print_ranking(ranked: Ranking) -> None:
-    """As a table."""
+    """As a table, or two on a narrow terminal."""
     from lbmtune.cli import output
 
     rows = (
-        (f"{prediction.mlups:,.0f}", prediction.limit, "yes" if compiled else "no", config.key, config.brief)
+        (f"{prediction.mlups:,.0f}", binding(prediction), "yes" if compiled else "no", config.key, config.brief)
         for config, prediction, compiled in ranked.entries
     )
-    title = f"{ranked.study} on {ranked.machine}: {ranked.legal} legal configurations"
-    output.stdout().print(output.table(title, ("MLUPS>", "limit", "compiled", "key", "configuration"), rows))
+    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations"
+    whole = output.table(title, ("MLUPS>", "limit", "compiled", "key", "configuration"), rows)
+    console = output.stdout()
+    for part in output.fitted(whole, console.width, ("compiled",)):
+        console.print(part)
+
+
+def binding(prediction: Prediction) -> str:
+    """The two largest terms of a prediction in a few words, in picoseconds of the whole device."""
+    return ", ".join(f"{one.name} {one.seconds * 1e12:.3g} ps" for one in prediction.terms[:2])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lbmtune.records.study import StudySpec
 
 
-_BAR = 24
+_BAR = 12
 """Characters of the longest bar."""
 
 
@@ -93,6 +93,7 @@ def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> lis
 def print_varied(found: Varied) -> None:
     """As a table, with a bar that is as long as the speed."""
     from lbmtune.cli import output
+    from lbmtune.cli.ranking import binding  # here: it loads the model
 
     best = max((one.mlups for one in found.predictions.values()), default=1.0)
     here = found.around.flat()[found.axis]
@@ -101,7 +102,7 @@ def print_varied(found: Varied) -> None:
             _marked(value, here),
             f"{one.mlups:,.0f}",
             "#" * round(_BAR * one.mlups / best),
-            one.limit.split(";")[0],
+            binding(one),
         )
         for value, one in found.predictions.items()
     ]
