@@ -61,14 +61,14 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     """A word is read once per launch; 3 sums of what returns wait in shared memory.
 
     So do one that is owed, in each stage, words of three planes, where the row lies, there and in memory, and whether
-    it is stored; and the word that faces across x alone would give.
+    it is stored; the word that faces across x alone would give; and the column.
     """
     one = config(steps=2, flags="memory")
     assert traffic(lid(), one).flags == 2
     assert traffic(lid(), config(steps=2)).flags == 0
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config(steps=2)) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3 + 1) * 4 * 32 * 6
+    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3 + 1 + 1) * 4 * 32 * 6
 
 
 @pytest.mark.parametrize(
@@ -160,6 +160,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "a face returns the wrong way": ("compiled", _text("const Real f7 = left[0];", "const Real f7 = right[0];")),
     "what is owed is forgotten": ("compiled", _text("if (owes) m[r][v][TWICE_UP] += later;", "")),
     "a row at a wall is taken for another": ("compiled", _text("row == CUT_Y_LOW ? LOW", "row == CUT_Y_LOW ? HIGH")),
+    "a stage begins too late": ("compiled", _text("plane < 2 * t", "plane < 2 * t + 1")),
     "faces one plane late": ("compiled", _text("begin - STEPS + plane - t;", "begin - STEPS + plane - t - 1;")),
     "solid cells send": ("memory", _text("m[k] = word & 1u ? Real(0) : m[k]", "(void)k")),
     "words stay behind": ("memory", _text("place = links.place - t;", "place = links.place;")),

@@ -36,7 +36,7 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     assert traffic(lid(), one).flags == 2
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config()) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, one) == (18 + 2 + 2) * 4 * 32 * 8
+    assert shared_bytes(lid(), one) - shared_bytes(without, one) == (18 + 2 + 2 + 1) * 4 * 32 * 8
 
 
 @pytest.mark.parametrize(

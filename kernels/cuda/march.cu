@@ -310,12 +310,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     int next_z = wrapped(begin - STEPS, nz);
     Index from = along_z(next_z, n), to = along_z(begin, n);
     //@begin links
-    Real* const returned = reinterpret_cast<Real*>(row.first - thread + 2 * ROWS * THREADS) + seat;
+    // all of this lies behind the rows, a constant away from each other, so that one register says where
+    Real* const returned = reinterpret_cast<Real*>(row.first - thread + (2 * ROWS + 1) * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
-    char* const last = marks + WORDS;
-    void* behind = last;
-    unsigned shift = 0;
+    void* const behind = marks + WORDS;
+
     Links links;
     find_links(links, marks, first_x, first_y, begin - STEPS, nx, ny);
     //@end links
@@ -349,10 +349,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (!PREFETCH) fetch_plane();
         if (PREFETCH == 2) copies_end();
         //@begin next
-        forget(shift);  // offsets are worked out anew, of which a compiler keeps too many
-        forget(x);
-        behind = last + shift;
-        next_links(links, marks + shift);
+        // what was asked for in the plane before is there. Words come first, since they say which way the warp goes in
+        // all stages; neither they nor the planes have an address that waits in a register, of which there are too few
+        // with walls
+        next_links(links, marks);
         //@end next
         Real m[ROWS][CELLS][MOMENTS];
 #pragma unroll

@@ -83,6 +83,15 @@ def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]
     return tuple(end - begin for begin, end in pairwise(ends))
 
 
+def spared(case: Case, config: CudaConfig) -> int:
+    """Planes that a stage does not take at the beginning of a chunk, on average.
+
+    Stage t has no use of the first 2 t. Stages are left out where links can be cut: with a question for it chunks may
+    be shorter, which they are there.
+    """
+    return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
+
+
 def planes_together(case: Case, config: CudaConfig) -> int:
     """Planes that one pass of the loop takes.
 
@@ -130,7 +139,8 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
     sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = WAITING if config.of_moments else len(returning(case))
-    returned = (cells * (back + config.steps) * config.computed.bytes + 2 * row_bytes) if cuts(case) else 0
+    kept = 2 * row_bytes + lanes * _OFFSET_BYTES
+    returned = (cells * (back + config.steps) * config.computed.bytes + kept) if cuts(case) else 0
     flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
     shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks, chunk_planes, rising
+from lbmtune.catalogue.march import WARP, blocks, chunk_planes, rising, spared
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -136,7 +136,7 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int 
     flat = case.stencil.dimensions == 2
     x, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
-    passed = [planes + 2 * config.steps for planes in chunk_planes(height, chunks, config)]
+    passed = [planes + 2 * config.steps - spared(case, config) for planes in chunk_planes(height, chunks, config)]
     marched = height / (chunks * passed[0] if config.chunks == "even" else sum(passed))
     warps, at_once = config.block[1], multiprocessors * (known or together(case, config))
     return Efficiency(

@@ -94,6 +94,8 @@ def _entry(case: Case, config: CudaConfig) -> str:
         regions["stages"] = march_walls.stages(file, regions)
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
     entry = fill(file, {**regions, **walls}, inside="entry")
+    if cuts(case) and not flat:
+        entry = march_walls.with_little_room(entry)
     return entry if config.chunks == "even" else _falling(entry)
 
 

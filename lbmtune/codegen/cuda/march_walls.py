@@ -41,8 +41,16 @@ NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind 
 """The same of march_flat.cu."""
 
 
-_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + warp * 32 + lane};
-    const Kept stored = {row.first + ROWS * THREADS};"""
+_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + thread};
+    const Kept stored = {row.first + ROWS * THREADS}, column = {stored.first + ROWS * THREADS};
+    column[0] = x;"""
+"""Numbers that a plane needs once wait in shared memory."""
+_AT_COLUMN = ("    const auto fetch_plane = [&]() {\n", "        if (plane >= 2 * STEPS) {\n")
+"""Where a plane is read and where one is stored."""
+_SEAT = "const int seat = warp * NEXT + lane, thread = warp * 32 + lane;"
+_OWN_SEAT = "const int seat = threadIdx.y * NEXT + threadIdx.x, thread = threadIdx.y * 32 + threadIdx.x;"
+"""The place of a thread; and as the other functions find it, where the number of a warp is known to be alike."""
+_NEEDED = "            if (plane < 2 * t) break;  // nobody takes what this stage would finish yet"
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
@@ -98,6 +106,16 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
     return found | ({} if config.flags == "memory" else {"fetch": ""})
 
 
+def with_little_room(entry: str) -> str:
+    """An entry in three dimensions that keeps in shared memory what a plane needs once."""
+    assert _SEAT in entry
+    assert all(entry.count(place) == 1 for place in _AT_COLUMN)
+    for place in _AT_COLUMN:
+        indent = " " * (len(place) - len(place.lstrip()) + 4)
+        entry = entry.replace(place, f"{place}{indent}const int x = column[0];\n")
+    return entry.replace(_SEAT, _OWN_SEAT)
+
+
 def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
     """Region "stages" of march.cu; parts: what it has where links are cut."""
     return fill(file, {**dict.fromkeys(_STAGE_PARTS, ""), **regions, **(parts or {})}, inside="stages")
@@ -105,11 +123,13 @@ def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = No
 
 def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """What stages have besides, by what cuts links of a warp."""
-    yield "OPEN", {}
+    needed = {"cut": _NEEDED}
+    yield "OPEN", needed
     for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
         texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
-        yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
+        yield way, needed | dict(zip(("returning", "enter", "returned"), texts, strict=True))
     mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    mixed["cut"] = f"{_NEEDED}\n{mixed['cut']}"
     if _joins(case, config):
         mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
         names = {"returning": "leave", "enter": "enter", "returned": "take"}
