@@ -6,9 +6,11 @@
 A case is a configuration with walls, where its kind can have them, on the small domain that verification takes. It
 runs in a process of its own, started by the tool. racecheck and synccheck look at kernels with shared memory. Halo
 cells of a march come to nonsense from poisoned buffers, which is never stored: that is within bounds.
-Of "march, neighbours" racecheck reports hazards, since it does not follow how its warps wait (docs/moments.md).
+Of "march, neighbours" racecheck reports hazards, since it does not follow that the lanes of a warp have met before one
+of them raises its flag (docs/moments.md). Its line says so, and does not count; the case after it is the same kernel
+with a flag that all lanes raise, in which racecheck has to find nothing.
 Prints a line per case and tool; REPORT gets the same with versions, device and date, and what a tool had to say. The
-exit code is 1 where a tool found an error or a result is wrong.
+exit code is 1 where a tool found another error or a result is wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from choices import Sample, case_of  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
 from lbmtune.catalogue.config import from_flat  # noqa: E402
+from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
 from lbmtune.measure.verify import verify  # noqa: E402
 
@@ -118,6 +122,10 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
         *("box", "d3q19", "regularised"),
         {**_MARCH, "steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours"},
     ),
+    "march, neighbours, all lanes": (
+        *("box", "d3q19", "regularised"),
+        {**_MARCH, "steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours"},
+    ),
     "march, faces": ("grinder", "d3q19", "regularised", {**_MARCH, "steps": 2, "prefetch": 1}),
     "march, words": ("solids", "d3q19", "regularised", {**_MARCH, "steps": 2, "flags": "memory", "prefetch": 2}),
     "march, words of some planes": (
@@ -133,6 +141,16 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "on chip, neighbours, words": ("solids", "d3q19", "bgk", {**_ON_CHIP, "meeting": "neighbours", "flags": "memory"}),
 }
 """Flow, lattice, collision and axes."""
+NOT_FOLLOWED = ("racecheck", "march, neighbours")
+"""What a tool takes for a race, and is none."""
+ALL_LANES: Mapping[str, str] = {
+    "mbarrier.init.shared.b64 [%0], 1;": "mbarrier.init.shared.b64 [%0], 32;",
+    "if (lane == 0) raise(own);": "raise(own);",
+    "LANES = 32 * CELLS * WARPS,": "LANES = 32 * CELLS * (WARPS + 1),",  # rows beyond those of a block are nobody's
+}
+"""Where all lanes raise the flag of their warp."""
+MORE_BYTES = 16 << 10
+"""Of shared memory that those rows take, and more."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +168,13 @@ class Verdict:
         said = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", self.log)
         words = {0: "nothing found", FOUND: "errors found", WRONG: "wrong result"}
         ended = words.get(self.code, f"exit code {self.code}")
-        return f"{self.name:30} {self.tool:10} {ended}; {'; '.join(said) or '-'}"
+        known = "; not followed by the tool, does not count" if self.known else ""
+        return f"{self.name:30} {self.tool:10} {ended}; {'; '.join(said) or '-'}{known}"
+
+    @property
+    def known(self) -> bool:
+        """Whether what was found is none."""
+        return self.code == FOUND and (self.tool, self.name) == NOT_FOLLOWED
 
     @property
     def quoted(self) -> list[str]:
@@ -168,13 +192,24 @@ def sample(name: str) -> Sample:
     return case, config
 
 
+def program_of(name: str) -> Program:
+    """The program of a case."""
+    program = render(*sample(name))
+    if name != "march, neighbours, all lanes":
+        return program
+    assert all(now in program.source for now in ALL_LANES)
+    source = reduce(lambda text, change: text.replace(*change), ALL_LANES.items(), program.source)
+    ((launch,),) = program.period
+    return replace(program, source=source, period=((replace(launch, shared_bytes=launch.shared_bytes + MORE_BYTES),),))
+
+
 def run(name: str, device_name: str) -> int:
     """Verifies one case in this process: what the tool starts."""
     import cupy
 
     cupy.cuda.set_allocator(None)  # each array an allocation of its own: beyond its end is out of bounds
     device = open_device(device_name)
-    program = render(*sample(name))
+    program = program_of(name)
     found = verify(program, compiler_for(device.environment)(program), device, periods=2)
     print(f"error {found.error:.2e} of {found.bound:.2e} allowed")
     return 0 if found.passed else WRONG
@@ -235,7 +270,7 @@ def main() -> int:
         for verdict in pool.map(lambda job: under(*job, given.device), todo):
             print(verdict.line, flush=True)
             print(verdict.line, *verdict.quoted, sep="\n    ", file=report, flush=True)
-            failed = failed or bool(verdict.code)
+            failed = failed or bool(verdict.code and not verdict.known)
     return 1 if failed else 0
 
 

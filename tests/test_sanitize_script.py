@@ -43,6 +43,22 @@ def test_tools_of_shared_memory_skip_kernels_without(script: ModuleType) -> None
     ]
 
 
+def test_what_racecheck_does_not_follow_is_one_case_and_the_rest_of_it_counts(script: ModuleType) -> None:
+    def known(name: str, tool: str, code: int) -> bool:
+        return bool(script.Verdict(name, tool, code, "").known)
+
+    assert known("march, neighbours", "racecheck", script.FOUND)
+    assert not known("march, neighbours", "racecheck", script.WRONG)
+    assert not known("march, neighbours", "memcheck", script.FOUND)
+    assert not known("march, neighbours, all lanes", "racecheck", script.FOUND)
+
+
+def test_where_all_lanes_raise_the_flag_the_kernel_is_the_same_otherwise(script: ModuleType) -> None:
+    found, now = (script.program_of(name).source for name in ("march, neighbours, all lanes", "march, neighbours"))
+    changed = [pair for pair in zip(found.splitlines(), now.splitlines(), strict=True) if len(set(pair)) == 2]
+    assert len(changed) == len(script.ALL_LANES) == 3
+
+
 @pytest.mark.parametrize(("code", "words"), [(0, "nothing found"), (9, "errors found"), (1, "wrong result")])
 def test_what_a_tool_says_is_told(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, words: str
