@@ -26,6 +26,7 @@ from lbmtune.catalogue.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from shim.device import COMPILER, HostDevice, compile_on_host
+from thinning import drawn, facts
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import conformance
@@ -41,13 +42,26 @@ def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
     return covering(backend).samples
 
 
+def for_every_day(backend: str) -> list[Sample]:
+    """A part of the list in which each choice stands at each of its values."""
+    samples = kernels(backend)
+    return [samples[n] for n in sorted(drawn([facts(point_of(sample)) for sample in samples], len(samples)))]
+
+
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_a_part_on_the_host_shim() -> None:
-    _all_right(conformance.on_shim, kernels()[::70])
+    _all_right(conformance.on_shim, for_every_day("cuda"))
 
 
 def test_a_part_on_the_processor() -> None:
-    _all_right(conformance.on_cpu, kernels("cpu")[::120])
+    _all_right(conformance.on_cpu, for_every_day("cpu"))
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_the_part_has_every_value_of_every_choice(backend: str) -> None:
+    part = {fact for sample in for_every_day(backend) for fact in point_of(sample).items()}
+    assert part == {fact for sample in kernels(backend) for fact in point_of(sample).items()}
+    assert len(for_every_day(backend)) < 25
 
 
 def _all_right(check: Callable[[Sample], str | None], samples: Sequence[Sample]) -> None:
