@@ -364,7 +364,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
         if (PREFETCH && (BEYOND || plane + 1 < planes)) fetch_plane();
         //@end early
         //@begin way
-        const Way way = alike(way_of(links, begin - STEPS + plane, nz));
+        const Way way = plane < 2 * STEPS - 2 ? MIXED : alike(way_of(links, begin - STEPS + plane, nz));
         //@end way
         //@begin stages
 #pragma unroll

@@ -7,9 +7,8 @@ struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
 constexpr int PLACES = STEPS + 1;                   // planes whose words wait, and one that is on its way
 constexpr int EXPECTED = PLACES * ROWS * THREADS;   // behind them: the words that the faces across x alone would give
 constexpr int WORDS = (EXPECTED + THREADS) * sizeof(Marks) + ROWS * THREADS * sizeof(unsigned);  // bytes of all, and of rows
-constexpr unsigned OUTSIDE = ~0u;
 struct Links {
-    Kept row;  // the first cell of the thread within a plane; OUTSIDE of the box
+    Kept row;  // the first cell of the thread within a plane; NOWHERE outside of the box
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
     int ahead;       // the plane that is read next, before the first one and after the last one, too
@@ -52,7 +51,7 @@ __device__ __forceinline__ void find_links(
     for (int r = 0; r < ROWS; ++r) {
         const int y = first_y + r;
         const bool away = outside || beyond(y, ny, WALLED_Y);
-        links.row[r] = away ? OUTSIDE : wrapped(y, ny) * nx + wrapped(first_x, nx);
+        links.row[r] = away ? NOWHERE : wrapped(y, ny) * nx + wrapped(first_x, nx);
         for (int k = 0; PREFETCH == 2 && away && k < PLACES; ++k) links.words[(k * ROWS + r) * THREADS] = silent();
     }
 }
@@ -67,13 +66,14 @@ __device__ __forceinline__ Marks& words_of(const Links& links, const int t, cons
 __device__ __forceinline__ void fetch_links(
     Links& links, const Word* words, const int wrapped_z, const int nx, const int ny, const int nz) {
     const bool outside = beyond(links.ahead, nz, WALLED_Z);
+    const Numbers row = side_by_side(links.row);
     ++links.ahead;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const unsigned within = links.row[r];
+        const unsigned within = row[r];
         Marks& next = PREFETCH == 2 ? words_of(links, -1, r) : links.next[PREFETCH == 2 ? 0 : r];
         if (PREFETCH != 2 || outside) next = silent();
-        if (outside || within == OUTSIDE) continue;
+        if (outside || within == NOWHERE) continue;
         const Word* const place = words + (Index(wrapped_z) * (Index(nx) * ny) + within);
         copy(&next, reinterpret_cast<const Marks*>(place), PREFETCH == 2);
     }

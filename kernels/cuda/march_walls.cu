@@ -14,6 +14,19 @@ struct Kept {
     unsigned* first;
     __device__ __forceinline__ unsigned& operator[](const int r) const { return first[r * THREADS]; }
 };
+constexpr unsigned NOWHERE = ~0u;  // of a row that is outside of the box, or not stored
+
+// All of them, read side by side: one after the other they would be waited for as often.
+struct Numbers {
+    unsigned of[ROWS];
+    __device__ __forceinline__ unsigned operator[](const int r) const { return of[r]; }
+};
+__device__ __forceinline__ Numbers side_by_side(const Kept& kept) {
+    Numbers numbers;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) numbers.of[r] = kept[r];
+    return numbers;
+}
 
 // What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
 template <class T>
@@ -26,7 +39,9 @@ __device__ __forceinline__ T alike(const T value) {
 __device__ __forceinline__ void meet_block() { asm volatile("barrier.sync 0, %0;" ::"n"(THREADS) : "memory"); }
 #endif  // elsewhere the host provides it
 
-enum Way { OPEN, X_LOW, X_HIGH, MIXED };  // what cuts links of a warp: nothing, one face across x alone, or anything
+// What cuts links of a warp: nothing, one face across x alone, or anything. The first planes of a chunk, which not all
+// stages need, are left to the text for anything: a question for it costs the others registers.
+enum Way { OPEN, X_LOW, X_HIGH, MIXED };
 
 //@begin faces
 constexpr bool BY_SIDE = true;  // whether faces across x have a text of their own

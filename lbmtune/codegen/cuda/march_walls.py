@@ -45,11 +45,23 @@ _KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGE
     const Kept stored = {row.first + ROWS * THREADS}, column = {stored.first + ROWS * THREADS};
     column[0] = x;"""
 """Numbers that a plane needs once wait in shared memory."""
-_AT_COLUMN = ("    const auto fetch_plane = [&]() {\n", "        if (plane >= 2 * STEPS) {\n")
-"""Where a plane is read and where one is stored."""
-_SEAT = "const int seat = warp * NEXT + lane, thread = warp * 32 + lane;"
-_OWN_SEAT = "const int seat = threadIdx.y * NEXT + threadIdx.x, thread = threadIdx.y * 32 + threadIdx.x;"
-"""The place of a thread; and as the other functions find it, where the number of a warp is known to be alike."""
+_LITTLE_ROOM = {
+    "const int seat = warp * NEXT + lane, thread = warp * 32 + lane;":  # as other functions find it: one number less
+    "const int seat = threadIdx.y * NEXT + threadIdx.x, thread = threadIdx.y * 32 + threadIdx.x;",
+    "line < height && first_y + r < ny;": "line < height && first_y + r < ny ? row[r] : NOWHERE;",
+    "    const auto fetch_plane = [&]() {\n": """    const auto fetch_plane = [&]() {
+        const int x = column[0];
+        const Numbers at = side_by_side(row);
+""",
+    "source + (from + row[r]), pitch, x);": "source + (from + at[r]), pitch, x);",
+    "        if (plane >= 2 * STEPS) {\n": """        if (plane >= 2 * STEPS) {
+            const int x = column[0];
+            const Numbers at = side_by_side(stored);
+""",
+    "if (stored[r]) store_cells(m[r], target + (to + row[r]), pitch, x);":  # where it is, or that it is not
+    "if (at[r] != NOWHERE) store_cells(m[r], target + (to + at[r]), pitch, x);",
+}
+"""What stands in an entry in three dimensions, and how where numbers of a thread wait in shared memory."""
 _NEEDED = "            if (plane < 2 * t) break;  // nobody takes what this stage would finish yet"
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
@@ -108,12 +120,10 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
 
 def with_little_room(entry: str) -> str:
     """An entry in three dimensions that keeps in shared memory what a plane needs once."""
-    assert _SEAT in entry
-    assert all(entry.count(place) == 1 for place in _AT_COLUMN)
-    for place in _AT_COLUMN:
-        indent = " " * (len(place) - len(place.lstrip()) + 4)
-        entry = entry.replace(place, f"{place}{indent}const int x = column[0];\n")
-    return entry.replace(_SEAT, _OWN_SEAT)
+    for now, then in _LITTLE_ROOM.items():
+        assert entry.count(now) == 1, now
+        entry = entry.replace(now, then)
+    return entry
 
 
 def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
@@ -123,11 +133,10 @@ def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = No
 
 def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """What stages have besides, by what cuts links of a warp."""
-    needed = {"cut": _NEEDED}
-    yield "OPEN", needed
+    yield "OPEN", {}
     for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
         texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
-        yield way, needed | dict(zip(("returning", "enter", "returned"), texts, strict=True))
+        yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
     mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
     mixed["cut"] = f"{_NEEDED}\n{mixed['cut']}"
     if _joins(case, config):
