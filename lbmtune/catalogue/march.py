@@ -86,8 +86,7 @@ def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]
 def spared(case: Case, config: CudaConfig) -> int:
     """Planes that a stage does not take at the beginning of a chunk, on average.
 
-    Stage t has no use of the first 2 t. Stages are left out where links can be cut: with a question for it chunks may
-    be shorter, which they are there.
+    Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
     """
     return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
 
