@@ -4,7 +4,7 @@
     python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
 
 Prints what it checked, what is illegal with the reasons, and every kernel that is wrong. One
-that is wrong on a GPU is assembled a second time, with fewer optimisations: if that makes it right, its text is, and
+that is wrong on a GPU is assembled again, with fewer optimisations: if that makes it right, its text is, and
 the fault is the assembler's. Such kernels are counted apart.
 """
 
@@ -26,16 +26,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from choices import Sample  # noqa: E402
 from covering import Covering, everything  # noqa: E402
-from lbmtune.backend.nvrtc import compile_text  # noqa: E402
 from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
-from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
+from lbmtune.backend.registry import compiler_for, open_device, reassembled  # noqa: E402
 from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
 from lbmtune.measure.verify import verify  # noqa: E402
 
 Verdict = str | None
 """What is wrong with a kernel; None: nothing."""
-MISASSEMBLED = "wrong as assembled, right with ptxas -O1"
+MISASSEMBLED = "wrong as assembled alone"
 """How the verdict begins on a kernel whose text is right."""
 
 
@@ -78,9 +77,9 @@ def _compiled(architecture_of: partial[Binary], sample: Sample) -> Binary | str:
 
 def _told_apart(program: Program, verdict: str, device: Device) -> str:
     """The verdict on a kernel that is wrong on a GPU, with what another way of assembling its text says of it."""
-    options = (*program.options, f"--gpu-architecture={device.environment.architecture}", "--ptxas-options=-O1")
-    found = _verified(program, compile_text(program.source, options), device)
-    return verdict if found else f"{MISASSEMBLED}: {verdict}"
+    ways = reassembled(device.environment, program)
+    right = next((how for how, binary in ways if not _verified(program, binary, device)), "")
+    return f"{MISASSEMBLED}, right by {right}: {verdict}" if right else verdict
 
 
 def on_gpu(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:

@@ -37,6 +37,7 @@ CPU_CEILING = Ceiling(
 REASONS = {
     Outcome.COMPILE_FAILED: "line 7: expected a ';' <script>alert(1)</script>",
     Outcome.WRONG_RESULT: "f_3 at cell (1, 2, 3) of 32x5x7 is off by 0.2 after 2 steps; the bound is 1e-6",
+    Outcome.MISCOMPILED: "f_3 at cell (1, 2, 3) of 32x5x7 is off by 0.2; assembled by ptxas -O1 the same text is right",
     Outcome.TIMED_OUT: "measure took longer than 60 s",
     Outcome.CRASHED: "the process died by signal 11",
 }

@@ -15,9 +15,11 @@ from fake_study import FakeEvaluator, stand_in, verification
 from fake_study import machine as fake_machine
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main, output
+from lbmtune.cli.checks import _show_proofs
 from lbmtune.cli.listing import axis_rows
 from lbmtune.cli.studyfile import load_study, overridden
-from lbmtune.records import Conditions, Outcome
+from lbmtune.errors import NothingValidError
+from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.ledger import Journal
 
@@ -482,6 +484,21 @@ def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     code, _, err = run("predict", "quick", "--machine", machine, "--vary", "colour")
     assert code == 2
     assert "axis of cuda kernels 'colour'" in err
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end"),
+    [
+        (Outcome.WRONG_RESULT, "after 1 steps on 64x64x64."),
+        (Outcome.MISCOMPILED, "after 1 steps on 64x64x64; assembled by ptxas -O1 the same text is right."),
+    ],
+)
+def test_whose_fault_a_wrong_kernel_is(capsys, outcome, end):
+    failed = replace(verification(), error=1.0, domains=((64, 64, 64),))
+    reason = "f_1 is off by 1; the bound is 1e-07; assembled by ptxas -O1 the same text is right"
+    trial = Trial(number=0, key="k", config={}, outcome=outcome, reason=reason, verification=failed)
+    with pytest.raises(NothingValidError, match=rf"^{outcome}: error 1.00e\+00 of .* {end}$"):
+        _show_proofs("k", [trial], False)
 
 
 def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):

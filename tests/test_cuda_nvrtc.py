@@ -230,6 +230,16 @@ def test_the_skeleton_compiles_as_it_stands() -> None:
     assert binary.resources.registers > 0
 
 
+def test_the_same_text_is_assembled_with_fewer_optimisations() -> None:
+    """Each way is another binary; without any the code is the longest."""
+    program = render(BOX, config(scheme="aa"))
+    found = [("", nvrtc.compile_cuda(program, "sm_90")), *nvrtc.reassembled(program, "sm_90")]
+    assert [level for level, _ in found] == ["", "-O1", "-O0"]
+    assert len({binary.digest for _, binary in found}) == 3
+    plain, _, least = (binary.resources.code_bytes for _, binary in found)
+    assert least > plain
+
+
 def test_a_compile_error_points_into_the_skeleton() -> None:
     program = render(BOX, CudaConfig())
     broken = replace(program, source=program.source.replace("if (!inside) return;", "if (!inside) return oops;"))

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from fake_device import CASE, FakeDevice, compiler, config, renderer
+from lbmtune.backend.protocol import Binary
+from lbmtune.backend.registry import reassembled
 from lbmtune.measure.arena import Arena
 from lbmtune.measure.stages import Measured, Work, rehearse, tried
-from lbmtune.records import Conditions, Outcome
+from lbmtune.records import Conditions, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
 
 PROTOCOL = TimingProtocol(verify_periods=1, warmup_s=0.002, sample_s=0.001, max_samples=6)
@@ -24,6 +26,41 @@ def outcome(durations_s: list[float], clock_hz: float) -> Measured:
     found = tried(PROGRAM, compiler(PROGRAM), Arena(device), Work(path=Path("unused")), PROTOCOL, stages.append)
     assert stages == ["verify", "measure"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("right", "expected", "blame"),
+    [
+        ("one", Outcome.MISCOMPILED, "; assembled by ptxas -O1 the same text is right"),
+        ("two", Outcome.MISCOMPILED, "; assembled by ptxas -O0 the same text is right"),
+        ("", Outcome.WRONG_RESULT, ""),
+    ],
+)
+def test_a_wrong_kernel_is_assembled_otherwise(
+    monkeypatch: pytest.MonkeyPatch, right: str, expected: Outcome, blame: str
+) -> None:
+    """What is kept is the verification of the kernel itself; a kernel that is wrong in either way has no speed."""
+    ways = [(f"ptxas -O{2 - n}", Binary(b"", name, Resources())) for n, name in enumerate(("one", "two"), 1)]
+
+    def verified(_: object, binary: Binary, *__: object) -> Verification:
+        error = 0.0 if binary.digest == right else 1.0
+        return Verification(
+            error=error, bound=1e-6, worst_cell=(1, 2, 3), worst_direction=4, worst_steps=2, domains=((9, 5, 7),)
+        )
+
+    monkeypatch.setattr("lbmtune.measure.stages.verify", verified)
+    monkeypatch.setattr("lbmtune.measure.stages.reassembled", lambda *_: iter(ways))
+    work, device = Work(path=Path("unused")), FakeDevice("cuda")
+    found = tried(PROGRAM, compiler(PROGRAM), Arena(device), work, PROTOCOL, lambda _: None)
+    assert found.outcome is expected
+    assert found.reason == f"f_4 at cell (1, 2, 3) of 9x5x7 is off by 1 after 2 steps; the bound is 1e-06{blame}"
+    assert found.verification is not None
+    assert not found.verification.passed
+    assert found.measurement is None
+
+
+def test_only_what_an_assembler_made_is_assembled_again() -> None:
+    assert list(reassembled(FakeDevice("cpu").environment, PROGRAM)) == []
 
 
 @pytest.mark.parametrize(

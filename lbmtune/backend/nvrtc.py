@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
+from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
 from functools import cache
 from importlib.util import find_spec
@@ -20,12 +21,25 @@ _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
 _CACHES = (12, 9)
 """The first version that takes what it compiled before from a cache, with an empty log, and knows --no-cache."""
+_PLAINER = ("-O1", "-O0")
+"""Levels of the assembler below its own."""
 _TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
 
 def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
     """A cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
     return compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
+
+
+def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Binary]]:
+    """The same text with fewer and fewer optimisations of the assembler, and the level of each.
+
+    The compiler proper does for all of them what it does in `compile_cuda`: if one of them is right and that is not,
+    the text is right, and so is what the assembler was given.
+    """
+    for level in _PLAINER:
+        options = (*program.options, f"--gpu-architecture={architecture}", f"--ptxas-options={level}")
+        yield level, compile_text(program.source, options)
 
 
 def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Literal
 
-from lbmtune.backend.protocol import Compiler, Device
+from lbmtune.backend.protocol import Binary, Compiler, Device
+from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
 
@@ -41,6 +43,17 @@ def compiler_for(environment: Environment) -> Compiler:
     from lbmtune.backend.nvrtc import compile_cuda
 
     return partial(compile_cuda, architecture=environment.architecture)
+
+
+def reassembled(environment: Environment, program: Program) -> Iterator[tuple[str, Binary]]:
+    """The same text assembled with fewer optimisations, where a device has an assembler, and the name of each way.
+
+    Raises CompileError, DeviceUnavailableError.
+    """
+    if environment.backend == "cuda":
+        from lbmtune.backend.nvrtc import reassembled as by_nvrtc
+
+        yield from ((f"ptxas {level}", binary) for level, binary in by_nvrtc(program, environment.architecture))
 
 
 def available() -> tuple[str, ...]:

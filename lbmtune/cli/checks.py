@@ -8,6 +8,7 @@ import typer
 
 from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
 from lbmtune.errors import NothingValidError
+from lbmtune.records import Outcome
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,7 +54,8 @@ def _show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
         raise NothingValidError(f"the kernel cannot be verified: {worst.outcome}: {' '.join(worst.reason.split())}")
     wrong = [v for v in found if not v.passed]
     if wrong:
-        raise NothingValidError(f"wrong result: {deviation(wrong[0])}.")
+        blame = f"; {worst.reason.rpartition('; ')[2]}" if worst.outcome is Outcome.MISCOMPILED else ""
+        raise NothingValidError(f"{worst.outcome}: {deviation(wrong[0])}{blame}.")
 
 
 def deviation(verification: Verification) -> str:

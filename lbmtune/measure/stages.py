@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from lbmtune.backend.protocol import (
     OutOfMemoryError,
     TooManyResourcesError,
 )
-from lbmtune.backend.registry import compiler_for
+from lbmtune.backend.registry import compiler_for, reassembled
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.accuracy import measure_accuracy
 from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.duties import equipped, simulated
@@ -245,11 +247,12 @@ def tried(
     try:
         if work.full or not work.sustained:
             with _stage(FULL_SIZE if work.full else "verify", result, report, arena):
-                arena.reset()
-                result.verification = _proof(program, binary, arena, work, protocol, duty)
-        if result.verification and not result.verification.passed:
-            result.outcome, result.reason = Outcome.WRONG_RESULT, explained(result.verification)
-        elif work.sustained:
+                prove = partial(_proof, program, arena, work, protocol, duty)
+                result.verification = prove(binary)
+                if not result.verification.passed:
+                    result.outcome, result.reason = _blamed(program, arena.environment, prove, result.verification)
+                    return result
+        if work.sustained:
             with _stage(SUSTAINED, result, report, arena):
                 result.sustained = sustain(_on_own_domain(arena, [(program, binary, duty)])[0], protocol)
         elif work.timed and not work.full:
@@ -266,9 +269,22 @@ def tried(
     return result
 
 
+def _blamed(
+    program: Program, environment: Environment, prove: Callable[[Binary], Verification], found: Verification
+) -> tuple[Outcome, str]:
+    """Whose fault it is that a kernel is wrong: the text's, unless it is right when it is assembled otherwise."""
+    why = explained(found)
+    with suppress(CompileError, DeviceUnavailableError):
+        for how, binary in reassembled(environment, program):
+            if prove(binary).passed:
+                return Outcome.MISCOMPILED, f"{why}; assembled by {how} the same text is right"
+    return Outcome.WRONG_RESULT, why
+
+
 def _proof(
-    program: Program, binary: Binary, arena: Arena, work: Work, protocol: TimingProtocol, duty: Duty | None
+    program: Program, arena: Arena, work: Work, protocol: TimingProtocol, duty: Duty | None, binary: Binary
 ) -> Verification:
+    arena.reset()
     if not work.full:
         return verify(program, binary, arena, protocol.verify_periods)
     always = replace(duty, every=1) if duty else None  # few steps are verified, and it must fall due

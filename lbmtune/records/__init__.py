@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-SCHEMA_VERSION = 2
-"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner."""
+SCHEMA_VERSION = 3
+"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled."""
 
 
 class Outcome(StrEnum):
-    """How a trial ended."""
+    """How a trial ended. Miscompiled: wrong, but right when the same text is assembled with fewer optimisations."""
 
     OK = "ok"
     ILLEGAL = "illegal"
@@ -21,6 +21,7 @@ class Outcome(StrEnum):
     TOO_MANY_RESOURCES = "too many resources"
     OUT_OF_MEMORY = "out of memory"
     WRONG_RESULT = "wrong result"
+    MISCOMPILED = "miscompiled"
     UNSTABLE_TIMING = "unstable timing"
     CRASHED = "crashed"
     TIMED_OUT = "timed out"

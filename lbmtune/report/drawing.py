@@ -42,6 +42,7 @@ OUTCOME_COLOURS = {
     Outcome.TOO_MANY_RESOURCES: "#5c6bc0",
     Outcome.OUT_OF_MEMORY: "#26a6c9",
     Outcome.WRONG_RESULT: "#d1495b",
+    Outcome.MISCOMPILED: "#f28482",
     Outcome.UNSTABLE_TIMING: "#e9a03b",
     Outcome.CRASHED: "#b5179e",
     Outcome.TIMED_OUT: "#8d6e63",

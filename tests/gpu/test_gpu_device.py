@@ -112,6 +112,22 @@ def test_a_planted_fault_costs_one_trial(faulty: Evaluator, fault: str, outcome:
     assert following.outcome is Outcome.OK, following.reason
 
 
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        CudaConfig(block=(16, 4, 1), cells_per_thread=4, max_registers=64, wrap="ghost"),
+        CudaConfig(scheme="two-step", layout="aosoa", width=32, block=(32, 2, 4), cells_per_thread=2, min_blocks=8),
+    ],
+    ids=["pull", "two-step"],
+)
+def test_the_text_of_a_kernel_that_some_assembler_spoils_is_right(spoiled: CudaConfig) -> None:
+    """Both are wrong as ptxas 13.0 makes them (docs/decisions/miscompiled-kernels.md); another one may do better."""
+    with Evaluator(box("d3q19", "bgk", (64, 64, 64)), "0", LOOK) as evaluator:
+        trial = evaluator.prove(spoiled)
+    assert trial.outcome in (Outcome.OK, Outcome.MISCOMPILED), trial.reason
+    assert (trial.outcome is Outcome.OK) == (trial.verification is not None and trial.verification.passed)
+
+
 @pytest.mark.parametrize("flow", ["box", "cavity", "grinder"])
 @pytest.mark.parametrize("lattice", ["d2q9", "d3q19", "d3q27"])
 def test_every_kind_of_kernel_is_right(flow: str, lattice: str) -> None:
