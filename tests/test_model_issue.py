@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -203,6 +204,31 @@ def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
 def test_counted_instructions_are_those_that_are_compiled(config: CudaConfig, compiled: float) -> None:
     """Those of the loop over planes for compute capability 9.0, of a cell and step, as disassembled."""
     assert slots(cube(256), config, "sm_90") / compiled == pytest.approx(1, abs=0.06)
+
+
+def compiled_instructions(image: bytes, entry: str) -> int:
+    """Of an entry of a cubin, an ELF file: 16 bytes each since compute capability 7.0; what fills it up left out."""
+    start, width, count, names = struct.unpack_from("<Q10xHHH", image, 40)
+    heads = [struct.unpack_from("<IIQQQQ", image, start + n * width) for n in range(count)]
+    wanted = f".text.{entry}\0".encode()
+    ((at, length),) = [head[4:] for head in heads if image.startswith(wanted, heads[names][4] + head[0])]
+    words = (struct.unpack_from("<Q", image, at + n)[0] for n in range(0, length, 16))
+    return sum(word & _OPCODE != _NOP for word in words)
+
+
+_OPCODE, _NOP = 0xFFF, 0x918
+
+
+@pytest.mark.parametrize("collision", ["bgk", "trt", "regularised", "mrt"])
+def test_counted_instructions_of_one_step_are_those_that_are_compiled(collision: str) -> None:
+    """All of a kernel without branches, where what is counted of the text is all that it does: AA where it stays."""
+    case, config = box("d3q19", collision, (256, 256, 256)), CudaConfig(scheme="aa")
+    program = render(case, config)
+    compiled = compiled_instructions(compile_cuda(program, "sm_90").image, program.entries[0])
+    (term,) = (one for one in predict(case, config, CALIBRATED).terms if one.name == "instructions")
+    counted = int(term.sentence.split()[0])
+    assert counted > 200
+    assert counted / compiled == pytest.approx(1, abs=0.1)
 
 
 def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() -> None:
