@@ -78,10 +78,19 @@ def test_an_axis_that_is_given_twice(refused, gpu):
 
 
 def test_an_axis_of_the_other_backend(refused, gpu):
-    said = refused("explain", "scheme=aa,vector_bits=256")
+    said = refused("explain", "scheme=aa,vector_bits=256", "--device", "0")
     assert "vector_bits, an axis of CPU kernels, does not go with device 0, a GPU; say --device cpu." in said
     said = refused("verify", "scheme=aa,block=64x1x1", "--device", "cpu")
     assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
+
+
+@pytest.mark.parametrize(("axes", "backend"), [("block=64x1x1", "cuda"), ("threads=2", "cpu"), ("scheme=aa", "cuda")])
+def test_without_a_device_an_axis_says_which_kind(gpu, capsys, axes, backend):
+    """Explaining needs no device, so nobody has to name one."""
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", axes, "--json"])
+    assert not ended.value.code
+    assert json.loads(capsys.readouterr().out)["config"]["backend"] == backend
 
 
 def test_block_over_the_device_limit(refused, gpu):

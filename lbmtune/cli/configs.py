@@ -112,7 +112,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     values = _parts(text)
     if values.get("backend", "cpu") not in AXES:
         raise unknown("backend", values["backend"], AXES)
-    where = devices.chosen(device, str(values["backend"]) if "backend" in values else None)
+    where = devices.chosen(device, str(values["backend"]) if "backend" in values else _backend_of(values))
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where))
@@ -121,6 +121,13 @@ def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
     here = devices.bounds(where)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
     return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here.limits, here.known)
+
+
+def _backend_of(values: Mapping[str, int | str]) -> str | None:
+    """The backend that alone has some axis of a configuration; None where all that it names are axes of both."""
+    names = {backend: {axis.name for axis in axes} for backend, axes in AXES.items()}
+    shared = set.intersection(*names.values())
+    return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
 
 
 def _check_backend(values: Mapping[str, int | str], backend: str, where: str) -> None:
