@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -84,12 +85,10 @@ class InterpretingDevice(CpuDevice):
     """Runs the text of a program as Python."""
 
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
-        text = program.source.replace("from lbmtune.backend.cpu import lists, simd\n", "")
-        text = text.replace("from lbmtune.backend.cpu import simd\n", "")
-        text = text.replace("from lbmtune.backend.cpu import lanes, simd\n", "")
-        text = text.replace("from lbmtune.backend.cpu import lanes, lists, simd\n", "")
-        assert text != program.source
-        names: dict[str, Any] = {"simd": interpreted_simd, "lists": interpreted_simd, "lanes": interpreted_simd}
+        modules = r"from lbmtune\.backend\.cpu import ((?:\w+, )*simd)\n"
+        (imported,) = re.findall(modules, program.source)
+        text = re.sub(modules, "", program.source)
+        names: dict[str, Any] = dict.fromkeys(imported.split(", "), interpreted_simd)
         exec(compile(text, "<generated>", "exec"), names)
         return _Interpreted({name: names[name] for name in program.entries}, Resources(), 1)
 

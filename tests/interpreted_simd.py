@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,21 @@ def prange(count: int) -> range:
     return range(count)
 
 
+class Placed(NamedTuple):
+    """An array from an element on."""
+
+    array: np.ndarray
+    first: int
+
+
+def place(array: np.ndarray, index: int) -> Placed:
+    return Placed(array, index)
+
+
+def _element(array: np.ndarray | Placed, index: int) -> tuple[np.ndarray, int]:
+    return (array.array, array.first + index) if isinstance(array, Placed) else (array, index)
+
+
 def _slice(array: np.ndarray, start: int, count: int) -> slice:
     assert 0 <= start <= array.size - count, (start, count, array.size)
     return slice(start, start + count)
@@ -84,13 +99,13 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
         coded = format_ and array.dtype == np.uint16
         array[where] = format_.encode(values, np) if coded else values.astype(array.dtype)
 
-    def load(array: np.ndarray, i: int) -> Any:
-        return _load(array, i, lanes, real)
+    def load(array: np.ndarray | Placed, i: int) -> Any:
+        return _load(*_element(array, i), lanes, real)
 
-    def store(array: np.ndarray, i: int, value: Any) -> None:
+    def store(array: np.ndarray | Placed, i: int, value: Any) -> None:
         assert value.dtype == real
         assert value.shape == (lanes,)
-        _store(array, i, value)
+        _store(*_element(array, i), value)
 
     def stream(array: np.ndarray, i: int, value: Any) -> None:
         assert i % lanes == 0
@@ -195,8 +210,9 @@ prefetches: list[tuple[int, int]] = []
 """Length of the array and index of each."""
 
 
-def prefetch(array: np.ndarray, i: int) -> None:
-    prefetches.append((array.size, int(i)))
+def prefetch(array: np.ndarray | Placed, i: int) -> None:
+    whole, index = _element(array, i)
+    prefetches.append((whole.size, int(index)))
 
 
 def lane(vector: Any, number: int) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from itertools import product
+from itertools import groupby, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,11 @@ import pytest
 from cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
+from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.catalogue.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.cpu.filling import between
 from lbmtune.measure.verify import compare, verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
@@ -96,6 +100,74 @@ def test_compiled(scheme: str, reads: str, precision: str, axes: dict[str, Any])
     program = program_of(case_of("moving-x", "d3q19"), config_of(scheme, "soa-256", precision, **many))
     found = verify(program, compile_cpu(program), open_cpu())
     assert found.passed, found
+
+
+ASKING = {"stride": CELLS, "prefetch_local": 16, "prefetch_propagated": 32}
+
+
+def _loop(text: str) -> list[str]:
+    """The lines of the first loop over x."""
+    _, rest = text.split("for x in range(", 1)[1].split("\n", 1)
+    depth = len(rest) - len(rest.lstrip())
+    return [line.strip() for line in rest.split("\n" + " " * (depth - 4) + "x = ")[0].splitlines()]
+
+
+def test_converted_populations_are_found_by_few_addresses() -> None:
+    config = config_of("esoteric-twist", "soa", "fp16s", reads="ahead", **{**ASKING, "stride": 40_000})
+    lines = _loop(program_of(case_of("box", "d3q19"), config).source)
+    placed = [line for line in lines if " = place(field, " in line]
+    assert sorted(line.split(" = ")[0] for line in placed) == [
+        f"field_{y}_{z}" for y in ("here", "high") for z in ("here", "high")
+    ]
+    accesses = [line for line in lines if re.search(r"\b(load|store|prefetch)\(", line)]
+    assert len(accesses) == 4 * 19
+    assert not [line for line in accesses if re.search(r"\bx\b", line) or "(field_" not in line]
+
+
+@pytest.mark.parametrize(
+    ("axes", "is_placed"),
+    [({}, True), ({"stride": 0}, False), ({"vector_bits": 256}, False), ({"reads": "once"}, False), (None, False)],
+)
+def test_addresses_only_where_they_help(axes: dict[str, Any] | None, is_placed: bool) -> None:
+    precision, axes = ("fp32", {}) if axes is None else ("fp16s", axes)
+    config = config_of("aa", "soa", precision, **{"reads": "ahead", "stride": CELLS, **axes})
+    text = program_of(case_of("box", "d2q9"), config).source
+    assert ("import places, simd" in text) == ("place = places.place" in text) == is_placed
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reads", "flow"),
+    [*product(("pull", "push", "aa"), ("twice", "ahead"), ("box",)), ("esoteric-twist", "ahead", "moving-x")],
+)
+def test_addresses_lead_where_rows_do(scheme: str, reads: str, flow: str) -> None:
+    program = program_of(case_of(flow, "d2q9"), config_of(scheme, "soa", "fp16s", reads=reads, **ASKING))
+    assert " = place(" in program.source
+    found = interpret(program, periods=1)
+    assert found.passed, found
+
+
+@pytest.mark.skipif(vector_bits() < 512, reason="this processor has no such vectors")
+def test_no_conversion_has_an_index(tmp_path: Path) -> None:
+    program = program_of(case_of("box", "d2q9"), config_of("aa", "soa", "fp16s", reads="ahead", **ASKING))
+    (code,) = import_text(tmp_path / "placed.py", program.source).step_1.inspect_asm().values()
+    loop = max(re.split(r"^\.\w+:$", code, flags=re.M), key=lambda block: block.count("prefetcht0"))
+    converted = re.findall(r"vcvtph2ps\s+[-\w]*\((.*)\), %zmm|vcvtps2ph\s.*%zmm\d+, [-\w]*\((.*)\)", loop)
+    assert len(converted) == 3 * 9
+    assert not [address for pair in converted for address in pair if "," in address]
+
+
+@pytest.mark.parametrize(("precision", "runs"), [("fp16s", [1] * 9), ("fp32", [9])])
+def test_prefetches_lie_apart_where_populations_are_converted(precision: str, runs: list[int]) -> None:
+    config = config_of("aa", "soa", precision, reads="ahead", prefetch_local=16, prefetch_propagated=32)
+    lines = _loop(program_of(case_of("box", "d2q9"), config).source)
+    kinds = groupby(lines, lambda line: line.startswith("prefetch("))
+    assert [len([*group]) for asks, group in kinds if asks] == runs
+
+
+def test_equal_shares() -> None:
+    assert between([], ["a", "b"]) == ["a", "b"]
+    assert between(["1", "2"], list("abcde")) == ["1", "a", "b", "2", "c", "d", "e"]
+    assert between(["1", "2", "3"], ["a"]) == ["1", "2", "3", "a"]
 
 
 def test_a_domain_that_does_not_fit_is_refused() -> None:

@@ -11,7 +11,10 @@ _ALWAYS = ("simd", "translate", "vectors")
 
 
 @cache
-def support_digest(*, indirect: bool = False, lanes: bool = False, chased: bool = False) -> str:
-    """Names the text of the support modules, so that what was compiled with other ones is not reused."""
-    names = [*_ALWAYS, *(["lists"] if indirect else []), *(["lanes"] if lanes else []), *(["chase"] if chased else [])]
-    return hashlib.sha256(b"".join((_FOLDER / f"{name}.py").read_bytes() for name in names)).hexdigest()[:16]
+def support_digest(*others: str) -> str:
+    """Names the text of the support modules, so that what was compiled with other ones is not reused.
+
+    others: those beside the ones that every kernel imports.
+    """
+    texts = ((_FOLDER / f"{name}.py").read_bytes() for name in (*_ALWAYS, *others))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]

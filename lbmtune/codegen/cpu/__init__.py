@@ -20,11 +20,21 @@ from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.cpu import slabs
 from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
-from lbmtune.codegen.cpu.filling import filled, indented
+from lbmtune.codegen.cpu.filling import between, filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, guarded_fill_late, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
 from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
-from lbmtune.codegen.cpu.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, ghost_row, lanes_of
+from lbmtune.codegen.cpu.rows import (
+    KEPT,
+    GhostRow,
+    LinearRow,
+    Row,
+    SelectedRow,
+    converts,
+    ghost_row,
+    has_places,
+    lanes_of,
+)
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
 from lbmtune.codegen.cpu.streams import ASKED, Streams
@@ -88,7 +98,9 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 
 def support_of(case: Case, config: CpuConfig) -> str:
     """The digest of the support modules that the kernel of a configuration imports."""
-    return support_digest(indirect=config.indirect, lanes=_uses_lanes(case, config), chased=config.chased)
+    used = {"lists": config.indirect, "lanes": _uses_lanes(case, config), "chase": config.chased}
+    used["places"] = has_places(config)
+    return support_digest(*(name for name, is_used in used.items() if is_used))
 
 
 def _uses_lanes(case: Case, config: CpuConfig) -> bool:
@@ -128,9 +140,9 @@ def _asking(config: CpuConfig) -> list[str]:
 
 def _access(case: Case, config: CpuConfig) -> dict[str, str]:
     """Support modules, and names for what they offer."""
-    if not _uses_lanes(case, config):
-        return {"imports": "simd", "names": _names(config)}
-    return {"imports": "lanes, simd", "names": f"{_names(config)}\n{_LANE}"}
+    others = {"lanes": (_uses_lanes(case, config), _LANE), "places": (has_places(config), "place = places.place")}
+    used = {module: names for module, (is_used, names) in others.items() if is_used}
+    return {"imports": ", ".join([*used, "simd"]), "names": "\n".join([_names(config), *used.values()])}
 
 
 def _names(config: CpuConfig) -> str:
@@ -209,13 +221,15 @@ def _with_loops(rows: str, case: Case, config: CpuConfig, one: Pass, row: Row) -
 
 def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     """The loop over x of cells whose pairs take turns."""
+    row = cell.row
+    lines, asks = cell.twice() if config.reads == "twice" else cell.ahead(), row.prefetches()
+    # where registers have much to do, many asked for at once wait for each other, and all else for them
+    asked = between(asks, lines) if converts(config) else [*asks, *lines]
+    body = {"body": indented([*row.fill_late(), *row.cell(), *asked], 2)}
     if config.reads == "twice":
-        return {"body": indented([*cell.row.fill_late(), *cell.row.prefetches(), *cell.twice()], 2)}
-    return {
-        "first": indented([*cell.row.fill_only(), *cell.first()], 1),
-        "body": indented([*cell.row.fill_late(), *cell.row.prefetches(), *cell.ahead()], 2),
-        "last": indented(cell.last(), 1),
-    }
+        return body
+    first, last = [*row.fill_only(), *cell.first()], [*row.cell(), *cell.last()]
+    return {"first": indented(first, 1), **body, "last": indented(last, 1)}
 
 
 def _wall_gains(row: Row, constants: Constants) -> list[str]:

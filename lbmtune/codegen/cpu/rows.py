@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.codegen.cpu.streams import Stream, Streams
+from lbmtune.catalogue.scheme import Place
+from lbmtune.codegen.cpu.streams import Stream, Streams, rows_of
 
 KEPT = "kept"
 """Name of the rows that a thread keeps until all have read what they replace."""
@@ -63,7 +64,7 @@ class Row(ABC):
     def prefetches(self) -> list[str]:
         """Lines that ask for what cells further on will read."""
         wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
-        asks = [f"prefetch({s.buffer}, {self.ahead(s, cells)})" for s, cells in wanted if cells]
+        asks = [f"prefetch({self.ahead(s, cells)})" for s, cells in wanted if cells]
         return [*asks, *self.streams.share_of_next_rows()]
 
     def stores(self) -> list[str]:
@@ -98,8 +99,8 @@ class Row(ABC):
         """Expression for a population."""
 
     def ahead(self, s: Stream, cells: int) -> str:
-        """Index of what the cell so many cells on reads, give or take the shift of its place."""
-        return f"p{s.name} + {self.streams.along_x(f'(x + {cells})')}"
+        """Array and index of what the cell so many cells on reads, give or take the shift of its place."""
+        return f"{s.buffer}, p{s.name} + {self.streams.along_x(f'(x + {cells})')}"
 
     @abstractmethod
     def store(self, s: Stream, value: str) -> list[str]:
@@ -239,15 +240,19 @@ class LinearRow(GhostRow):
 
     def load(self, s: Stream, at: str = "x") -> str:
         """All lanes are neighbours; at: the first cell."""
-        return f"load({s.buffer}, p{s.name} + {self._times(at)}){self.gained(s)}"
+        return f"load({self.element(s, at)}){self.gained(s)}"
 
     def ahead(self, s: Stream, cells: int) -> str:
         """The same, further on."""
-        return f"p{s.name} + {self._times(f'(x + {cells})')}"
+        return self.element(s, f"(x + {cells})")
 
     def store(self, s: Stream, value: str) -> list[str]:
         """All lanes are neighbours."""
-        return [f"{self.leave}({s.buffer}, p{s.name} + {self._times('x')}, {value}{self.gained(s)})"]
+        return [f"{self.leave}({self.element(s, 'x')}, {value}{self.gained(s)})"]
+
+    def element(self, s: Stream, at: str) -> str:
+        """Array and index of a cell's population."""
+        return f"{s.buffer}, p{s.name} + {self._times(at)}"
 
     def end(self, s: Stream) -> str:
         """The first or the last cell."""
@@ -271,11 +276,38 @@ class LinearRow(GhostRow):
 
     def _start(self, s: Stream, *, cut: bool) -> str:
         place = s.cut if cut else s.open
+        return " + ".join([self.streams.base(place), *self._shift(place)])
+
+    def _shift(self, place: Place) -> list[str]:
         start = (self.streams.frame.origin[0] + place.offset[0]) * self.step
-        return f"{self.streams.base(place)} + {start}" if start else self.streams.base(place)
+        return [str(start)] if start else []
 
     def _times(self, count: str) -> str:
         return f"{count} * {self.step}" if self.step > 1 else count
+
+
+@dataclass(frozen=True)
+class PlacedRow(LinearRow):
+    """The same by the address of cell x in each row that it reads: what slot and shift add is part of instructions.
+
+    Processors with vectors of 512 bits split a conversion with its load, or its store, where its address has an index.
+    """
+
+    def cell(self) -> list[str]:
+        """Those addresses."""
+        placed = [(s.buffer, *rows_of(s.open)) for s in self.streams.all if not self._has_two_rows(s)]
+        return _unique(f"{buffer}{y}{z} = place({buffer}, y{y} + z{z} + x)" for buffer, y, z in placed)
+
+    def element(self, s: Stream, at: str) -> str:
+        """From the address; ahead of the loop, where there is none, and where y and z choose between two, as before."""
+        first, *further = at.strip("()").split(" + ")
+        if first != "x" or self._has_two_rows(s):
+            return super().element(s, at)
+        beyond = " + ".join([*self.streams.slot(s.open), *self._shift(s.open), *further])
+        return f"{s.buffer}{''.join(rows_of(s.open))}, {beyond or '0'}"
+
+    def _has_two_rows(self, s: Stream) -> bool:
+        return s.cut != s.open and bool(self.streams.at_wall(s))
 
 
 @dataclass(frozen=True)
@@ -399,10 +431,20 @@ def lanes_of(config: CpuConfig) -> int:
     return config.vector_bits // (8 * config.computed.bytes) or 1
 
 
+def converts(config: CpuConfig) -> bool:
+    """Whether memory holds other numbers than registers."""
+    return config.stored.dtype != config.computed.dtype
+
+
+def has_places(config: CpuConfig) -> bool:
+    """Whether addresses are worked out for each x: few lead to all populations, each of which is converted."""
+    return bool(config.stride) and config.reads != "once" and config.vector_bits == 512 and converts(config)
+
+
 def ghost_row(streams: Streams) -> GhostRow:
     """The row of a configuration with ghost columns."""
     config = streams.config
-    kind = GroupedRow if config.memory.run > 1 else LinearRow
+    kind = GroupedRow if config.memory.run > 1 else PlacedRow if has_places(config) else LinearRow
     return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
 
 

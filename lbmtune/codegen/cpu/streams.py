@@ -165,14 +165,17 @@ class Streams:
 
     def base(self, place: Place, prefix: str = "") -> str:
         """What slot, y and z of a place add to an index; prefix: of the names of what y and z add."""
-        rows = f"{prefix}y{_SUFFIX[place.offset[1]]} + {prefix}z{_SUFFIX[place.offset[2]]}"
+        y, z = rows_of(place)
+        return " + ".join([*self.slot(place), f"{prefix}y{y} + {prefix}z{z}"])
+
+    def slot(self, place: Place) -> list[str]:
+        """What the slot of a place alone adds, as terms."""
         if place.pointer:
-            return f"{pointer_name(place.slot)} + {rows}"
+            return [pointer_name(place.slot)]
         memory = self.config.memory
         array, member = divmod(place.slot, memory.together) if memory.together else (0, place.slot)
         within = memory.component(member, self.extents) if member else 0
-        slot = [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
-        return " + ".join([*slot, rows])
+        return [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
 
     def along_x(self, x: str) -> str:
         """What cell x of the domain adds to an index."""
@@ -197,6 +200,11 @@ class Streams:
     def x_face(self, stream: Stream) -> str:
         """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
         return streamed(self.case.faces[stream.link[0] > 0]) if stream.link[0] else "periodic"
+
+
+def rows_of(place: Place) -> tuple[str, str]:
+    """Ends of the names of what y and z of a place add to an index."""
+    return _SUFFIX[place.offset[1]], _SUFFIX[place.offset[2]]
 
 
 def _wrapped(axis: int, offset: int) -> Traced:
