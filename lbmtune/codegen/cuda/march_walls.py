@@ -62,7 +62,11 @@ _LITTLE_ROOM = {
     "if (at[r] != NOWHERE) store_cells(m[r], target + (to + at[r]), pitch, x);",
 }
 """What stands in an entry in three dimensions, and how where numbers of a thread wait in shared memory."""
-_NEEDED = "            if (plane < 2 * t) break;  // nobody takes what this stage would finish yet"
+_NEEDED = """            if (plane < 2 * t) {{  // nobody takes what this stage would finish yet
+                // but what the stage before has sent is read before it sends again
+    {meet}
+                break;
+            }}"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 
@@ -138,7 +142,7 @@ def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tup
         texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
         yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
     mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
-    mixed["cut"] = f"{_NEEDED}\n{mixed['cut']}"
+    mixed["cut"] = f"{_NEEDED.format(meet=found['meet'])}\n{mixed['cut']}"
     if _joins(case, config):
         mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
         names = {"returning": "leave", "enter": "enter", "returned": "take"}
