@@ -142,6 +142,15 @@ def _text(old: str, new: str) -> Callable[[str], str]:
     return changed
 
 
+@pytest.mark.parametrize(("barrier", "met"), [("block", "meet_block();"), ("neighbours", "meet_neighbours(")])
+def test_warps_meet_where_a_stage_is_left_out(barrier: str, met: str) -> None:
+    """Before a warp sends again, others have read what it sent: fibers of one thread would not show it."""
+    source = render(lid(), config(steps=3, barrier=barrier)).source
+    left_out = source.split("if (plane < 2 * t) {")
+    assert len(left_out) == 2
+    assert met in left_out[1].split("break;")[0]
+
+
 FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "a link returns what another sends": ("compiled", _text("where_cut(cut, 7, left", "where_cut(cut, 7, right")),
     "a link is forgotten": ("compiled", _text("CUT_X_LOW = 0x", "CUT_X_LOW = 0x1 ^ 0x")),
