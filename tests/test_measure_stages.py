@@ -10,6 +10,9 @@ import pytest
 from fake_device import CASE, FakeDevice, compiler, config, renderer
 from lbmtune.backend.protocol import Binary
 from lbmtune.backend.registry import reassembled
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import from_flat
+from lbmtune.codegen.render import render
 from lbmtune.measure.arena import Arena
 from lbmtune.measure.stages import Measured, Work, rehearse, tried
 from lbmtune.records import Conditions, Outcome, Resources, Verification
@@ -61,6 +64,15 @@ def test_a_wrong_kernel_is_assembled_otherwise(
 
 def test_only_what_an_assembler_made_is_assembled_again() -> None:
     assert list(reassembled(FakeDevice("cpu").environment, PROGRAM)) == []
+
+
+def test_where_threads_meet_nothing_is_assembled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A race that slower code hides is no fault of the assembler."""
+    monkeypatch.setattr("lbmtune.backend.nvrtc.reassembled", lambda *_: iter([("-O1", Binary(b"", "", Resources()))]))
+    alone, march = ({"block": "32x2x1"}, {"representation": "moments", "layout": "rows", "block": "32x8x1"})
+    for axes, ways in ((alone, ["ptxas -O1"]), (march, [])):
+        program = render(box("d3q19", "regularised", (64, 32, 32), 1.6), from_flat({"backend": "cuda", **axes}))
+        assert [how for how, _ in reassembled(FakeDevice("cuda").environment, program)] == ways
 
 
 @pytest.mark.parametrize(

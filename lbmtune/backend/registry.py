@@ -48,9 +48,10 @@ def compiler_for(environment: Environment) -> Compiler:
 def reassembled(environment: Environment, program: Program) -> Iterator[tuple[str, Binary]]:
     """The same text assembled with fewer optimisations, where a device has an assembler, and the name of each way.
 
+    None where threads meet: slower code may hide a race, and would prove nothing of the text.
     Raises CompileError, DeviceUnavailableError.
     """
-    if environment.backend == "cuda":
+    if environment.backend == "cuda" and not program.meets:
         from lbmtune.backend.nvrtc import reassembled as by_nvrtc
 
         yield from ((f"ptxas {level}", binary) for level, binary in by_nvrtc(program, environment.architecture))

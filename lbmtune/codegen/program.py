@@ -103,6 +103,11 @@ class Program:
         return any(BARRIER in launch.arguments for step in self.period for launch in step)
 
     @property
+    def meets(self) -> bool:
+        """Whether threads of a launch wait for each other: a fault of theirs may be a race."""
+        return self.lasting or any(launch.shared_bytes for step in (*self.period, *self.storing) for launch in step)
+
+    @property
     def digest(self) -> str:
         """SHA-256 of text and options: equal digests compile to equal code under one compiler."""
         return hashlib.sha256("\0".join((self.target, *self.options, self.source)).encode()).hexdigest()
