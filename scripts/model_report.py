@@ -1,10 +1,11 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
-    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--estimated]
+    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and
-what the model is worth without each of its terms. The page shows the same, and every configuration.
+what the model is worth without each of its terms, by every N-th kernel (6). The page shows the same, and every
+configuration.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ DEFAULT = ROOT / "studies" / "recorded"
 
 
 def judged(
-    name: str, study: StudyRecord, machine: Machine, without: frozenset[str] = frozenset(), compiled: bool = True
+    name: str,
+    study: StudyRecord,
+    machine: Machine,
+    without: frozenset[str] = frozenset(),
+    compiled: bool = True,
+    every: int = 1,
 ) -> list[Judged]:
-    """Every verified trial with its prediction. compiled: whether registers and spills are told, or estimated."""
+    """Every N-th verified trial with its prediction. compiled: whether registers and spills are told, or estimated."""
     case = study.header.spec.case
     found = []
-    for trial in study.trials:
-        if trial.mlups is None:
-            continue
+    for trial in [one for one in study.trials if one.mlups is not None][::every]:
         config = from_flat(trial.config)
         expected = predict(case, config, machine, trial.resources if compiled else None, without)
         found.append(
@@ -59,8 +63,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
+    parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")
     parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
     given = parser.parse_args(arguments)
+    if given.every < 1:
+        parser.error(f"--every {given.every}: one of so many kernels, so 1 at least")
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     if not folders:
         print(f"no recorded set below {given.folder}")
@@ -73,11 +80,14 @@ def main(arguments: list[str]) -> int:
     print(printed(table))
     print(judgement(table))
     left_out = {}
+
+    def thinned(without: frozenset[str] = frozenset()) -> list[Judged]:
+        return [one for each in sets for one in judged(*each, without, not given.estimated, given.every)]
+
     if not given.no_ablation:
         for term in TERMS:
-            rest = [one for each in sets for one in judged(*each, frozenset({term}), not given.estimated)]
-            left_out[term] = by_set(rest)
-        print(with_ablation(by_set(table), left_out))
+            left_out[term] = by_set(thinned(frozenset({term})))
+        print(with_ablation(by_set(thinned()), left_out))
     write_page(given.out, table)
     print(f"page  {given.out}")
     return 0

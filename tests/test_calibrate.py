@@ -147,8 +147,10 @@ def test_a_card_is_calibrated() -> None:
     assert {"4 x 2 none by 64", "2 x 8 of 512 in place by 64 walking"} <= set(found.shuffled_bytes_per_s)
     assert {"4 by 2048 of 96", "16 by 2048 of 0 walking"} <= set(found.spilled_bytes_per_s)
     assert {"4 loads", "8 in place displaced", "2 stores ahead"} <= set(found.listed_bytes_per_s)
+    assert {"2 of 64 rows by 16", "4 none by 16 walking", "8 stay by 256"} <= set(found.displaced_bytes_per_s)
     assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
+    assert found.l2_latency_s > 0
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out
     assert (RUNS, 64, (228 << 10) // 4 - 1024) in card.asked

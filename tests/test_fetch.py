@@ -17,7 +17,7 @@ from lbmtune.catalogue.rules import broken, cuda_limits
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verify import verify
-from lbmtune.model.terms import estimated
+from lbmtune.model.spilled import estimated
 from shim.device import COMPILER, HostDevice, compile_on_host
 from test_implicit import rocks
 

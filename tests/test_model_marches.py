@@ -16,7 +16,7 @@ from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
 from lbmtune.model.marches import asks_late, planes_on_their_way
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
-from lbmtune.model.terms import LOCAL
+from lbmtune.model.subject import LOCAL
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 
@@ -126,3 +126,20 @@ def test_kernels_on_chip_pay_for_what_they_spill() -> None:
     assert CARD.calibration
     more_s = 1e-6 / spilled.mlups - 1e-6 / clean.mlups
     assert more_s == pytest.approx(1600 / 16 / CARD.calibration.local_bytes_per_s["L2"])
+
+
+def test_spilled_registers_wait_for_l2_as_far_as_it_keeps_them() -> None:
+    """3 MB of all threads stay there: half its latency is half the wait. 500 MB do not, and wait for memory."""
+    assert CARD.calibration
+    one = replace(MARCH, steps=1)
+
+    def term(local_bytes: int, share: float) -> float:
+        known = replace(CARD.calibration, l2_latency_s=share * CARD.calibration.latency_s)
+        resources = Resources(registers=168, spill_bytes=200, local_bytes=local_bytes)
+        found = predict(CASE, one, replace(CARD, calibration=known), resources).terms
+        return next(term.seconds for term in found if term.name == LOCAL)
+
+    full, half, quarter = (term(96, share) for share in (1.0, 0.5, 0.25))
+    assert full - half == pytest.approx(2 * (half - quarter))
+    assert full > half > quarter
+    assert term(16000, 1.0) == term(16000, 0.5)

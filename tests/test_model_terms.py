@@ -15,21 +15,14 @@ from lbmtune.catalogue.case import box, cavity
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.model.copies import bandwidth, in_place, partial, words_ahead
+from lbmtune.model.in_use import in_flight, waves
 from lbmtune.model.occupancy import registers_allowed, threads_together
+from lbmtune.model.once import rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
-from lbmtune.model.terms import (
-    Subject,
-    bandwidth,
-    in_flight,
-    local_memory,
-    partial,
-    rings,
-    rows_in_place,
-    spilled_bytes,
-    waves,
-    words_ahead,
-)
+from lbmtune.model.spilled import local_memory, spilled_bytes
+from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 
@@ -125,17 +118,41 @@ def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> N
     assert bandwidth(wide) == rates["4 of 4 x 27 loads by 64"]
 
 
-def test_rows_in_place_are_those_of_populations_that_go_back_to_other_rows() -> None:
-    """16 populations of D3Q19 leave the row; AA takes them from there in one step of two. Pull leaves them at home."""
+def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() -> None:
+    """16 of D3Q19 leave the row besides: AA takes them from there in one step of two. Pull has another array."""
     half = CudaConfig(storage="fp16s", block=(64, 1, 1))
-    assert rows_in_place(subject(half)).seconds == 0
-    found = rows_in_place(subject(replace(half, scheme="aa")))
-    assert found.sentence == "8 of other rows per update, 64 bytes at once"
+    assert in_place(subject(half)).seconds == 0
+    found = in_place(subject(replace(half, scheme="aa")))
+    assert found.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
     assert found.seconds > 0
+    swapped = in_place(subject(replace(half, scheme="swap")))
+    assert swapped.sentence.startswith("37 in place per update, 8 of them in other rows")
     runs = replace(half, scheme="aa", layout="aosoa", width=32)
-    vectors = rows_in_place(subject(replace(runs, cells_per_thread=4)))
-    assert vectors.sentence == "8 of other rows per update, 64 bytes at once"
-    assert vectors.seconds == rows_in_place(subject(runs)).seconds
+    vectors = in_place(subject(replace(runs, cells_per_thread=4)))
+    assert vectors.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
+    assert vectors.seconds == in_place(subject(runs)).seconds
+
+
+@pytest.mark.parametrize("wide", [16, 32, 64])
+def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
+    """76 bytes of an update, read and written, by blocks as wide; against a copy elsewhere by whole warps."""
+    assert CARD.calibration
+    measured = CARD.calibration.displaced_bytes_per_s
+    machine = replace(CARD.calibration, displaced_bytes_per_s={**measured, f"2 rows by {wide}": 9e12})
+    config = CudaConfig(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
+    found = in_place(Subject(CASE, config, CARD, machine, LEAN))
+    assert found.seconds == pytest.approx(
+        76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"])
+    )
+
+
+def test_rows_of_one_sector_are_slow_and_longer_ones_are_not() -> None:
+    assert CARD.calibration
+    measured = CARD.calibration.displaced_bytes_per_s
+    half, single = (CudaConfig(storage=storage, block=(16, 4, 1)) for storage in ("fp16s", "fp32"))
+    wide = bandwidth(subject(replace(half, block=(32, 2, 1))))
+    assert bandwidth(subject(half)) == pytest.approx(wide * measured["2 none by 16"] / measured["2 none by 32"])
+    assert bandwidth(subject(single)) == bandwidth(subject(replace(single, block=(32, 2, 1))))
 
 
 def test_words_are_asked_for_ahead_once_each() -> None:

@@ -1,7 +1,7 @@
 // Micro-benchmarks of what bounds kernels besides the bandwidth of aligned streams. No lattice is in them. The options
 // define STREAMS and ACCESS (the type that a thread moves at once), RUN (accesses of a stream that lie together before
-// those of the next one begin; 0: all of them), LOCAL (words of local memory of a thread) and EARLY (whether a launch
-// begins before the one before it has ended).
+// those of the next one begin; 0: all of them), ROW (accesses of a row that a block takes; 0: its threads are side by
+// side), LOCAL (words of local memory of a thread) and EARLY (whether a launch begins before the one before it has ended).
 
 __device__ __forceinline__ unsigned long long place(const int q, const int at, const int accesses) {
     if (RUN == 0) return (unsigned long long)q * accesses + at;
@@ -36,12 +36,21 @@ __device__ __forceinline__ int displaced(const int q, const int at, const int ne
     return to < 0 ? to + accesses : to < accesses ? to : to - accesses;
 }
 
+// Which access a thread takes first. Of rows of 256 accesses, a block takes a part of as many as it has threads for.
+__device__ __forceinline__ int first_access() {
+    const int in_row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (ROW == 0) return in_row;
+    constexpr int wide = ROW > 0 ? ROW : 1, length = 256, across = length / wide;
+    const int row = blockIdx.x / across * (blockDim.x / wide) + threadIdx.x / wide;
+    return row * length + blockIdx.x % across * wide + threadIdx.x % wide;
+}
+
 // The same where loads, or stores, are displaced, each stream by an amount of its own; by threads that take `steps`
 // accesses one after another, `apart` from one to the next.
 extern "C" __global__ void copy_displaced(
     const ACCESS* source, ACCESS* target, const int accesses, const int load, const int load_far, const int store,
     const int store_far, const int apart, const int steps) {
-    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const int thread = first_access();
     int at = thread / apart * apart * steps + thread % apart;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step, at += apart) {

@@ -27,6 +27,7 @@ def probe(
     run_bytes: int = 0,
     local_bytes: int = WORD_BYTES,
     early: bool = False,
+    row: int = 0,
     threads: int = 64,
     shared_bytes: int = 0,
 ) -> Program:
@@ -34,6 +35,7 @@ def probe(
 
     run_bytes: of a stream, what lies together before those of the next one (0: all of it);
     local_bytes: of a thread; early: whether launches begin before the one before them has ended;
+    row: accesses of a row that a block takes (0: its threads are side by side);
     shared_bytes: asked for by each block, which decides how many share a multiprocessor.
     """
     options = (
@@ -43,6 +45,7 @@ def probe(
         f"-DRUN={run_bytes // access_bytes}",
         f"-DLOCAL={local_bytes // WORD_BYTES}",
         f"-DEARLY={int(early)}",
+        f"-DROW={row}",
     )
     arguments = {
         RUNS: ("source", "target", "accesses"),

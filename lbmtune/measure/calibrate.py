@@ -58,17 +58,19 @@ _LOCAL = {"L1": (512, 192), "L2": (1024, 416), "memory": (2048, 1024)}
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
 _WIDTHS = (2, 4, 8)
 """Bytes of a stored value."""
-_DISPLACED_BLOCKS, _FAR = (32, 64, 256), 1 << 16
-"""Threads of a block, and accesses that lie between one that a stream is displaced by rows and its own."""
+_DISPLACED_BLOCKS, _WALKING_BLOCKS, _FAR = (16, 32, 64, 256), (16, 64), 1 << 16
+"""Threads of a block that are side by side, the same of walking ones, and accesses that lie between one that a stream
+is displaced by rows and its own."""
 _SIDES = {
     "none": (0, 0, 0, 0),
+    "stay": (0, 0, 0, 0),
     "rows": (0, 1, 0, 1),
     "loads": (1, 1, 0, 0),
     "stores": (0, 0, 1, 1),
     "in place": (1, 1, 1, 1),
 }
 """Accesses, and rows, by which loads and by which stores are displaced; both: those of one array."""
-_IN_PLACE = ("rows", "in place")
+_IN_PLACE = ("stay", "rows", "in place")
 """Of which what is loaded goes back to where it was."""
 _WALK, _WALKING = 8, " walking"
 """Accesses that a thread takes one after another, as far apart as rows are."""
@@ -77,8 +79,8 @@ _CELLS = (9, 19, 27)
 _AHEAD = 1 << 16
 """Accesses ahead of which entries of a list are asked for."""
 _LISTED_SIDES = {"loads": (1, 0), "stores": (0, 1), "in place": (1, 1)}
-_CHASED_BYTES = _STREAM_BYTES * 8
-"""That pointers lead through, a line after the other."""
+_CHASED_BYTES, _CHASED_IN_L2 = _STREAM_BYTES * 8, 8 << 20
+"""That pointers lead through, a line after the other: more than any cache has, and more than L1 and less than L2."""
 _CHASE_STEPS, _LINE_BYTES = 1 << 14, 128
 _WARPS = (4, 8, 12, 16, 24, 32)
 _CHAINS = 8
@@ -98,7 +100,8 @@ _SPILLED_KIB = (0, 24, 48, 96, 144, 216, 312, 504, 1008)
 _SHUFFLED = ((2, 4), (2, 8), (2, 16), (4, 8), (4, 16), (8, 16))
 """Bytes of an element, and of a vector of them."""
 _SHUFFLED_BLOCKS = (64, 256)
-_SAMPLES, _WARMUP_S = 5, 0.02
+_SHUFFLED_SIDES = ("none", "rows", "loads", "stores", "in place")
+_SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.01
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
 """From one place that is checked to the next."""
@@ -115,7 +118,9 @@ class _Copy(NamedTuple):
 
 
 class _Displaced(NamedTuple):
-    """A copy whose sides are displaced, and its name; walking: each thread takes accesses one after another."""
+    """A copy whose sides are displaced, and its name. block: threads side by side, of as many rows as there is room for
+    in one of the usual size; walking: each thread takes accesses one after another.
+    """
 
     access_bytes: int
     run_bytes: int
@@ -135,14 +140,19 @@ class _Displaced(NamedTuple):
         """Whether there is one array."""
         return self.side in _IN_PLACE
 
+    @property
+    def row(self) -> int:
+        """Of a block that takes parts of several rows, the accesses of one; 0: of others."""
+        return self.block if self.block < _WARP else 0
+
 
 def _displaced() -> Iterator[_Displaced]:
     """Elements of streams that lie apart, of such whose runs are those of a warp, and of arrays of structures."""
     for width, side in product(_WIDTHS, _SIDES):
         for run in (0, _WARP * width):
             yield from (_Displaced(width, run, side, block) for block in _DISPLACED_BLOCKS)
-            yield _Displaced(width, run, side, _BLOCK, walking=True)
-        if side != "rows":
+            yield from (_Displaced(width, run, side, block, walking=True) for block in _WALKING_BLOCKS)
+        if side not in ("stay", "rows"):
             for streams, walking in product(_CELLS, (False, True)):
                 yield _Displaced(width, width, side, _BLOCK, walking, streams)
     yield from (_Displaced(ACCESS_BYTES, 0, "none", _BLOCK, walking) for walking in (False, True))
@@ -171,7 +181,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     listed = dict(bench.by_lists())
     say("issue of instructions, latencies, meetings of blocks")
     instructions = dict(bench.instructions())
-    latency, meeting = bench.latency_s(), bench.meeting_s()
+    latency, l2_latency, meeting = bench.latency_s(_CHASED_BYTES), bench.latency_s(_CHASED_IN_L2), bench.meeting_s()
     say("local memory, small copies, tiles that are read again")
     return Calibration(
         runs_bytes_per_s=runs,
@@ -181,6 +191,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         displaced_bytes_per_s=displaced,
         listed_bytes_per_s=listed,
         latency_s=latency,
+        l2_latency_s=l2_latency,
         instructions_per_s=instructions,
         meeting_s=meeting,
         small_s=dict(bench.small()),
@@ -223,15 +234,16 @@ class _Bench:
     def displaced(self, one: _Displaced) -> float:
         """The same of copies whose sides are displaced."""
         width, steps = one.access_bytes, _WALK if one.walking else 1
+        threads = _BLOCK if one.row else one.block
         executable, launch = self._loaded(
-            DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, threads=one.block
+            DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, row=one.row, threads=threads
         )
         accesses, apart = _walked(STREAMS * _STREAM_BYTES // (one.streams * width))
         load, load_far, store, store_far = _SIDES[one.side]
         load_far, store_far = (far * apart for far in (load_far, store_far))
         numbers = (np.int32(n) for n in (accesses, load, load_far, store, store_far, apart, steps))
         arrays = self._source, self._source if one.in_place else self._target
-        run = partial(executable.launch, launch, (accesses // steps // one.block, 1, 1), (*arrays, *numbers))
+        run = partial(executable.launch, launch, (accesses // steps // threads, 1, 1), (*arrays, *numbers))
         self._target.fill(0)
         found = self._rate(run, 2.0 * one.streams * width * accesses)
         if not one.in_place:
@@ -245,7 +257,7 @@ class _Bench:
             run, steps = _WARP * access if in_runs else 0, _WALK if walking else 1
             accesses, apart = _walked(_STREAM_BYTES // access)
             row = apart * access // element
-            for block, side in product((_BLOCK,) if walking else _SHUFFLED_BLOCKS, _SIDES):
+            for block, side in product((_BLOCK,) if walking else _SHUFFLED_BLOCKS, _SHUFFLED_SIDES):
                 program = shuffled_probe(element_bytes=element, access_bytes=access, run_bytes=run, threads=block)
                 executable, launch = self._ready(program, SHUFFLED)
                 load, load_far, store, store_far = _SIDES[side]
@@ -326,11 +338,11 @@ class _Bench:
         per_s = self._rate(run, float(blocks * warps * _LENGTH * _STAGES)).bytes_per_s
         return per_s * (2 if options.get("kind") in ("conversion", "shared memory") else 1)  # there and back
 
-    def latency_s(self) -> float:
-        """Of a load from memory that waits for the one before."""
+    def latency_s(self, chased_bytes: int) -> float:
+        """Of a load that waits for the one before, from where so many bytes have room."""
         xp = self._device.xp
         line = _LINE_BYTES // WORD_BYTES
-        places = xp.arange(_CHASED_BYTES // WORD_BYTES, dtype=xp.uint32)
+        places = xp.arange(chased_bytes // WORD_BYTES, dtype=xp.uint32)
         following = ((places + line) % places.size).astype(xp.uint32)
         executable, launch = self._loaded(CHASE, threads=1)
         place = self._device.empty(1, "uint32")
@@ -382,7 +394,7 @@ class _Bench:
         return partial(executable.launch, launch, grid, (*sides, np.int32(accesses)))
 
     def _rate(self, run: Callable[[], None], moved: float) -> Rate:
-        return rate(self._device, run, moved, _SAMPLES, _WARMUP_S)
+        return rate(self._device, run, moved, _SAMPLES, _WARMUP_S, _SAMPLE_S)
 
     def _shortest_s(self, run: Callable[[], None]) -> float:
         return min(self._device.time_s(run) for _ in range(5))

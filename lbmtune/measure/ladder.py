@@ -51,7 +51,7 @@ from lbmtune.measure.verify import verify
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import ceiling
 from lbmtune.model.rungs import expected
-from lbmtune.model.terms import Subject
+from lbmtune.model.subject import Subject
 from lbmtune.records import Resources, Verification
 from lbmtune.records.profile import (
     COLLISION,

@@ -76,14 +76,19 @@ def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> R
 
 
 def rate(
-    device: Device, run: Callable[[], None], moved_bytes: float, samples: int = _SAMPLES, warmup_s: float | None = None
+    device: Device,
+    run: Callable[[], None],
+    moved_bytes: float,
+    samples: int = _SAMPLES,
+    warmup_s: float | None = None,
+    sample_s: float = _SAMPLE_S,
 ) -> Rate:
     """Warms up, then takes the median of samples that each last long enough to be timed well."""
     spent_s, once_s = 0.0, 0.0
     while spent_s < (_WARMUP_S if warmup_s is None else warmup_s):
         once_s = device.time_s(run)
         spent_s += max(once_s, 1e-6)
-    times = max(1, ceil(_SAMPLE_S / once_s))
+    times = max(1, ceil(sample_s / once_s))
     seconds: Interval = median_interval([device.time_s(lambda: _repeat(run, times)) / times for _ in range(samples)])
     return Rate(moved_bytes / seconds.median, seconds.half_width)
 

@@ -19,15 +19,17 @@ class Calibration:
     threads: the same of streams that lie apart while only so many threads share a multiprocessor ('4 by 512');
     displaced: copies of which loads, stores, both of one array, or none are displaced, a third of the streams each by
     one access back, by none, and by one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by
-    threads of a block), or by rows alone, in one array ('2 rows by 64'); by threads that take eight accesses one after
-    another ('4 loads by 64 walking'); and of arrays of structures of so many elements ('4 of 4 x 27 in place by 64');
+    threads of a block that are side by side), or in one array by rows alone ('2 rows by 64'), or not at all
+    ('2 stay by 16'); by threads that take eight accesses one after another ('4 loads by 64 walking'); and of arrays of
+    structures of so many elements ('4 of 4 x 27 in place by 64');
     shuffled: the same by vectors of elements of so many bytes, which are displaced by an element each ('4 x 2 stores by
     64', '2 x 8 of 512 in place by 64 walking');
     listed: copies whose loads, or stores, or both in place find their place in a list ('4 loads', '8 in place'),
     'displaced' where it is that of the next access, 'ahead' where words of the list are asked for before, the list
     counted;
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
-    ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory;
+    ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory; l2_latency_s:
+    from the L2 cache, 0 where nobody has measured it;
     instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
@@ -49,6 +51,7 @@ class Calibration:
     l1_bytes: int
     latency_s: float
     meeting_s: float
+    l2_latency_s: float = 0.0
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 

@@ -13,29 +13,16 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.model import marches
+from lbmtune.model.copies import bandwidth
 from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms, estimated_arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.marches import EXCHANGE, memory_term
-from lbmtune.model.terms import (
-    ISSUE,
-    LATENCY,
-    LAUNCH,
-    LOCAL,
-    RINGS,
-    SECONDS,
-    SHARES,
-    Subject,
-    bandwidth,
-    estimated,
-    first_and_last,
-    launch,
-    rings,
-)
+from lbmtune.model.spilled import estimated
+from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, RINGS, Subject
+from lbmtune.model.terms import ONCE, SECONDS, SHARES
 from lbmtune.records import Prediction, Resources, Term
 
 MEETING = "meeting"
-ONCE = {LAUNCH: launch, ISSUE: first_and_last, RINGS: rings}
-"""Terms that do not wait for memory, for kernels of one step."""
 TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 DATASHEET = "data sheet, not measured"

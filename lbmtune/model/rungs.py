@@ -7,9 +7,10 @@ from dataclasses import replace
 from lbmtune.catalogue.case import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.model.again import memory_bytes
+from lbmtune.model.copies import bandwidth
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import ceiling, predict
-from lbmtune.model.terms import Subject, bandwidth
+from lbmtune.model.subject import Subject
 from lbmtune.records import Resources, Term
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.units import format_rate

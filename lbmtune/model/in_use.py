@@ -1,0 +1,63 @@
+"""Which share of the bandwidth is in use: threads in flight, threads that walk, and the last wave of blocks."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import SECTOR_BYTES
+from lbmtune.model.named import numbered
+from lbmtune.model.subject import WALKERS, Subject, between, launched_blocks
+
+_BATCHES = {False: (15, 4), True: (3, 12, 4)}
+"""Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
+
+
+def in_flight(subject: Subject, share: float = 1.0) -> float:
+    """Share of the bandwidth that the loads in flight make use of: Little's law, as measured.
+
+    share: of the multiprocessors that are at work.
+    Source: Volkov 2016; `Calibration.threads_bytes_per_s`, for 19 loads of each thread.
+    """
+    access = subject.access_bytes
+    measured = subject.calibration.threads_bytes_per_s
+    curve = sorted((count, measured[name]) for count, name in numbered(tuple(measured), f"{access} by ").items())
+    config = subject.config
+    loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
+    return between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+
+
+def _at_once(config: CudaConfig) -> float:
+    """Share of its loads that a thread waits for at once.
+
+    In a column warps may have lost threads, so that shuffles branch; loads after a branch wait for those before it.
+    """
+    if config.march == 1 or config.marches or config.indirect or config.cells_per_thread == 1 or config.prefetch:
+        return 1.0
+    batches = _BATCHES[config.stored.bytes < config.computed.bytes]
+    return sum(n * n for n in batches) / sum(batches) ** 2
+
+
+def walking(subject: Subject) -> float:
+    """Share of the bandwidth that is left to threads that take cells one after another.
+
+    Source: `Calibration.displaced_bytes_per_s`, copies that are not displaced.
+    """
+    found, config = subject.calibration, subject.config
+    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of structures knows it already
+    if config.march == 1 or config.marches or alone:
+        return 1.0
+    name = f"{subject.access_bytes} none by {WALKERS}"
+    return min(1.0, found.displaced_bytes_per_s[f"{name} walking"] / found.displaced_bytes_per_s[name])
+
+
+def waves(subject: Subject) -> float:
+    """Share of the bandwidth that is left where the last wave of blocks does not fill the device.
+
+    What is left of them has more bandwidth each, as long as their loads in flight make use of it.
+    """
+    blocks = launched_blocks(subject)
+    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
+    full, rest = blocks // at_once, blocks % at_once / at_once
+    last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
+    return (full + rest) / (full + last)

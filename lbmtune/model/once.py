@@ -1,0 +1,92 @@
+"""Terms that do not wait for memory: what a launch takes once, first and last instructions, rings of ghost cells."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.march import WARP
+from lbmtune.catalogue.storage import frame
+from lbmtune.model.named import numbered
+from lbmtune.model.subject import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, between, launched_blocks
+from lbmtune.records import Term
+
+_RING_THREADS, _RING_SLOTS = 128, 28
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold; as
+compiled for sm_90, 22 to 33 by layout."""
+
+
+def launch(subject: Subject) -> Term:
+    """What a launch takes more than its bytes: starting, the tail, and less where they stay in the L2 cache.
+
+    Source: copies of so many bytes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
+    the largest of them it is the same for all.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    measured = numbered(tuple(found.small_s), f"{config.launch} ")
+    curve = sorted((size, found.small_s[name]) for size, name in measured.items())
+    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    rate = found.runs_bytes_per_s[str(WORD_BYTES)]
+    more = _more_than_bytes(curve, moved, rate)
+    return Term(
+        name=LAUNCH,
+        seconds=more / (case.fluid_sites * config.fused_steps),
+        sentence=f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us",
+        source="micro-benchmark `small`",
+    )
+
+
+def _more_than_bytes(curve: list[tuple[int, float]], moved: float, rate: float) -> float:
+    """Seconds beyond those of the bytes at that rate."""
+    (least, shortest), (most, longest) = curve[0], curve[-1]
+    if moved >= most:
+        return longest - most / rate
+    if moved <= least:
+        return shortest - moved / rate
+    return between(curve, moved) - moved / rate
+
+
+def first_and_last(subject: Subject) -> Term:
+    """Instructions of a kernel of one step: hidden behind memory but for the first loads and the last collisions.
+
+    Of so many waves of blocks one has nothing to hide behind. Counted are the collision on the printed text, a load, a
+    store and their addresses for each value, and conversions.
+    """
+    from lbmtune.model.issue import rates, slots_of_doubles  # here: they print kernels, which needs SymPy
+    from lbmtune.model.meeting import collision_slots
+
+    case, config, machine = subject.case, subject.config, subject.machine
+    found = rates(machine, subject.threads // WARP, meeting=False)
+    each = slots_of_doubles(machine.environment.architecture) if config.compute == "fp64" else 1
+    values = 2 * case.stencil.q
+    converted = values if config.stored.bytes < config.computed.bytes else 0
+    moved = converted + 2 * values / config.cells_per_thread
+    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    at_once = machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    turns = max(1.0, launched_blocks(subject) / at_once)
+    return Term(
+        name=ISSUE,
+        seconds=slots / WARP / found.issued / turns if found else 0.0,
+        sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
+        source="counted on the text; micro-benchmark `instructions`",
+    )
+
+
+def rings(subject: Subject) -> Term:
+    """Instructions of the kernel that refreshes the rings of ghost cells around blocks.
+
+    Its threads go through all cells of a block with its ring, and in nearly every warp one of them belongs to the ring.
+    """
+    from lbmtune.model.issue import rates  # here: it prints kernels, which needs SymPy
+
+    case, config = subject.case, subject.config
+    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    found = rates(subject.machine, subject.threads // WARP, meeting=False) if cut else None
+    turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
+    slots = turns * _RING_THREADS / prod(cut) * _RING_SLOTS * (case.stencil.q - 1) if cut else 0.0
+    return Term(
+        name=RINGS,
+        seconds=slots / WARP / found.issued if found else 0.0,
+        sentence=f"{slots:.0f} slots per update to refresh ghost cells around blocks",
+        source="as compiled; micro-benchmark `instructions`",
+    )

@@ -1,0 +1,107 @@
+"""What a prediction of a GPU kernel is made of: case, configuration, machine and calibration, compiled resources."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import block_cells, blocks, shared_bytes
+from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.waiting import most_waiting_bytes
+from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
+from lbmtune.model.occupancy import threads_together
+from lbmtune.records import Resources
+
+RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
+THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
+LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
+WORD_BYTES = 4
+"""Of a register, and what displaced copies move at once."""
+WALKERS = 64
+"""Threads of a block that was measured walking."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is predicted: a configuration of a case on a machine, and what its compiled kernel uses."""
+
+    case: Case
+    config: CudaConfig
+    machine: Machine
+    calibration: Calibration
+    resources: Resources
+
+    @cached_property
+    def access_bytes(self) -> int:
+        """What a thread loads or stores at once."""
+        config = self.config
+        return min(config.cells_per_thread * config.pack * config.stored.bytes, ACCESS_BYTES)
+
+    @cached_property
+    def threads(self) -> int:
+        """Those that share a multiprocessor."""
+        resources = replace(self.resources, shared_bytes=self.shared_bytes)
+        return threads_together(self.config, resources, self.calibration.l1_bytes)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, what it asks for when it is launched included, which the compiler does not know."""
+        return max(asked_bytes(self.case, self.config), self.resources.shared_bytes)
+
+    @cached_property
+    def run_bytes(self) -> int:
+        """Of a direction, what lies together before another one begins; 0: all of it."""
+        config = self.config
+        cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
+        return cells * config.stored.bytes
+
+
+def asked_bytes(case: Case, config: CudaConfig) -> int:
+    """Of shared memory, what a launch asks for."""
+    return shared_bytes(case, config) if config.marches else most_waiting_bytes(case, config)
+
+
+def side_of(phase: Phase) -> str:
+    """Which sides of a pass lie in other cells."""
+    loads = any(any(a.read.offset) for a in phase.accesses)
+    stores = any(any(a.write.offset) for a in phase.accesses)
+    return ("in place" if loads else "stores") if stores else "loads" if loads else "none"
+
+
+def sides(subject: Subject, parity: int) -> set[str]:
+    """Of all passes of a step."""
+    return {side_of(phase) for phase in subject.config.propagation.passes(subject.case.stencil, parity)}
+
+
+def stays_at_home(subject: Subject) -> bool:
+    """Whether there are steps in which no cell reaches for another one, so that all others reach the further."""
+    return any(sides(subject, parity) == {"none"} for parity in range(subject.config.propagation.period))
+
+
+def walking_name(config: CudaConfig) -> str:
+    """What the name of a copy says of threads that take cells one after another."""
+    return " walking" if config.march > 1 else ""
+
+
+def launched_blocks(subject: Subject) -> int:
+    """Of a launch over all cells."""
+    case, config = subject.case, subject.config
+    if config.indirect:
+        return -(-case.fluid_sites // (prod(config.block) * config.cells_per_thread * config.march))
+    if config.marches:
+        return prod(blocks(case, config))
+    return prod(-(-n // cells) for n, cells in zip(case.domain, block_cells(case.stencil, config), strict=True))
+
+
+def between(curve: list[tuple[int, float]], at: float) -> float:
+    """Linear between measured points, from nothing to the first, and as the last one beyond."""
+    points = [(0, 0.0), *curve]
+    after = bisect([x for x, _ in points], at)
+    if after == len(points):
+        return points[-1][1]
+    (x0, y0), (x1, y1) = points[after - 1], points[after]
+    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
