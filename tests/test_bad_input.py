@@ -315,7 +315,8 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
         sentence = (
             f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
         )
-        sentence += "run are not kept; set LBMTUNE_CACHE to a folder that can be written.\n"
+        sentence += "run are not kept, and other runs on the device are not noticed; set LBMTUNE_CACHE to a folder "
+        sentence += "that can be written.\n"
         assert captured.err == (sentence if told else "")
     write_atomically(cache_folder("cpu") / "kernel.py", b"")
 

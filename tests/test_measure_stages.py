@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_device import CASE, FakeDevice, compiler, config, renderer
-from lbmtune.backend.protocol import Binary
+from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.backend.registry import reassembled
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import from_flat
@@ -62,6 +62,24 @@ def test_a_wrong_kernel_is_assembled_otherwise(
     assert found.measurement is None
 
 
+def test_what_cannot_run_when_assembled_otherwise_leaves_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verified(_: object, binary: Binary, *__: object) -> Verification:
+        if binary.digest == "other":
+            raise TooManyResourcesError("255 registers for 1024 threads")
+        return Verification(
+            error=1.0, bound=1e-6, worst_cell=(1, 2, 3), worst_direction=4, worst_steps=2, domains=((9, 5, 7),)
+        )
+
+    monkeypatch.setattr("lbmtune.measure.stages.verify", verified)
+    other = Binary(b"", "other", Resources())
+    monkeypatch.setattr("lbmtune.measure.stages.reassembled", lambda *_: iter([("ptxas -O0", other)]))
+    found = tried(
+        PROGRAM, compiler(PROGRAM), Arena(FakeDevice("cuda")), Work(path=Path("unused")), PROTOCOL, lambda _: None
+    )
+    assert found.outcome is Outcome.WRONG_RESULT
+    assert found.verification is not None
+
+
 def test_only_what_an_assembler_made_is_assembled_again() -> None:
     assert list(reassembled(FakeDevice("cpu").environment, PROGRAM)) == []
 
@@ -70,7 +88,7 @@ def test_where_threads_meet_nothing_is_assembled_again(monkeypatch: pytest.Monke
     """A race that slower code hides is no fault of the assembler."""
     monkeypatch.setattr("lbmtune.backend.nvrtc.reassembled", lambda *_: iter([("-O1", Binary(b"", "", Resources()))]))
     alone, march = ({"block": "32x2x1"}, {"representation": "moments", "layout": "rows", "block": "32x8x1"})
-    for axes, ways in ((alone, ["ptxas -O1"]), (march, [])):
+    for axes, ways in ((alone, ["ptxas -O1"]), (alone | {"launch": "dependent"}, []), (march, [])):
         program = render(box("d3q19", "regularised", (64, 32, 32), 1.6), from_flat({"backend": "cuda", **axes}))
         assert [how for how, _ in reassembled(FakeDevice("cuda").environment, program)] == ways
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,15 @@ def test_a_damaged_description_is_told(tmp_path: Path) -> None:
         path.write_bytes(text.encode("latin-1"))
         with pytest.raises(InputError, match="is damaged"):
             read_machine(path)
+
+
+def test_a_calibration_of_another_version_is_told(tmp_path: Path) -> None:
+    """The model would look for figures that it does not have."""
+    recorded = Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
+    path = tmp_path / "machine.toml"
+    path.write_text(re.sub("l2_latency_s = .*\n", "", recorded.read_text()))
+    with pytest.raises(InputError, match=r"of another version: .*`l2_latency_s`.*; delete it and run lbmtune devices"):
+        read_machine(path)
 
 
 @pytest.mark.parametrize(

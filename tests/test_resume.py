@@ -1,5 +1,6 @@
 """A study that is killed goes on: nothing recorded is lost, nothing is tried twice."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,8 @@ from optuna.storages import JournalStorage
 
 from fake_study import FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
-from lbmtune.records.store import TRIALS, append_trial, read_study
+from lbmtune.records import SCHEMA_VERSION
+from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.ledger import JOURNAL, Journal, Ledger
@@ -175,6 +177,14 @@ def test_a_finished_study_does_nothing_more(tmp_path):
     after, evaluator = resume(tmp_path, spec(budget=Budget(trials=8)))
     assert evaluator.tried == evaluator.finalists == []
     assert after == before
+
+
+def test_a_resumed_study_is_of_the_version_that_resumed_it(tmp_path):
+    """An older one would take outcomes that it does not know for damage."""
+    begun(tmp_path)
+    kept = json.loads((tmp_path / HEADER).read_text())
+    (tmp_path / HEADER).write_text(json.dumps(kept | {"schema": SCHEMA_VERSION - 1}))
+    assert resume(tmp_path)[0].header.schema == read_study(tmp_path).header.schema == SCHEMA_VERSION
 
 
 def test_more_budget_goes_on_and_new_finals_replace_the_old(tmp_path):

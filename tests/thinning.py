@@ -29,12 +29,15 @@ def _facts(name: str, value: Any) -> Iterator[Fact]:
         yield name, getattr(value, "__qualname__", type(value).__name__)
 
 
-def drawn(samples: Sequence[frozenset[Fact]], one_in: int) -> set[int]:
-    """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many."""
+def drawn(samples: Sequence[frozenset[Fact]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
+    """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many.
+
+    costs: of the samples; the cover then takes what is new for the least.
+    """
     order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
     missing, kept = set().union(*samples), list[int]()
     while missing:
-        best = max(order, key=lambda n: len(samples[n] & missing))
+        best = max(order, key=lambda n: len(samples[n] & missing) / (costs[n] if costs else 1))
         kept.append(best)
         missing -= samples[best]
     others = [n for n in order if n not in kept]

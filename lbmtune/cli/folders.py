@@ -24,6 +24,6 @@ def provide_cache() -> None:
     atexit.register(shutil.rmtree, for_now, ignore_errors=True)
     os.environ[CACHE_VARIABLE] = for_now
     note(
-        f"cannot write {root} ({reason}): compiled kernels and rankings of this run are not kept; set {CACHE_VARIABLE} "
-        "to a folder that can be written."
+        f"cannot write {root} ({reason}): compiled kernels and rankings of this run are not kept, and other runs on "
+        f"the device are not noticed; set {CACHE_VARIABLE} to a folder that can be written."
     )

@@ -104,8 +104,9 @@ class Program:
 
     @property
     def meets(self) -> bool:
-        """Whether threads of a launch wait for each other: a fault of theirs may be a race."""
-        return self.lasting or any(launch.shared_bytes for step in (*self.period, *self.storing) for launch in step)
+        """Whether threads wait for each other, or launches for the one before: a fault of theirs may be a race."""
+        launches = [launch for step in (*self.period, *self.storing) for launch in step]
+        return self.lasting or any(launch.shared_bytes or launch.mode == "dependent" for launch in launches)
 
     @property
     def digest(self) -> str:

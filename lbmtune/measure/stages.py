@@ -274,7 +274,8 @@ def _blamed(
 ) -> tuple[Outcome, str]:
     """Whose fault it is that a kernel is wrong: the text's, unless it is right when it is assembled otherwise."""
     why = explained(found)
-    with suppress(CompileError, DeviceUnavailableError):
+    # what cannot be made or run in another way says nothing of the one that is wrong
+    with suppress(CompileError, DeviceUnavailableError, TooManyResourcesError, OutOfMemoryError, MemoryError):
         for how, binary in reassembled(environment, program):
             if prove(binary).passed:
                 return Outcome.MISCOMPILED, f"{why}; assembled by {how} the same text is right"

@@ -29,7 +29,7 @@ class Calibration:
     counted;
     local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
     ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory; l2_latency_s:
-    from the L2 cache, 0 where nobody has measured it;
+    from the L2 cache;
     instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
@@ -51,7 +51,7 @@ class Calibration:
     l1_bytes: int
     latency_s: float
     meeting_s: float
-    l2_latency_s: float = 0.0
+    l2_latency_s: float
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 

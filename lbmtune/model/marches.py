@@ -160,7 +160,7 @@ def _local_waits_s(subject: Subject) -> float:
         return 0.0
     words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(subject.case, subject.config)
     share = _kept_in_l2(subject)
-    of_memory = 1 - share + share * (found.l2_latency_s or found.latency_s) / found.latency_s
+    of_memory = 1 - share + share * found.l2_latency_s / found.latency_s
     return words / config.computed.bytes / _TOGETHER * of_memory * planes_wait(subject).seconds
 
 

@@ -30,7 +30,9 @@ def read_machine(path: Path) -> Machine:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; lbmtune devices writes it.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{path} is damaged: {error}; delete it and run lbmtune devices again.") from error
+        raise InputError(
+            f"{path} is damaged, or of another version: {error}; delete it and run lbmtune devices again."
+        ) from error
 
 
 def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:

@@ -220,7 +220,7 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
     drop_torn_line(folder)
     kept = read_study(folder)
     check_same(kept.header, header, folder)
-    return replace(kept.header, spec=header.spec), kept.trials
+    return replace(kept.header, spec=header.spec, schema=header.schema), kept.trials
 
 
 def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
