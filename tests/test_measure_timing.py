@@ -175,6 +175,33 @@ def test_a_flawed_sample_voids_its_round() -> None:
     assert second.conditions.sm_clock_hz == FAST.sm_clock_hz
 
 
+def test_what_does_not_share_its_state_well_begins_each_turn_anew() -> None:
+    """The padding that one of them litters is where the other keeps its populations; alone each is right."""
+    arena = Arena(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
+    runs = []
+    arena.reset(1 << 20)
+    for fault in ("touchy", "litter"):
+        arena.reset()
+        program = renderer(CASE, config(fault, "cuda"))
+        runs.append(Simulation(program, compiler(program), arena))
+    found = timing.measure_interleaved(runs, PROTOCOL)
+    assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
+    assert not any(one.disturbed for one in found)
+
+
+def test_what_is_wrong_alone_is_told_by_its_turn() -> None:
+    arena, turns = Arena(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)), list[int | None]()
+    arena.reset(1 << 20)
+    runs = []
+    for fault in ("right", "nan"):
+        arena.reset()
+        program = renderer(CASE, config(fault, "cuda"))
+        runs.append(Simulation(program, compiler(program), arena))
+    with pytest.raises(timing.WrongResultError, match="not finite numbers"):
+        timing.measure_interleaved(runs, PROTOCOL, turns.append)
+    assert turns[-1] == 1
+
+
 @pytest.mark.parametrize(("n", "rank"), [(2, 0), (5, 0), (6, 0), (9, 1), (15, 3), (30, 9), (100, 39)])
 def test_interval_ranks_are_exact(n: int, rank: int) -> None:
     """One less than the smallest r with P(B <= r) > 0.025 for a binomial B of n fair coins."""

@@ -82,25 +82,38 @@ def measure_interleaved(
 
     samples_s of the results belong together by position: a round counts when none of its samples was flawed.
     The simulations may share their memory: each finds small noise there, if only they store in one format
-    and write nothing but populations.
+    and write nothing but populations. Otherwise, and where that does not go well together (a force that drives what
+    another layout takes for a shock), each turn begins with noise of its own.
     Raises WrongResultError, DeviceFaultError; they are due to the simulation whose turn it was.
     """
     formats = {simulation.program.config.storage for simulation in simulations}
     mixed = len(formats) > 1 or any(simulation.outputs for simulation in simulations)
     steps = [_prepared(simulation, protocol) for simulation in _in_turn(simulations, turn)]
+    rounds = _rounds(simulations, steps, protocol, turn, refill=mixed)
+    if not mixed and not _well_together(simulations, steps, turn):
+        rounds = _rounds(simulations, steps, protocol, turn, refill=True)
+    columns: list[list[Sample]] = [list(column) for column in zip(*rounds.rows, strict=True)]
+    return [_finished(s, c, n, rounds.disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
+
+
+class _Rounds(NamedTuple):
+    """Rows of samples, one of each simulation. disturbed: flawed ones had to fill the rows up."""
+
+    rows: list[list[Sample]]
+    disturbed: bool
+
+
+def _rounds(
+    simulations: Sequence[Simulation], steps: Sequence[int], protocol: TimingProtocol, turn: Turn, *, refill: bool
+) -> _Rounds:
     good: list[list[Sample]] = []
     flawed: list[list[Sample]] = []
     with _quiet_interpreter():
         while len(good) < protocol.final_rounds and len(good) + len(flawed) < 2 * protocol.final_rounds:
             turns = zip(_in_turn(simulations, turn), steps, strict=True)
-            row = [_taken_in_turn(s, n, protocol, mixed) for s, n in turns]
+            row = [_taken_in_turn(s, n, protocol, refill) for s, n in turns]
             (flawed if any(sample.flaw for sample in row) else good).append(row)
-    if not mixed:
-        _check_shared(simulations, steps, turn)
-    disturbed = len(good) < protocol.final_rounds
-    rows = (good + flawed)[: protocol.final_rounds]
-    columns: list[list[Sample]] = [list(column) for column in zip(*rows, strict=True)]
-    return [_finished(s, c, n, disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
+    return _Rounds((good + flawed)[: protocol.final_rounds], len(good) < protocol.final_rounds)
 
 
 def _in_turn(simulations: Sequence[Simulation], turn: Turn) -> Iterator[Simulation]:
@@ -109,19 +122,19 @@ def _in_turn(simulations: Sequence[Simulation], turn: Turn) -> Iterator[Simulati
         yield simulation
 
 
-def _check_shared(simulations: Sequence[Simulation], steps: Sequence[int], turn: Turn) -> None:
-    """Looks at the state that all had a hand in; where it is wrong, each runs once more alone to tell whose it is."""
+def _well_together(simulations: Sequence[Simulation], steps: Sequence[int], turn: Turn) -> bool:
+    """Whether the state that all had a hand in is sane. Raises WrongResultError where one alone leaves it wrong."""
     turn(None)
     try:
         for simulation in simulations:
             check_state(simulation)
-    except WrongResultError as error:
+    except WrongResultError:
         for simulation, n in zip(_in_turn(simulations, turn), steps, strict=True):
             excite(simulation)
             simulation.step(n)
             check_state(simulation)
-        turn(None)
-        raise WrongResultError(f"{error}; each of them alone does not") from error
+        return False
+    return True
 
 
 def steps_per_sample(simulation: Simulation, step_s: float, sample_s: float) -> int:
