@@ -4,9 +4,10 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, small-32 to small-128 (a
-sample of small domains), unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the
-best kernels recorded, and of some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
+fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-bgk (populations with several steps per launch),
+moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, small-32 to small-128 (a sample of small domains),
+unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
+some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for. OUT
 gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, one archive per study, and the
 profiles in a folder of their own.
@@ -38,6 +39,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "d2q9": ("d2q9-box", ()),
     "d3q27": ("d3q27-box", ()),
     **{f"fast-{one}": ("d3q19-box-fast", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
+    "fast-d2q9": ("d2q9-box-fast", ()),
+    "fast-d3q27": ("d3q27-box-fast", ()),
+    "fast-cavity": ("d3q19-cavity-fast", ()),
+    "fast-bgk": ("d3q19-box-fast", ("case.collision=bgk",)),
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
     "porous-fp32": ("porous", ("storage=fp32", *POROUS)),

@@ -321,7 +321,11 @@ def test_a_wrong_override_of_one_of_several_tables_is_named(override, message):
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
 @pytest.mark.parametrize(
     ("name", "domain", "steps"),
-    [("d3q19-box-fast", "384x384x384", (1, 2, 3, 4)), ("d2q9-box-fast", "4096x4096", (1, 2, 3, 4, 5, 6, 8))],
+    [
+        ("d3q19-box-fast", "384x384x384", (1, 2, 3, 4)),
+        ("d2q9-box-fast", "4096x4096", (1, 2, 3, 4, 5, 6, 8)),
+        ("d3q27-box-fast", "256x256x256", (1, 2, 3)),
+    ],
 )
 def test_fast_studies_have_populations_and_moments_of_every_number_of_steps(name, domain, steps, storage):
     spec = load_study(name, [f"storage={storage}", "axes.cuda[2].march=64", f"case.domain={domain}"])
