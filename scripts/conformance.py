@@ -11,7 +11,6 @@ the fault is the assembler's. Such kernels are counted apart.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 import traceback
@@ -30,6 +29,7 @@ from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device, reassembled  # noqa: E402
 from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
+from lbmtune.cores import usable_cores  # noqa: E402
 from lbmtune.measure.verify import verify  # noqa: E402
 
 Verdict = str | None
@@ -156,7 +156,7 @@ def main() -> int:
     parser.add_argument("--on", default="shim,cpu", help="comma separated: shim, cpu, or the index of a GPU")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=int, default=1, help="only every n-th kernel")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=usable_cores())
     given = parser.parse_args()
     wrong = 0
     for name in given.on.split(","):

@@ -6,7 +6,6 @@ python scripts/nvrtc_all.py [--jobs N] [--architectures sm_80 sm_90] [--every N]
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -22,6 +21,7 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
+from lbmtune.cores import usable_cores
 from lbmtune.lattice import LATTICES
 
 Job = tuple[Case, CudaConfig, str]
@@ -79,7 +79,7 @@ def failure(job: Job) -> str:
 def main() -> int:
     """Exit code 1 where a combination fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=usable_cores())
     parser.add_argument("--architectures", nargs="+", default=["sm_80", "sm_90"])
     parser.add_argument("--every", type=int, default=1, help="compile only every N-th combination")
     given = parser.parse_args()

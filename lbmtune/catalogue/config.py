@@ -325,6 +325,11 @@ class CpuConfig(KernelConfig):
     far_ends: str = "inside"
 
     @property
+    def lanes(self) -> int:
+        """Cells that one access moves."""
+        return self.vector_bits // (8 * self.computed.bytes) or 1
+
+    @property
     def layout_parameters(self) -> LayoutParameters:
         """What the layout is tuned by."""
         return replace(super().layout_parameters, stride=self.stride)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import Limits, cuda_limits
 from lbmtune.cli.output import note
+from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Prediction
 
@@ -43,7 +43,7 @@ def bounds(device: str) -> Bounds:
     try:
         return Bounds(open_device(device).limits, True)
     except DeviceUnavailableError:
-        return Bounds(Limits(cores=os.cpu_count() or 1), False)
+        return Bounds(Limits(cores=usable_cores()), False)
 
 
 def machine(

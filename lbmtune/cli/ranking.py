@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import msgspec
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.skeleton import kernels_folder
+from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
@@ -148,7 +148,9 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
         say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
         configs = [space.configs[n] for n in first]
         refused = []
-        for n, one in zip(first, compiled_all(spec.case, configs, environment.architecture, _processes()), strict=True):
+        for n, one in zip(
+            first, compiled_all(spec.case, configs, environment.architecture, usable_cores()), strict=True
+        ):
             if one.resources is None:
                 refused.append(one.reason.splitlines()[0])
                 del speeds[n]
@@ -170,18 +172,14 @@ def _speeds(case: Case, described: Machine, configs: Sequence[KernelConfig]) -> 
     """Million updates per second of each, estimated by as many processes as there are cores where they are many."""
     shares = [configs[start : start + _SHARE] for start in range(0, len(configs), _SHARE)]
     one = partial(_share, case, described)
-    if len(shares) < 2 or _processes() < 2:
+    if len(shares) < 2 or usable_cores() < 2:
         return [speed for share in shares for speed in one(share)]
-    with ProcessPoolExecutor(_processes(), get_context("spawn")) as pool:
+    with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
         return [speed for speeds in pool.map(one, shares) for speed in speeds]
 
 
 def _share(case: Case, described: Machine, configs: Iterable[KernelConfig]) -> list[float]:
     return [predict(case, config, described).mlups for config in configs]
-
-
-def _processes() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def print_ranking(ranked: Ranking) -> None:

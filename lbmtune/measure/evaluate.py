@@ -7,7 +7,6 @@ measurement. On a CPU nothing of ours runs while a sample is taken: no compilati
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -27,6 +26,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
+from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.measure.accuracy import fitted
 from lbmtune.measure.stages import (
@@ -121,7 +121,7 @@ class Evaluator:
         self.environment, self.limits = opened.environment, opened.limits
         self._compiler = compiler or compiler_for(self.environment)
         self._quiet = self.environment.backend == "cpu"
-        cores = os.cpu_count() or 1
+        cores = usable_cores()
         self.compile_workers = min(cores, 4) if self._quiet else max(1, cores - 2)
 
     @property

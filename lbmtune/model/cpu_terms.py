@@ -55,7 +55,7 @@ class CpuSubject(NamedTuple):
     def access_bytes(self) -> int:
         """What a load or store of populations moves."""
         config = self.config
-        lanes = config.vector_bits // (8 * config.computed.bytes) or 1
+        lanes = config.lanes
         return lanes * config.stored.bytes
 
     @property
@@ -172,7 +172,7 @@ def _known(one: Walk, rates: Mapping[str, float]) -> str:
 def _arithmetic(subject: CpuSubject) -> Term:
     """Operations of the collision and of moving lanes over what a core does in registers of that width."""
     config, found = subject.config, subject.calibration
-    lanes = config.vector_bits // (8 * config.computed.bytes) or 1
+    lanes = config.lanes
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
     counted = operations(subject.case, config.reads)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)

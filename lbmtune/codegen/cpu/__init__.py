@@ -33,7 +33,6 @@ from lbmtune.codegen.cpu.rows import (
     converts,
     ghost_row,
     has_places,
-    lanes_of,
 )
 from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.sites import BLOCK, Sites
@@ -58,7 +57,7 @@ def render_cpu(case: Case, config: CpuConfig) -> Program:
         support=support_of(case, config),
         compute=config.computed.dtype,
         codes=f', "{config.storage}"' if config.stored.codes else "",
-        lanes=str(lanes_of(config)),
+        lanes=str(config.lanes),
         constants="\n".join(constants.definitions()),
         steps="\n\n\n".join(steps),
         **(_grouping(case, config) if config.indirect else _access(case, config)),
@@ -105,7 +104,7 @@ def support_of(case: Case, config: CpuConfig) -> str:
 
 def _uses_lanes(case: Case, config: CpuConfig) -> bool:
     """Whether cells are taken out of vectors."""
-    return needs_lanes(case, lanes_of(config), by_word=config.indirect)
+    return needs_lanes(case, config.lanes, by_word=config.indirect)
 
 
 def _grouping(case: Case, config: CpuConfig) -> dict[str, str]:
@@ -129,7 +128,7 @@ def _chasing(config: CpuConfig, width: str, group: str) -> list[str]:
     if not config.chased:
         return []
     codes = f', "{config.storage}"' if config.stored.codes else ""
-    access = f'"{config.computed.dtype}", {lanes_of(config)}, {width}, {group}, "{config.gather}"{codes}'
+    access = f'"{config.computed.dtype}", {config.lanes}, {width}, {group}, "{config.gather}"{codes}'
     names = ("led_by", "led_on", "gather_at", "gather_at_cut", "scatter_at", "scatter_at_cut")
     return [f"by_chase = chase.nodes({access})", *(f"{name} = by_chase.{name}" for name in names)]
 
@@ -261,7 +260,7 @@ def _sites_step(case: Case, config: CpuConfig, one: Pass, constants: Constants) 
     gains = _gains(sites.streams, constants)
     if words_of(case, config).walls:
         constants.name(sympy.Integer(1))
-    words, lanes = words_of(case, config), lanes_of(config)
+    words, lanes = words_of(case, config), config.lanes
     ends = sites.complete(complete(case, lanes, constants, words)) if one.phase.collides else []
     return filled(
         "sites",

@@ -35,7 +35,6 @@ from lbmtune.codegen.cpu.expressions import Constants
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.loops import spread
 from lbmtune.codegen.cpu.moments import Carried, Cell
-from lbmtune.codegen.cpu.rows import lanes_of
 from lbmtune.codegen.cpu.signatures import launch_arguments, parameter_names, signature
 from lbmtune.codegen.cpu.streams import plain
 from lbmtune.codegen.moments import Row
@@ -54,7 +53,7 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         entry=one.entry,
         arguments=", ".join(parameter_names(case, config, one.phase)),
         signature=f"{signature(case, config, one.phase)}, {config.computed.dtype}[::1]",
-        lanes=str(lanes_of(config)),
+        lanes=str(config.lanes),
         across="y" if across else "z",
         along="z" if across else "y",
         tile_x=str(config.tile_x),

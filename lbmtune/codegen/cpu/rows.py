@@ -426,11 +426,6 @@ class SelectedRow(Row):
         return f" + ({s.gain} if {self.streams.at_wall(s, moving=True, first_face=0)} else c0)" if s.gain else ""
 
 
-def lanes_of(config: CpuConfig) -> int:
-    """Cells that one access moves."""
-    return config.vector_bits // (8 * config.computed.bytes) or 1
-
-
 def converts(config: CpuConfig) -> bool:
     """Whether memory holds other numbers than registers."""
     return config.stored.dtype != config.computed.dtype
@@ -445,7 +440,7 @@ def ghost_row(streams: Streams) -> GhostRow:
     """The row of a configuration with ghost columns."""
     config = streams.config
     kind = GroupedRow if config.memory.run > 1 else PlacedRow if has_places(config) else LinearRow
-    return kind(streams, lanes_of(config), "stream" if config.streaming_stores else "store")
+    return kind(streams, config.lanes, "stream" if config.streaming_stores else "store")
 
 
 def block(head: str, lines: Sequence[str]) -> list[str]:

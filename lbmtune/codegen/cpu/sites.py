@@ -9,7 +9,6 @@ from lbmtune.catalogue.conditions import Words, words_of
 from lbmtune.catalogue.indirect import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.scheme import Place
-from lbmtune.codegen.cpu.rows import lanes_of
 from lbmtune.codegen.cpu.signatures import pointer_name
 from lbmtune.codegen.cpu.streams import Stream, Streams, plain
 from lbmtune.codegen.trace import Traced
@@ -71,7 +70,7 @@ class Sites:
         """What the sites of a vector do at faces, one after the other. lines: what one does, by its `word`."""
         if not lines:
             return []
-        lanes, words = lanes_of(self.streams.config), self._row(self.rows.type_row)
+        lanes, words = self.streams.config.lanes, self._row(self.rows.type_row)
         if lanes == 1:
             return [f"word = links[{words}]", *lines]
         each = [f"word = links[{words} + k]", "if word:", *(f"    {line}" for line in lines)]
