@@ -30,7 +30,6 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure import calibrate as calibration
-from lbmtune.measure import microbench
 from lbmtune.model.machine import Calibration
 from lbmtune.records import Resources
 
@@ -75,7 +74,7 @@ class Card:
         source, target, *numbers = arguments
         asked = launch.entry, launch.block, tuple(self.options.items())
         same = self.repeated and asked == self.repeated[0] and all(map(is_, arguments, self.repeated[1]))
-        if same and target.view("uint8").any():
+        if same and target.view("bool").any():
             return
         self.repeated = asked, arguments  # held, so that no other argument can be where one of them was
         if launch.entry == AGAIN:
@@ -124,8 +123,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
     monkeypatch.setattr(calibration, "_SHUFFLED", ((4, 8), (2, 16)))
     monkeypatch.setattr(calibration, "_SPILLED_KIB", (0, 216))
+    monkeypatch.setattr(calibration, "_CHASED_BYTES", 1 << 20)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
-        monkeypatch.setattr(microbench, name, value)
+        monkeypatch.setattr(calibration, name, value)
 
 
 def compiled(_: Program) -> Binary:
