@@ -6,6 +6,7 @@ element that one row writes is touched by another row of the same step, so that 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 
 from lbmtune.catalogue.precision import STORAGES
 
-_NOBODY, _SEVERAL = -1, -2
+_NOBODY = -1
 
 
 class RaceError(AssertionError):
@@ -22,38 +23,41 @@ class RaceError(AssertionError):
 
 
 class _Traffic:
-    """Which row read and which row wrote each element during the current step."""
+    """What each row has read and written since all rows met, looked through where they meet again."""
 
     def __init__(self) -> None:
         self.row, self.depth = _NOBODY, 0
-        self.readers: dict[int, np.ndarray] = {}
-        self.writers: dict[int, np.ndarray] = {}
+        self.shared: dict[int, int] = {}
+        """Of arrays that all threads see: id -> elements."""
+        self.touches: dict[tuple[int, int, bool], list[tuple[int, int]]] = defaultdict(list)
+        """Array, elements at once, whether they are written -> first element and row of each access."""
 
     def start(self, arrays: Sequence[np.ndarray]) -> None:
         self.depth = 0
-        self.readers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
-        self.writers = {id(a): np.full(a.size, _NOBODY) for a in arrays}
+        self.shared = {id(a): a.size for a in arrays}
+        self.touches.clear()
+
+    def touch(self, array: np.ndarray, start: int, count: int, *, writes: bool) -> None:
+        if id(array) in self.shared:  # others are of one thread alone
+            self.touches[id(array), count, writes].append((start, self.row))
 
     def meet(self) -> None:
-        """From here on all rows have ended that had begun."""
-        for owners in (*self.readers.values(), *self.writers.values()):
-            owners.fill(_NOBODY)
-
-    def read(self, array: np.ndarray, where: slice) -> None:
-        if id(array) not in self.readers:  # of one thread alone
-            return
-        readers, writers = self.readers[id(array)][where], self.writers[id(array)][where]
-        if ((writers != _NOBODY) & (writers != self.row)).any():
-            raise RaceError(f"row {self.row} reads what another row writes: elements {where}")
-        readers[:] = np.where((readers == _NOBODY) | (readers == self.row), self.row, _SEVERAL)
-
-    def write(self, array: np.ndarray, where: slice) -> None:
-        if id(array) not in self.readers:
-            return
-        for owners in (self.readers[id(array)][where], self.writers[id(array)][where]):
-            if ((owners != _NOBODY) & (owners != self.row)).any():
-                raise RaceError(f"row {self.row} writes what another row touches: elements {where}")
-        self.writers[id(array)][where] = self.row
+        """From here on all rows have ended that had begun. Raises RaceError where one wrote what others touched."""
+        for array in {array for array, _, _ in self.touches}:
+            size = self.shared[array]
+            lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, _NOBODY)
+            written = np.zeros(size, bool)
+            for (touched, count, writes), found in self.touches.items():
+                if touched == array:
+                    starts, rows = np.array(found).T
+                    elements = (starts[:, None] + np.arange(count)).ravel()
+                    np.minimum.at(lowest, elements, rows.repeat(count))
+                    np.maximum.at(highest, elements, rows.repeat(count))
+                    written[elements] |= writes
+            for element in np.flatnonzero(written & (lowest != highest)):
+                rows = f"rows {lowest[element]} and {highest[element]}"
+                raise RaceError(f"{rows} touch element {element}, which one of them writes")
+        self.touches.clear()
 
 
 _traffic = _Traffic()
@@ -89,13 +93,13 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
 
     def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
         where = _slice(array, start, count)
-        _traffic.read(array, where)
+        _traffic.touch(array, start, count, writes=False)
         coded = format_ and array.dtype == np.uint16
         return (format_.decode(array[where], np) if coded else array[where]).astype(real)
 
     def _store(array: np.ndarray, start: int, values: Any) -> None:
         where = _slice(array, start, len(values))
-        _traffic.write(array, where)
+        _traffic.touch(array, start, len(values), writes=True)
         coded = format_ and array.dtype == np.uint16
         array[where] = format_.encode(values, np) if coded else values.astype(array.dtype)
 
@@ -196,6 +200,7 @@ def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], 
         def checked(*arguments: Any) -> None:
             _traffic.start([a for a in arguments if isinstance(a, np.ndarray)])
             function(*arguments)
+            _traffic.meet()
 
         return checked
 
