@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -65,3 +66,9 @@ for verb in (
     results.export,
 ):
     app.command(verb.__name__.removesuffix("_catalogue"), cls=Verb)(verb)
+
+
+@cache
+def command() -> Any:
+    """The application as it is run, made once: reading the signatures of all verbs takes longer than most verbs."""
+    return typer.main.get_command(app)
