@@ -21,6 +21,7 @@ from lbmtune.report import figures, info, step_figures, steps, tables
 from lbmtune.units import format_bytes
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from plotly.graph_objects import Figure
 
     from lbmtune.codegen.program import Program
@@ -76,16 +77,24 @@ def filled(template: str, scripts: Sequence[str], drawn: Sequence[Panel], **valu
 
     drawn: all its figures.
     """
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            style=(_PAGE / "style.css").read_text(encoding="utf-8"),
+            script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
+            plotly=library(drawn),
+            **values,
+        )
+    )
+
+
+@cache
+def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template(template).render(
-        style=(_PAGE / "style.css").read_text(encoding="utf-8"),
-        script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
-        plotly=library(drawn),
-        **values,
     )
 
 

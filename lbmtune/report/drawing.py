@@ -87,18 +87,20 @@ def plain_figure(x: str, y: str) -> Figure:
     """An empty figure in the style of the page, with titles of its axes."""
     from plotly.graph_objects import Figure
 
-    figure = Figure()
-    figure.update_layout(
-        template="none",
-        margin={"l": 64, "r": 16, "t": 28, "b": 56},
-        # at the foot of the panel, so that the axis with its title ends above it however many rows it has
-        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
-        hovermode="closest",
-        autosize=True,
+    axis = {"automargin": True, "zeroline": False}
+    # at once: updates, one after the other, take Plotly ten times as long
+    return Figure(
+        layout={
+            "template": "none",
+            "margin": {"l": 64, "r": 16, "t": 28, "b": 56},
+            # at the foot of the panel, so that the axis with its title ends above it however many rows it has
+            "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "font": {"size": 11}},
+            "hovermode": "closest",
+            "autosize": True,
+            "xaxis": {"title": {"text": x}, **axis},
+            "yaxis": {"title": {"text": y}, **axis},
+        }
     )
-    figure.update_xaxes(title=x, automargin=True, zeroline=False)
-    figure.update_yaxes(title=y, automargin=True, zeroline=False)
-    return figure
 
 
 def scatter(**settings: Any) -> Any:
