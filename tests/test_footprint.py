@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lbmtune.catalogue import nodes
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes, largest_cube
+from lbmtune.catalogue.footprint import (
+    buffer_elements,
+    bytes_per_update,
+    footprint_bytes,
+    footprint_fits,
+    largest_cube,
+)
 
 CUBE = (256, 256, 256)
 SITES = 256**3
@@ -120,6 +129,18 @@ def test_in_place_schemes_need_half_the_memory() -> None:
     case = _case("d3q19")
     for scheme in ("aa", "esoteric-twist", "esoteric-pull"):
         assert 2 * footprint_bytes(case, CudaConfig(scheme=scheme)) == footprint_bytes(case, CudaConfig(scheme="push"))
+
+
+@pytest.mark.parametrize("config", [CudaConfig(addressing="indirect"), CpuConfig(addressing="indirect", scheme="aa")])
+def test_what_fits_is_known_without_the_geometry_where_memory_is_ample(
+    config: KernelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(box("d3q19", "bgk", (24, 20, 16)), geometry="packing:fraction=0.5:radius=4")
+    needed = footprint_bytes(case, config)
+    assert footprint_fits(case, config, needed)
+    assert not footprint_fits(case, config, needed - 1)
+    monkeypatch.setattr(nodes, "counts", None)
+    assert footprint_fits(case, config, 3 * needed)
 
 
 def test_a_domain_of_its_own_can_be_asked_for() -> None:

@@ -58,10 +58,27 @@ def _largest(extents: Extents, config: KernelConfig) -> int:
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
     """Bytes of all buffers: copies of the lattice, words of flags or of the index list, density and velocity."""
-    populations = config.propagation.lattices * buffer_elements(case, config) * config.stored.bytes
+    return _footprint(case, config, buffer_elements(case, config), list_elements(case, config))
+
+
+def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
+    """Whether all buffers have room in so many bytes. Solid cells are counted only where they decide it."""
+    if config.indirect:
+        from lbmtune.catalogue.nodes import most_nodes  # here: it needs arrays, which the command line starts without
+
+        most = most_nodes(case, config)
+        elements = int(config.memory.length(Extents(most, 1, 1, case.stencil.q)))
+        if _footprint(case, config, elements, listed_rows(case, config).rows * most) <= memory_bytes:
+            return True
+    return footprint_bytes(case, config) <= memory_bytes
+
+
+def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int) -> int:
+    """elements: of one copy of the lattice; listed_words: of the index list."""
+    populations = config.propagation.lattices * elements * config.stored.bytes
     every = phases(case.stencil, config.propagation)
     flags = {name for phase in every for name in tables(case, config, phase)}
-    words = len(flags) * case.sites + list_elements(case, config)
+    words = len(flags) * case.sites + listed_words
     return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + kept_bytes(case, config)
 
 

@@ -9,7 +9,7 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import ADDRESSINGS, NEIGHBOURS, CudaConfig, KernelConfig, defaults
 from lbmtune.catalogue.exchange import PARITIES, elsewhere
-from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
+from lbmtune.catalogue.footprint import footprint_bytes, footprint_fits, largest_cube
 from lbmtune.catalogue.indirect import MAX_NODES, beyond_chase
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.orders import order
@@ -188,10 +188,10 @@ def _compiled_patches(case: Case, config: KernelConfig) -> str | None:
 
 
 def _fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    needed = footprint_bytes(case, config)
-    if needed <= limits.memory_bytes:
+    if footprint_fits(case, config, limits.memory_bytes):
         return None
-    need = f"domain {extents(case.domain)} needs {format_bytes(needed)} in {config.storage} {config.scheme}"
+    needed = format_bytes(footprint_bytes(case, config))
+    need = f"domain {extents(case.domain)} needs {needed} in {config.storage} {config.scheme}"
     free = f"the device has {format_bytes(limits.memory_bytes)} free"
     if config.indirect:
         return f"{need} with {config.addressing} addressing; {free}"
