@@ -25,6 +25,8 @@ HARDWARE = ("this processor has no", "one processor", "no transparent huge pages
 """How the reason of a skip begins that nothing which is installed would spare; beside the tests marked gpu."""
 
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
+# before anything loads NumPy: threads of its library would wait for each other beside the other workers of the tests
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.load_profile("lbmtune")
 

@@ -9,11 +9,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.axes import AXES
-from lbmtune.catalogue.case import box
+from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.rules import Limits
@@ -257,7 +258,13 @@ def one_family() -> Axes:
 
 
 def space_of(study: StudySpec, backend: str = "cuda") -> Space:
-    return legal_set(study.case, backend, study.axes[backend], LIMITS)
+    return _space(study.case, backend, tuple(tuple(table.items()) for table in tables(study.axes[backend])))
+
+
+@cache
+def _space(case: Case, backend: str, axes: tuple[tuple[tuple[str, tuple[str | int, ...]], ...], ...]) -> Space:
+    """The same for spaces of axes that can be told apart: dozens of studies have one."""
+    return legal_set(case, backend, [dict(table) for table in axes], LIMITS)
 
 
 def header(study: StudySpec, backend: str = "cuda") -> StudyHeader:

@@ -25,9 +25,14 @@ def configs_of(backend):
     return legal_set(CASE, backend, usual_axes(backend), LIMITS).configs
 
 
+@cache
+def by_model(config):
+    return predict(config).mlups
+
+
 def guided(configs, seed, trials=TRIALS):
     """Indices in the order of their results, with some always under way."""
-    choice = Choice(configs, [predict(config).mlups for config in configs], seed)
+    choice = Choice(configs, list(map(by_model, configs)), seed)
     under_way, order = [], []
     for _ in range(min(trials, len(configs))):
         while len(under_way) < AHEAD and choice.remaining:
@@ -59,7 +64,7 @@ def test_nothing_is_proposed_twice_and_everything_once():
 
 def test_the_first_proposals_are_the_best_of_the_model_and_differ_in_kind():
     configs = configs_of("cuda")
-    choice = Choice(configs, [predict(config).mlups for config in configs], seed=1)
+    choice = Choice(configs, list(map(by_model, configs)), seed=1)
     first = [configs[choice.propose()] for _ in range(SEEDS)]
     assert len({(config.scheme, config.cells_per_thread) for config in first}) == SEEDS
     assert {config.scheme for config in first[:5]} == {config.scheme for config in configs}
@@ -126,7 +131,7 @@ def test_the_same_seed_gives_the_same_search():
 
 def test_failures_are_learned_from():
     configs = configs_of("cuda")
-    choice = Choice(configs, [predict(config).mlups for config in configs], seed=1)
+    choice = Choice(configs, list(map(by_model, configs)), seed=1)
     for _ in range(60):
         index = choice.propose()
         failed = configs[index].scheme == "aa"
