@@ -18,7 +18,7 @@ from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.protocol import Binary
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
@@ -27,20 +27,7 @@ from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.search.lock import device_held
-
-
-def small_cpu(_: str) -> Device:
-    """The real CPU with arrays that do not take long."""
-    microbench._CPU_STREAM_BYTES = 1 << 16
-    microbench._TIMES_CACHE = 0
-    microbench._SAMPLES = 3
-    microbench._WARMUP_S = 1e-3
-    microbench._SAMPLE_S = 1e-3
-    return open_cpu()
-
-
-def no_device(_: str) -> Device:
-    raise DeviceUnavailableError("there is no such device; plug one in.")
+from small_device import no_device, small_cpu
 
 
 def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 import time
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,12 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
-from lbmtune.search.space import legal_set, points, varied
+from lbmtune.search.space import Space, legal_set, points, varied
+
+
+@cache
+def usual_space(backend: str) -> Space:
+    return legal_set(CASE, backend, usual_axes(backend), LIMITS)
 
 
 @pytest.mark.parametrize("backend", AXES)
@@ -23,7 +29,7 @@ def test_each_axis_comes_after_those_that_it_depends_on(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", AXES)
 def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
-    space = legal_set(CASE, backend, usual_axes(backend), LIMITS)
+    space = usual_space(backend)
     assert len(space.configs) == len({config.key for config in space.configs}) > 50
     assert not any(broken(CASE, config, LIMITS) for config in space.configs)
     assert space == legal_set(CASE, backend, usual_axes(backend), LIMITS)
@@ -31,7 +37,7 @@ def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
 
 @pytest.mark.parametrize("backend", AXES)
 def test_legal_and_illegal_points_add_up(backend):
-    space = legal_set(CASE, backend, usual_axes(backend), LIMITS)
+    space = usual_space(backend)
     everything = list(map(from_flat, points(backend, usual_axes(backend), LIMITS)))
     illegal = [broken(CASE, config, LIMITS) for config in everything]
     assert space.products == len(everything)
@@ -98,7 +104,7 @@ def test_a_hundred_thousand_points_take_seconds():
 
 
 def test_a_configuration_survives_its_flat_form():
-    for config in legal_set(CASE, "cpu", usual_axes("cpu"), LIMITS).configs:
+    for config in usual_space("cpu").configs:
         assert from_flat(config.flat()) == config
 
 
