@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import lcm, sqrt
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 from lbmtune.measure.arena import Arena
 from lbmtune.records import Environment
-from lbmtune.records.claims import Duty
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
+
+if TYPE_CHECKING:  # it takes long to load, and workers start often
+    from lbmtune.records.claims import Duty
 
 PARTS = 2
 """Into which a staged domain is cut, as by Valero-Lara."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lbmtune.backend.protocol import (
     Binary,
@@ -36,9 +36,11 @@ from lbmtune.measure.timing import WrongResultError, check_state, excite, measur
 from lbmtune.measure.verify import verify, verify_simulation
 from lbmtune.measure.workers import Report, Session
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
-from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
+
+if TYPE_CHECKING:  # it takes long to load, and workers start often
+    from lbmtune.records.claims import Duty
 
 Renderer = Callable[[Case, KernelConfig], Program]
 FULL_SIZE = "verify at full size"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
-from lbmtune.records.best import Best
 from lbmtune.runtime.simulation import Simulation
+
+if TYPE_CHECKING:  # it takes long to load, and workers start often
+    from lbmtune.records.best import Best
 
 Array = Any
 """A numpy array, or a cupy array on a GPU."""
