@@ -16,6 +16,7 @@ import numpy as np
 from lbmtune.catalogue.precision import STORAGES
 
 _NOBODY = -1
+_CODE = np.dtype(np.uint16)
 
 
 class RaceError(AssertionError):
@@ -83,28 +84,27 @@ def _element(array: np.ndarray | Placed, index: int) -> tuple[np.ndarray, int]:
     return (array.array, array.first + index) if isinstance(array, Placed) else (array, index)
 
 
-def _slice(array: np.ndarray, start: int, count: int) -> slice:
+def _inside(array: np.ndarray, start: int, count: int) -> None:
     assert 0 <= start <= array.size - count, (start, count, array.size)
-    return slice(start, start + count)
 
 
 def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
-    real, format_ = np.dtype(compute).type, STORAGES[codes].codes if codes else None
+    real, format_ = np.dtype(compute), STORAGES[codes].codes if codes else None
 
-    def _load(array: np.ndarray, start: int, count: int, real: type) -> Any:
-        where = _slice(array, start, count)
+    def _load(array: np.ndarray, start: int, count: int) -> Any:
+        _inside(array, start, count)
         _traffic.touch(array, start, count, writes=False)
-        coded = format_ and array.dtype == np.uint16
-        return (format_.decode(array[where], np) if coded else array[where]).astype(real)
+        found = array[start : start + count]
+        return (format_.decode(found, np) if format_ and array.dtype == _CODE else found).astype(real)
 
     def _store(array: np.ndarray, start: int, values: Any) -> None:
-        where = _slice(array, start, len(values))
-        _traffic.touch(array, start, len(values), writes=True)
-        coded = format_ and array.dtype == np.uint16
-        array[where] = format_.encode(values, np) if coded else values.astype(array.dtype)
+        count = len(values)
+        _inside(array, start, count)
+        _traffic.touch(array, start, count, writes=True)
+        array[start : start + count] = format_.encode(values, np) if format_ and array.dtype == _CODE else values
 
     def load(array: np.ndarray | Placed, i: int) -> Any:
-        return _load(*_element(array, i), lanes, real)
+        return _load(*_element(array, i), lanes)
 
     def store(array: np.ndarray | Placed, i: int, value: Any) -> None:
         assert value.dtype == real
@@ -116,10 +116,10 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
         store(array, i, value)
 
     def load_before(array: np.ndarray, i: int, edge: int) -> Any:
-        return np.concatenate([_load(array, edge, 1, real), _load(array, i, lanes - 1, real)])
+        return np.concatenate([_load(array, edge, 1), _load(array, i, lanes - 1)])
 
     def load_after(array: np.ndarray, i: int, edge: int) -> Any:
-        return np.concatenate([_load(array, i + 1, lanes - 1, real), _load(array, edge, 1, real)])
+        return np.concatenate([_load(array, i + 1, lanes - 1), _load(array, edge, 1)])
 
     def store_before(array: np.ndarray, i: int, edge: int, value: Any) -> None:
         _store(array, edge, value[:1])
@@ -139,11 +139,13 @@ def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: st
     assert form in ("vector", "lanes")
 
     def elements(links: np.ndarray, at: int) -> np.ndarray:
-        numbers = links[_slice(links, at, lanes)].astype(np.int64) & (1 << 30) - 1
+        _inside(links, at, lanes)
+        numbers = links[at : at + lanes].astype(np.int64) & (1 << 30) - 1
         return numbers // width * group + numbers % width
 
     def bits(links: np.ndarray, at: int, bit: int) -> np.ndarray:
-        return links[_slice(links, at, lanes)] >> np.uint32(bit) & 1 != 0
+        _inside(links, at, lanes)
+        return links[at : at + lanes] >> np.uint32(bit) & 1 != 0
 
     def load_each(array: np.ndarray, indices: np.ndarray) -> Any:
         return np.array([one.load(array, int(i))[0] for i in indices], real)
