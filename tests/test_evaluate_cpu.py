@@ -7,15 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
-from lbmtune.codegen.program import Program
-from lbmtune.codegen.render import render
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
+from planted_faults import CASE, config, planted
 
-CASE = box("d2q9", "bgk", (64, 48, 1))
 PROTOCOL = TimingProtocol(
     verify_periods=2,
     warmup_s=0.001,
@@ -25,27 +21,6 @@ PROTOCOL = TimingProtocol(
     final_rounds=3,
     verify_limit_s=5.0,
 )
-FAULTS = {
-    "segfault": f"store(source, {1 << 44}, load(source, 0))",
-    "endless": f"for again in range({1 << 62}):\n        store(target, again % 2, load(target, 0) / load(source, 0))",
-    "nan": "zero = load(source, 0) - load(source, 0)\n    store(target, nx + 5, zero / zero)",
-    "refused": "target[0] = 'text'",
-}
-
-
-def config(fault: str = "") -> CpuConfig:
-    """The padding between the direction arrays stands for the fault."""
-    number = [*FAULTS].index(fault) + 1 if fault else 0
-    return CpuConfig(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
-
-
-def planted(case: Case, config: KernelConfig) -> Program:
-    """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
-    program = render(case, config)
-    if not config.padding:
-        return program
-    fault = list(FAULTS.values())[config.padding // 16 - 1]
-    return replace(program, source=f"{program.source.rstrip()}\n    {fault}\n")
 
 
 @pytest.fixture(scope="module")
