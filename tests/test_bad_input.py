@@ -344,11 +344,11 @@ NO_GPU = CUPY_WITHOUT_DRIVER.format(status=100, driver=13000, message="no device
 
 
 EACH_VERB = """
-import sys
-from lbmtune.cli import main
+import runpy, sys
 for verb in sys.argv[1:]:
+    sys.argv = ["lbmtune", *verb.split(), "--device", "0"]
     try:
-        main([*verb.split(), "--device", "0"])
+        runpy.run_module("lbmtune", run_name="__main__")
     except SystemExit as ended:
         print(ended.code)
 """
