@@ -7,10 +7,12 @@ browser, which can be installed, must not pass for a success.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.util
 import os
 from collections import defaultdict
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,6 +64,17 @@ LONGEST = (
 
 THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
 """Of each thinned test: what its samples say, and the numbers of those for every day."""
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Of all test files, each worker first imports some: what it compiles, the others find as bytecode."""
+    count, worker = (os.environ.get(f"PYTEST_XDIST_WORKER{what}", "") for what in ("_COUNT", ""))
+    if worker and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        files = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+        number, of = int(worker.removeprefix("gw")), int(count)
+        for name in (name for first in range(number, number + of) for name in files[first % of :: of]):
+            with suppress(Exception, pytest.skip.Exception):  # which collection meets again, and reports
+                importlib.import_module(name)
 
 
 @pytest.hookimpl(tryfirst=True)
