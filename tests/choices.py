@@ -81,7 +81,8 @@ _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 """Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
 
 
-def values_of(backend: str) -> dict[str, tuple[Any, ...]]:
+@cache
+def values_of(backend: str) -> Mapping[str, tuple[Any, ...]]:
     """Every axis of a backend and of the case with the values to try. Each must have two at least."""
     found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
     for axis in AXES[backend]:

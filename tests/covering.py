@@ -9,6 +9,7 @@ What is left out is illegal, and proved to be by the rules that stand against it
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -245,11 +246,14 @@ def everything(backend: str, seed: int = 1) -> Covering:
     parts = (schemes_layouts_lattices, collisions_precisions, with_patches, *marches, on_chip)
     found = [one for part in parts for one in part(backend)]
     samples = tuple(dict.fromkeys((*(one for one in found if not isinstance(one, Missing)), *covering.samples)))
-    points = [point_of(sample).items() for sample in samples]
+    having = defaultdict[tuple[str, Any], set[int]](set)
+    for number, sample in enumerate(samples):
+        for value in point_of(sample).items():
+            having[value].add(number)
 
     def elsewhere(missing: Missing) -> bool:
         """Whether a kernel of another part has what none of the pairwise ones can."""
-        return any({*missing.values} <= point for point in points)
+        return bool(set.intersection(*(having[value] for value in missing.values)))
 
     missing = dict.fromkeys((*(one for one in found if isinstance(one, Missing)), *covering.missing))
     pairs = covering.pairs + sum(map(elsewhere, covering.missing))
