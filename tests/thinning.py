@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import combinations
 from typing import Any
 
 Fact = tuple[str, str]
@@ -29,13 +30,18 @@ def _facts(name: str, value: Any) -> Iterator[Fact]:
         yield name, getattr(value, "__qualname__", type(value).__name__)
 
 
-def drawn(samples: Sequence[frozenset[Fact]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
+def pairs(said: frozenset[Fact]) -> frozenset[tuple[Fact, Fact]]:
+    """What a sample says two at a time."""
+    return frozenset(combinations(sorted(said), 2))
+
+
+def drawn(samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
     """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many.
 
     costs: of the samples; the cover then takes what is new for the least.
     """
     order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
-    missing, kept = set().union(*samples), list[int]()
+    missing, kept = set[Hashable]().union(*samples), list[int]()
     while missing:
         best = max(order, key=lambda n: len(samples[n] & missing) / (costs[n] if costs else 1))
         kept.append(best)
