@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Point = dict[str, Any]
 
@@ -61,12 +61,25 @@ class Rules(Protocol):
         """What is wrong with a point that was completed from what was given, or None."""
 
 
+class Known(NamedTuple):
+    """Conflicts of the same axes, by the values of those, which `of` takes from a point.
+
+    number: in the order of finding; watched: the axis by whose values they are looked for.
+    """
+
+    number: int
+    watched: str
+    of: Callable[[Point], Any]
+    conflicts: dict[Any, Conflict]
+
+
 class Search:
     """Searches of one set of rules; what one of them finds out, the next ones know."""
 
     def __init__(self, rules: Rules, most: int) -> None:
         self._rules, self._most, self._asked = rules, most, 0
-        self._known: dict[frozenset[str], tuple[Callable[[Point], Any], dict[Any, Conflict]]] = {}
+        self._known: dict[frozenset[str], Known] = {}
+        self._known_with: dict[str, dict[Any, list[Known]]] = {name: {} for name in rules.domain}
 
     def legal(self, given: Point, wished: Point, draw: random.Random) -> Point | Conflict:
         """A legal point with the values given, near the wish, or why there is none. Raises UndecidedError.
@@ -104,11 +117,20 @@ class Search:
 
     def _recalled(self, given: Point, point: Point) -> Conflict | None:
         """The known conflict of a point that leaves the fewest axes to go through."""
-        found = [conflict for of, conflicts in self._known.values() if (conflict := conflicts.get(of(point)))]
-        return min(found, key=lambda conflict: len(conflict.axes - given.keys()), default=None)
+        known = (one for name, value in point.items() for one in self._known_with[name].get(value, ()))
+        found = [(one.number, conflict) for one in known if (conflict := one.conflicts.get(one.of(point)))]
+        fewest = min(found, key=lambda one: (len(one[1].axes - given.keys()), one[0]), default=None)
+        return fewest and fewest[1]
 
     def _remembered(self, conflict: Conflict, point: Point) -> Conflict:
         if not conflict.axes:
             return conflict  # no point is legal at all
-        of, conflicts = self._known.setdefault(conflict.axes, (itemgetter(*sorted(conflict.axes)), {}))
-        return conflicts.setdefault(of(point), conflict)
+        known = self._known.get(conflict.axes)
+        if known is None:
+            watched = max(sorted(conflict.axes), key=lambda name: len(self._rules.domain[name]))
+            known = Known(len(self._known), watched, itemgetter(*sorted(conflict.axes)), {})
+            self._known[conflict.axes] = known
+        with_value = self._known_with[known.watched].setdefault(point[known.watched], [])
+        if known not in with_value:
+            with_value.append(known)
+        return known.conflicts.setdefault(known.of(point), conflict)
