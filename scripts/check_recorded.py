@@ -100,12 +100,12 @@ def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
         elif recorded[name] != document:
             found.append(f"{name}: the document has changed since")
         found += _unmeasured(claims, document)
-    copy, backend = claims.header.copy_bytes_per_s, claims.header.backend
+    rates, backend = claims.header.rates, claims.header.backend
     judged = [
         verdict
         for name in recorded.keys() & shipped.keys()
         if recorded[name] == shipped[name]
-        for verdict in verdicts(shipped[name], claims.groups, backend, copy)
+        for verdict in verdicts(shipped[name], claims.groups, backend, rates)
     ]
     found += [f"{v.document}.{v.claim}: now {v.holding}, {v.reason}" for v in judged if v not in claims.verdicts]
     return found

@@ -146,8 +146,8 @@ def test_recorded_claims_are_judged_as_they_would_be_now() -> None:
     found = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Claims)
     shipped = {document.name: document for document in load_documents(())}
     assert {document.name for document in found.documents} == set(shipped)
-    copy = found.header.copy_bytes_per_s
-    now = [v for one in found.documents for v in verdicts(shipped[one.name], found.groups, found.header.backend, copy)]
+    rates = found.header.rates
+    now = [v for one in found.documents for v in verdicts(shipped[one.name], found.groups, found.header.backend, rates)]
     assert now == list(found.verdicts)
 
 

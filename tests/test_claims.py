@@ -20,17 +20,18 @@ from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
 from lbmtune.claims.plan import Here, configuration, plans
 from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_claims
-from lbmtune.claims.store import GROUPS, RESULTS, read_claims, read_groups
+from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
 from lbmtune.cli.claimsfile import load_documents, parse_document, published
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
-from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Row, Verdict
+from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Rates, Row, Verdict
 from lbmtune.records.profile import Counter, Counters
 from lbmtune.records.statistics import Interval
 
 HERE = Here(backend="cuda", limits=LIMITS, physical_cores=2, budget_bytes=1 << 30)
 ON_CPU = replace(HERE, backend="cpu")
+RATES = Rates(copy_bytes_per_s=1e12, in_place_bytes_per_s=2e12)
 
 TEXT = """
 name = "made-up"
@@ -87,7 +88,8 @@ def reading(name: str, samples_s: Sequence[float], group: Group | None = None, *
     """A reading with these seconds per step."""
     final = replace(measurement(CudaConfig()), samples_s=tuple(samples_s), bytes_per_update=304, sites=10**6)
     trial = Trial(number=0, key="k", config={}, outcome=Outcome.OK, final=final)
-    return Reading(replace(Row(variant=name, trial=trial), **changes), group)
+    row = Row(variant=name, config=CudaConfig().flat(), trial=trial)
+    return Reading(replace(row, **changes), group)
 
 
 GROUP = Group(document="made-up", series="box", case=CASE, rows=())
@@ -95,7 +97,7 @@ GROUP = Group(document="made-up", series="box", case=CASE, rows=())
 
 def judged(asked: Claim, a: Sequence[float], b: Sequence[float] = (1.0,) * 15, **changes: object) -> Holding:
     found = {"a": reading("a", a, GROUP, **changes), "b": reading("b", b, GROUP)}
-    return judge("made-up", asked, found, "cuda", 1e12).holding
+    return judge("made-up", asked, found, "cuda", RATES).holding
 
 
 def test_every_verdict_can_be_said() -> None:
@@ -147,7 +149,7 @@ def test_variants_on_different_domains_are_compared_by_updates_and_not_by_steps(
 
 
 def measured_value(asked: Claim, readings: Mapping[str, Reading]) -> float | None:
-    return judge("made-up", asked, readings, "cuda", 1e12).median
+    return judge("made-up", asked, readings, "cuda", RATES).median
 
 
 def test_quantities() -> None:
@@ -160,6 +162,14 @@ def test_quantities() -> None:
     assert measured_value(claim(kind="spread", of=("a", "b", "c"), over=()), named) == pytest.approx(1.0)
     # 304 bytes x 10^6 cells in 0.8 s of 10^12 bytes per second
     assert measured_value(claim(kind="bandwidth", over=()), named) == pytest.approx(3.8e-4)
+
+
+def test_what_updates_in_place_is_held_against_such_an_update() -> None:
+    named = {name: reading(name, [0.8] * 15, GROUP, config=CudaConfig(scheme=name).flat()) for name in ("aa", "pull")}
+    shares = [measured_value(claim(kind="bandwidth", of=(name,), over=()), named) for name in ("aa", "pull")]
+    assert shares == pytest.approx([1.9e-4, 3.8e-4])
+    assert replace(header(), in_place_bytes_per_s=3e12).rates == (4e12, 3e12)
+    assert header().rates == (4e12, 4e12), "what an earlier version wrote"
 
 
 def test_a_loss_at_an_interval_follows_from_a_shorter_one() -> None:
@@ -175,7 +185,7 @@ def test_errors_are_judged_over_all_velocities_that_are_asked_for() -> None:
         assert made.row.trial
         trial = replace(made.row.trial, accuracy=accuracy_of(CudaConfig(), *ratios))
         asked = claim(kind=kind, over=(), velocities=velocities, **{"at_least": None, **bounds})
-        return judge("made-up", asked, {"a": replace(made, row=replace(made.row, trial=trial))}, "cuda", 1e12)
+        return judge("made-up", asked, {"a": replace(made, row=replace(made.row, trial=trial))}, "cuda", RATES)
 
     found = errors("velocity-error", (0.001, 0.01, 0.1), at_most=1.6)
     assert (found.low, found.median, found.high) == pytest.approx((1.0, 1.2, 1.5))
@@ -190,26 +200,32 @@ def test_errors_are_judged_over_all_velocities_that_are_asked_for() -> None:
 
 def test_an_error_that_was_not_measured_is_told() -> None:
     asked = claim(kind="velocity-error", over=(), velocities=(0.1,))
-    found = judge("made-up", asked, {"a": reading("a", [1.0] * 15, GROUP)}, "cuda", 1e12)
+    found = judge("made-up", asked, {"a": reading("a", [1.0] * 15, GROUP)}, "cuda", RATES)
     assert (found.holding, found.reason) == (Holding.UNTESTABLE, "it was not measured")
 
 
 def test_footprints_need_no_measurement() -> None:
     rows = {name: Reading(Row(variant=name, footprint_bytes=n)) for name, n in (("a", 55), ("b", 100))}
-    found = judge("made-up", claim(kind="footprint", at_least=None, at_most=0.6), rows, "cuda", 1e12)
+    found = judge("made-up", claim(kind="footprint", at_least=None, at_most=0.6), rows, "cuda", RATES)
     assert (found.holding, found.median) == (Holding.HOLDS, 0.55)
 
 
 def test_what_failed_gives_its_reason() -> None:
     failed = Trial(number=0, key="k", config={}, outcome=Outcome.WRONG_RESULT, reason="f_1 is off")
     readings = {"a": Reading(Row(variant="a", trial=failed), GROUP), "b": reading("b", [1.0] * 15, GROUP)}
-    found = judge("made-up", claim(), readings, "cuda", 1e12)
+    found = judge("made-up", claim(), readings, "cuda", RATES)
     assert (found.holding, found.reason) == (Holding.UNTESTABLE, "wrong result: f_1 is off")
+
+
+def test_what_was_right_and_could_not_be_timed_is_not_said_to_be_ok() -> None:
+    right = Trial(number=0, key="k", config={}, outcome=Outcome.OK, reason="left values that are\n not finite")
+    assert Row(variant="a", trial=right).why_not == "left values that are not finite"
+    assert Row(variant="a", trial=replace(right, reason="")).why_not == "its timing gave no result"
 
 
 def test_a_spread_needs_two_and_names_what_is_missing() -> None:
     one = {"a": reading("a", [1.0] * 15, GROUP), "b": Reading(Row(variant="b", reason="illegal here"))}
-    found = judge("made-up", claim(kind="spread", of=("a", "b"), over=()), one, "cuda", 1e12)
+    found = judge("made-up", claim(kind="spread", of=("a", "b"), over=()), one, "cuda", RATES)
     assert (found.holding, found.reason) == (Holding.UNTESTABLE, "illegal here")
 
 
@@ -277,7 +293,7 @@ def test_what_the_catalogue_lacks_is_no_error_of_the_file() -> None:
     assert strange.series[0].missing == "this catalogue has no flow 'porcus'"
     keyed = document(TEXT.replace('flow = "box"', 'flow = "box", solids = 0.4'))
     assert keyed.series[0].missing == "this catalogue's cases have no solids"
-    found = verdicts(strange, (), "cuda", 1e12)
+    found = verdicts(strange, (), "cuda", RATES)
     assert {v.holding for v in found} == {Holding.UNTESTABLE}
     assert found[0].reason == strange.series[0].missing
 
@@ -500,7 +516,7 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     fast, slow = evidence(found, failing, claim)
     assert (fast.memory_bytes, slow.memory_bytes, fast.waits) == (300.0, 150.0, "long scoreboard (7.0)")
     assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes of an update"] == "160.0 + 140.0"
-    sentence, steps = reasons(claim, (fast, slow), 4e12)
+    sentence, steps = reasons(claim, (fast, slow), RATES)
     assert steps == "a step takes 1000000.0 us against 1150000.0 us"
     # twice the bytes, and 2.3 times as many of them in a second
     assert sentence.endswith(
@@ -538,12 +554,14 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
         counters=counters_of(CASE, CudaConfig()),
     )
     share = Claim(name="c", sentence="s", kind="bandwidth", of=("a",))
-    first, second = reasons(share, (one,), 4e12)
-    assert first == "a step takes 16.4 us; the copy takes 2.5 us for its bytes"
+    first, second = reasons(share, (one,), RATES)
+    assert first == "a step takes 16.4 us; the copy takes 10.0 us for its bytes"
     assert second.startswith("150.0 of 304.0 bytes of an update reach memory")
+    (first, _) = reasons(share, (replace(one, in_place=True),), RATES)
+    assert first == "a step takes 16.4 us; the update in place takes 5.0 us for its bytes"
     often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
     assert list(
-        reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), 4e12)
+        reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), RATES)
     ) == ["what falls due takes 2.00 ms for 4.0 MB of fields, 2 GB/s; 500 steps take 100.0 ms"]
 
 
@@ -564,6 +582,22 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [case.domain for case, _ in Made.asked] == [(32, 32, 32), (64, 64, 64)]
     assert len(claims.groups) == 2
     assert len(read_groups(tmp_path)) == 2
+
+
+def test_what_could_not_be_timed_is_measured_again_when_resumed(tmp_path: Path) -> None:
+    run(tmp_path, document())
+    groups = read_groups(tmp_path)
+    (tmp_path / GROUPS).unlink()
+    for group, outcome in zip(groups, (Outcome.WRONG_RESULT, Outcome.OK), strict=True):
+        first, *rest = group.rows
+        assert first.trial
+        without = replace(first, trial=replace(first.trial, outcome=outcome, final=None, reason="f_1 is off"))
+        append_group(tmp_path, replace(group, rows=(without, *rest)))
+    Made.asked = []
+    claims = run(tmp_path, document())
+    assert [case.domain for case, _ in Made.asked] == [(64, 64, 64)], "what is wrong stays so"
+    assert [group.rows[0].why_not for group in claims.groups] == ["wrong result: f_1 is off", ""]
+    assert claims.verdicts[0].holding is Holding.HOLDS
 
 
 def test_a_variant_that_has_come_into_the_catalogue_is_measured_when_resumed(tmp_path: Path) -> None:

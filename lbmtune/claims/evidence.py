@@ -11,7 +11,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.claims.judge import Reading, readings_of, rests_on
 from lbmtune.records import Resources
-from lbmtune.records.claims import Claim, Claims, Document, Holding
+from lbmtune.records.claims import Claim, Claims, Document, Holding, Rates, in_place
 from lbmtune.records.profile import Counters
 
 COLUMNS = (
@@ -41,7 +41,8 @@ _LANES = 32
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """A kernel that a claim rests on. step_s: median seconds of a step; bytes_per_update: by the model; every: steps
-    between two times of its duty (0: it has none), which moves duty_bytes of density and velocity.
+    between two times of its duty (0: it has none), which moves duty_bytes of density and velocity; in_place: it stores
+    where it has loaded.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Evidence:
     counters: Counters
     every: int = 0
     duty_bytes: int = 0
+    in_place: bool = False
 
     def value(self, *names: str) -> float | None:
         """The sum of these counters, where all were read."""
@@ -131,11 +133,12 @@ def _of(reading: Reading, title: str) -> Evidence:
         counters=reading.row.counters or Counters(source=""),
         every=reading.row.duty.every if reading.row.duty else 0,
         duty_bytes=MACROSCOPIC_FIELDS * m.sites * from_flat(trial.config).computed.bytes if reading.row.duty else 0,
+        in_place=in_place(trial.config),
     )
 
 
-def reasons(claim: Claim, found: Sequence[Evidence], copy_bytes_per_s: float) -> Iterator[str]:
-    """What the figures come to, in sentences: of the first kernel beside the second one, or beside the copy."""
+def reasons(claim: Claim, found: Sequence[Evidence], rates: Rates) -> Iterator[str]:
+    """What the figures come to, in sentences: of the first kernel beside the second, or beside bandwidth."""
     for one, other in pairwise(found[:2]):
         if claim.kind == "interval-loss":
             cost_ms, steps_ms = 1e3 * one.every * (one.step_s - other.step_s), 1e3 * claim.every * other.step_s
@@ -145,7 +148,7 @@ def reasons(claim: Claim, found: Sequence[Evidence], copy_bytes_per_s: float) ->
         else:
             yield from _compared(one, other)
     if len(found) == 1:
-        yield from _alone(found[0], copy_bytes_per_s)
+        yield from _alone(found[0], rates)
 
 
 def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
@@ -176,10 +179,13 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
         yield ", ".join(told)
 
 
-def _alone(one: Evidence, copy_bytes_per_s: float) -> Iterator[str]:
+def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
     moved = one.memory_bytes
-    least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / copy_bytes_per_s
-    yield f"a step takes {_step(one)}; the copy takes {least_us:.1f} us for its bytes"
+    what, bytes_per_s = (
+        ("update in place", rates.in_place_bytes_per_s) if one.in_place else ("copy", rates.copy_bytes_per_s)
+    )
+    least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / bytes_per_s
+    yield f"a step takes {_step(one)}; the {what} takes {least_us:.1f} us for its bytes"
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes of an update reach memory, which is busy for "

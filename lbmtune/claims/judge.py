@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lbmtune.records import Measurement
-from lbmtune.records.claims import COUNTED, ERRORS, Claim, Document, Group, Holding, Row, Series, Verdict
+from lbmtune.records.claims import COUNTED, ERRORS, Claim, Document, Group, Holding, Rates, Row, Series, Verdict
 from lbmtune.records.statistics import Interval, median_interval, paired_ratio
 
 
@@ -35,10 +35,10 @@ class _UntestableError(Exception):
     """The reason why a claim cannot be judged."""
 
 
-def verdicts(document: Document, groups: Sequence[Group], backend: str, copy_bytes_per_s: float) -> tuple[Verdict, ...]:
+def verdicts(document: Document, groups: Sequence[Group], backend: str, rates: Rates) -> tuple[Verdict, ...]:
     """A verdict for every claim of a document, from the groups that were measured of it."""
     readings = readings_of(document, groups, backend)
-    return tuple(judge(document.name, claim, readings, backend, copy_bytes_per_s) for claim in document.claims)
+    return tuple(judge(document.name, claim, readings, backend, rates) for claim in document.claims)
 
 
 def readings_of(document: Document, groups: Sequence[Group], backend: str) -> dict[str, Reading]:
@@ -65,16 +65,14 @@ def _reading(variant: str, series: Series, group: Group | None, backend: str) ->
     return Reading(Row(variant=variant, reason=series.missing or without))
 
 
-def judge(
-    document: str, claim: Claim, readings: Mapping[str, Reading], backend: str, copy_bytes_per_s: float
-) -> Verdict:
-    """The verdict on one claim. copy_bytes_per_s: of the device, measured."""
+def judge(document: str, claim: Claim, readings: Mapping[str, Reading], backend: str, rates: Rates) -> Verdict:
+    """The verdict on one claim. rates: of the device."""
     try:
         if backend in claim.untestable:
             raise _UntestableError(claim.untestable[backend])
         of = _measured(claim.of, readings, claim.kind)
         over = _measured(claim.over, readings, claim.kind) if claim.over else []
-        found = _quantity(claim, of, over, copy_bytes_per_s)
+        found = _quantity(claim, of, over, rates)
     except _UntestableError as error:
         return Verdict(document=document, claim=claim.name, holding=Holding.UNTESTABLE, reason=str(error))
     holding = decide(found, claim.at_least, claim.at_most)
@@ -153,7 +151,7 @@ def _has(row: Row, kind: str) -> bool:
     return not row.why_not and (kind not in ERRORS or (row.trial is not None and row.trial.accuracy is not None))
 
 
-def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy_bytes_per_s: float) -> Interval:
+def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], rates: Rates) -> Interval:
     if claim.kind == "footprint":
         return _exactly(of[0].row.footprint_bytes / over[0].row.footprint_bytes)
     if claim.kind in ERRORS:
@@ -163,7 +161,7 @@ def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], copy
         counted = fast.row.counters.memory_bytes if fast.row.counters else None
         return _exactly((counted or 0.0) / fast.measurement.bytes_per_update)
     if claim.kind == "bandwidth":
-        return _bandwidth(fast.measurement, copy_bytes_per_s)
+        return _bandwidth(fast.measurement, rates.fitting(fast.row.config))
     if claim.kind == "spread":
         ratio = speed_ratio(fast, max(of, key=_seconds_per_site))
         return Interval(ratio.low - 1, ratio.median - 1, ratio.high - 1)
@@ -197,9 +195,9 @@ def _error(claim: Claim, of: Reading) -> Interval:
     return Interval(min(ratios), median(ratios), max(ratios))
 
 
-def _bandwidth(measurement: Measurement, copy_bytes_per_s: float) -> Interval:
+def _bandwidth(measurement: Measurement, bytes_per_s: float) -> Interval:
     step = median_interval(measurement.samples_s)
-    moved = measurement.bytes_per_update * measurement.sites / copy_bytes_per_s
+    moved = measurement.bytes_per_update * measurement.sites / bytes_per_s
     return Interval(moved / step.high, moved / step.median, moved / step.low)
 
 

@@ -61,14 +61,20 @@ class Plan:
         return tuple(entry for entry in self.entries if entry.config is not None)
 
     def is_of(self, group: Group) -> bool:
-        """Whether a group is this plan carried out: the same configurations on the same case, no accuracy missing."""
+        """Whether a group is this plan carried out: the same configurations on the same case, nothing missing, be it an
+        accuracy or the speed of what was found right.
+        """
         rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
         mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
         same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
-        return same and all(
-            row.trial.accuracy is not None
-            for entry, row in zip(self.entries, group.rows, strict=True)
-            if entry.accuracy and row.trial and not row.why_not
+        return (
+            same
+            and not any(row.is_untimed for row in group.rows)
+            and all(
+                row.trial.accuracy is not None
+                for entry, row in zip(self.entries, group.rows, strict=True)
+                if entry.accuracy and row.trial and not row.why_not
+            )
         )
 
     def row(self, entry: Entry) -> Row:

@@ -166,5 +166,5 @@ def _with_accuracy(evaluator: Evaluator, entry: Entry, trial: Trial) -> Trial:
 def _judged(claims: Claims, groups: Sequence[Group]) -> Claims:
     ordered = of_documents(groups, [document.name for document in claims.documents])
     header = claims.header
-    found = (verdicts(d, ordered, header.backend, header.copy_bytes_per_s) for d in claims.documents)
+    found = (verdicts(d, ordered, header.backend, header.rates) for d in claims.documents)
     return replace(claims, groups=ordered, verdicts=tuple(verdict for one in found for verdict in one))

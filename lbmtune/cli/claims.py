@@ -147,6 +147,7 @@ def _header(described: Machine, documents: Sequence[Document], where: Here) -> C
         backend=where.backend,
         environment=described.environment,
         copy_bytes_per_s=described.copy_bytes_per_s,
+        in_place_bytes_per_s=described.in_place_bytes_per_s,
         budget_bytes=where.budget_bytes,
         documents=tuple(document.name for document in documents),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -188,7 +189,7 @@ def verdict_table(found: Claims, document: Document) -> Table:
 
     def why(verdict: Verdict) -> str:
         claim = named[verdict.claim]
-        because = reasons(claim, evidence(found, document, claim), found.header.copy_bytes_per_s)
+        because = reasons(claim, evidence(found, document, claim), found.header.rates)
         return "; ".join((f"{verdict.reason}{' (disturbed)' if verdict.disturbed else ''}", *because))
 
     rows = ((str(verdict.holding), named[verdict.claim].sentence, why(verdict)) for verdict in mine)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import Scalar
-from lbmtune.records import Environment, Trial
+from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.records import Environment, Outcome, Trial
 from lbmtune.records.profile import Counters
 
 CLAIMS_SCHEMA = 3
@@ -45,6 +45,22 @@ DUTIES: Mapping[str, str] = {
     "staged": "the domain stays on the host and passes through the device part by part",
 }
 """What a simulation can do besides stepping."""
+
+
+class Rates(NamedTuple):
+    """Measured bandwidths of a device: of a copy of one array to another, and of one array that is updated in place."""
+
+    copy_bytes_per_s: float
+    in_place_bytes_per_s: float
+
+    def fitting(self, config: Mapping[str, Scalar]) -> float:
+        """The one whose accesses are those of a flat configuration."""
+        return self.in_place_bytes_per_s if in_place(config) else self.copy_bytes_per_s
+
+
+def in_place(config: Mapping[str, Scalar]) -> bool:
+    """Whether the kernel of a flat configuration stores where it has loaded."""
+    return from_flat(config).propagation.in_place
 
 
 class Holding(StrEnum):
@@ -111,11 +127,11 @@ class Claim:
 
     kind says what is measured: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
     minus it; interval-loss, the loss when the duty of `of` falls due every `every` steps; spread, by how much the
-    fastest of `of` beats the slowest; bandwidth, that of `of` over the copy bandwidth; footprint, bytes of `of` over
-    bytes of `over`; counted-bytes, bytes that counters saw go to and from memory for an update of `of` over those that
-    it has to move; velocity-error and density-error, the error of a vortex in the precision of `of` over that in
-    fp64, both against the exact solution, at each of the peak `velocities`. Names are variants, or variant@series
-    where a variant has several.
+    fastest of `of` beats the slowest; bandwidth, that of `of` over that of a copy, or of an update in place where the
+    kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes that counters saw go to and from
+    memory for an update of `of` over those that it has to move; velocity-error and density-error, the error of a
+    vortex in the precision of `of` over that in fp64, both against the exact solution, at each of the peak
+    `velocities`. Names are variants, or variant@series where a variant has several.
     at_least, at_most: the claim holds where the interval lies within; published: range of the printed figures;
     untestable: by backend, why no measurement can tell.
     """
@@ -167,12 +183,19 @@ class Row:
     counters: Counters | None = None
 
     @property
+    def is_untimed(self) -> bool:
+        """Whether it was found right and has no speed all the same."""
+        return self.trial is not None and self.trial.outcome is Outcome.OK and self.trial.final is None
+
+    @property
     def why_not(self) -> str:
         """Why it has no speed; empty where it has one."""
         if self.trial is None:
             return self.reason
         if self.trial.final is None or self.trial.mlups is None:
-            return f"{self.trial.outcome}: {' '.join(self.trial.reason.split())}"
+            reason = " ".join(self.trial.reason.split())
+            # verified, and nothing came of the timing: "ok" would say the opposite
+            return (reason or "its timing gave no result") if self.is_untimed else f"{self.trial.outcome}: {reason}"
         return ""
 
 
@@ -207,7 +230,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsHeader:
-    """Where and with what a run of claims began. budget_bytes: memory that stands for a small device."""
+    """Where and with what a run of claims began. budget_bytes: memory that stands for a small device.
+
+    in_place_bytes_per_s: None in the header of an earlier version.
+    """
 
     backend: str
     environment: Environment
@@ -217,6 +243,12 @@ class ClaimsHeader:
     date: str
     version: str
     schema: int = CLAIMS_SCHEMA
+    in_place_bytes_per_s: float | None = None
+
+    @property
+    def rates(self) -> Rates:
+        """What bandwidths are held against."""
+        return Rates(self.copy_bytes_per_s, self.in_place_bytes_per_s or self.copy_bytes_per_s)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -134,7 +134,7 @@ def _section(claims: Claims, document: Document) -> Section:
 def judged_of(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
     """The claim with what its verdict rests on."""
     found = evidence(claims, document, claim)
-    return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.copy_bytes_per_s)))
+    return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:
@@ -205,6 +205,7 @@ def _run_table(claims: Claims) -> Pairs:
     return [
         ("begun", header.date),
         ("measured", f"{variants} variants in {len(claims.groups)} groups, {seconds:,.0f} s"),
-        ("copy bandwidth", format_rate(header.copy_bytes_per_s)),
+        ("copy bandwidth", format_rate(header.rates.copy_bytes_per_s)),
+        ("update in place", format_rate(header.rates.in_place_bytes_per_s)),
         ("stands for a small device", format_bytes(header.budget_bytes)),
     ]
