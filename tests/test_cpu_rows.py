@@ -102,6 +102,7 @@ def test_compiled(scheme: str, reads: str, precision: str, axes: dict[str, Any])
     assert found.passed, found
 
 
+TILED = {"loop": "tile", "tile_y": 3, "tile_z": 2}
 ASKING = {"stride": CELLS, "prefetch_local": 16, "prefetch_propagated": 32}
 
 
@@ -156,9 +157,17 @@ def test_no_conversion_has_an_index(tmp_path: Path) -> None:
     assert not [address for pair in converted for address in pair if "," in address]
 
 
-@pytest.mark.parametrize(("precision", "runs"), [("fp16s", [1] * 9), ("fp32", [9])])
-def test_prefetches_lie_apart_where_populations_are_converted(precision: str, runs: list[int]) -> None:
-    config = config_of("aa", "soa", precision, reads="ahead", prefetch_local=16, prefetch_propagated=32)
+@pytest.mark.parametrize(
+    ("precision", "axes", "runs"),
+    [
+        ("fp16s", {}, [1] * 9),
+        ("fp32", {}, [9]),
+        ("fp32", {**TILED, "steps": 2}, [1] * 9),
+        ("fp32", {**TILED, "steps": 2, "prefetch_rows": 1}, [1] * (9 + 5)),
+    ],
+)
+def test_prefetches_lie_apart_where_much_else_is_done(precision: str, axes: dict[str, Any], runs: list[int]) -> None:
+    config = config_of("aa", "soa", precision, reads="ahead", prefetch_local=16, prefetch_propagated=32, **axes)
     lines = _loop(program_of(case_of("box", "d2q9"), config).source)
     kinds = groupby(lines, lambda line: line.startswith("prefetch("))
     assert [len([*group]) for asks, group in kinds if asks] == runs

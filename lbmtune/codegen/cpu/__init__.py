@@ -222,8 +222,9 @@ def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     """The loop over x of cells whose pairs take turns."""
     row = cell.row
     lines, asks = cell.twice() if config.reads == "twice" else cell.ahead(), row.prefetches()
-    # where registers have much to do, many asked for at once wait for each other, and all else for them
-    asked = between(asks, lines) if converts(config) else [*asks, *lines]
+    # where registers have much to do, or caches all to give, many asked for at once wait for each other, and all else
+    # for them
+    asked = between(asks, lines) if converts(config) or config.steps > 1 else [*asks, *lines]
     body = {"body": indented([*row.fill_late(), *row.cell(), *asked], 2)}
     if config.reads == "twice":
         return body
