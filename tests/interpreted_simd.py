@@ -16,7 +16,7 @@ import numpy as np
 from lbmtune.catalogue.precision import STORAGES
 
 _NOBODY = -1
-_CODE = np.dtype(np.uint16)
+_ROWS, _CODE = np.iinfo(np.int64), np.dtype(np.uint16)
 
 
 class RaceError(AssertionError):
@@ -46,7 +46,7 @@ class _Traffic:
         """From here on all rows have ended that had begun. Raises RaceError where one wrote what others touched."""
         for array in {array for array, _, _ in self.touches}:
             size = self.shared[array]
-            lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, _NOBODY)
+            lowest, highest = np.full(size, _ROWS.max), np.full(size, _ROWS.min)
             written = np.zeros(size, bool)
             for (touched, count, writes), found in self.touches.items():
                 if touched == array:
