@@ -46,6 +46,8 @@ HALF = replace(TWO, storage="fp16s")
 DOUBLE = replace(MOMENTS, rows=2, block=(32, 8, 1), prefetch=1, steps=2, storage="fp64", compute="fp64")
 STAGE = 99
 """Operations of a cell of D3Q19 in a time step, as counted on the text."""
+COPIED = 0.59 * 14
+"""Copies between registers of a cell in a time step."""
 
 
 def cube(edge: int, lattice_name: str = "d3q19") -> Case:
@@ -88,28 +90,29 @@ def test_instructions_of_a_stage(name: str, forced: bool, count: int) -> None:
 
 def besides(accesses: int, rows: int, steps: int, cells: int = 1, flags: int = 0) -> float:
     """Of a cell and step: what a thread does in a plane besides arithmetic and moving, as in compiled kernels."""
-    return (30 + 3.7 * accesses * rows + 7.2 * rows * steps + flags) / (rows * steps * cells)
+    return (27 + 4.3 * accesses * rows + 5 * rows * steps + flags) / (rows * steps * cells)
 
 
 def test_slots_of_a_cell_and_step() -> None:
     """Operations; 5 populations go each way by shuffles; rim rows hand on 5 sums in two accesses, each way.
 
-    10 moments in groups of 4, 4 and 2 are three loads and three stores; prefetch 2 passes them on once more.
+    10 moments in groups of 4, 4 and 2 are three loads and three stores; prefetch 2 passes them on once more. Of what
+    waits, 14 words are brought along where a pass takes one plane, as that of THREE does.
     """
     case = cube(256)
     assert slots(case, TWO, "sm_90") == pytest.approx(STAGE + 10 + 8 / 3 + 9 / 2 + besides(3, 3, 2))
-    assert slots(case, THREE, "sm_90") == pytest.approx(STAGE + 10 + 8 / 2 + 6 / 3 + besides(3, 2, 3))
-    half = slots(case, replace(THREE, storage="fp16s"), "sm_90")
-    assert half == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 20) / 3 + besides(3, 2, 3))
-    double = besides(10, 2, 2)
-    assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * STAGE + 20 + 20 / 2 + 20 / 2 + double)
-    assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * STAGE + 20 + 20 / 2 + 20 / 2 + double)
+    assert slots(case, THREE, "sm_90") == pytest.approx(STAGE + COPIED + 10 + 8 / 2 + 6 / 3 + besides(3, 2, 3))
+    half = slots(case, replace(THREE, storage="fp16s"), "sm_90")  # pairs are converted at once when they are stored
+    assert half == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 15) / 3 + besides(3, 2, 3))
+    double = 20 + 20 / 2 + 20 / 2 + besides(10, 2, 2)
+    assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * (STAGE + 14) + double)
+    assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * (STAGE + 14) + double)
     shelved = replace(THREE, pending="shared")  # 5 sums in two accesses, there and back
-    assert slots(case, shelved, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(4)
+    assert slots(case, shelved, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(4 - COPIED)
     waiting = replace(THREE, barrier="neighbours")
-    assert slots(case, waiting, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(33 / 6)
+    assert slots(case, waiting, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(31 / 6)
     pairs = replace(MOMENTS, cells_per_thread=2, pack=2)
-    assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + 5 + 8 + 2 * 5 / 2 + besides(5, 1, 1, cells=2))
+    assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + COPIED + 5 + 8 + 2 * 5 / 2 + besides(5, 1, 1, cells=2))
 
 
 def test_words_that_are_exchanged() -> None:
@@ -175,7 +178,7 @@ SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
 
 @pytest.mark.parametrize(
     ("config", "mlups", "ratio"),
-    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.031), (FLAT, 315_000, 1.004)],
+    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.023), (FLAT, 315_000, 0.967)],
 )
 def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
     assert predict(SQUARE, config, CALIBRATED).mlups / mlups == pytest.approx(ratio, abs=2e-3)
@@ -200,10 +203,10 @@ def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
     assert together(cube(256), replace(small, min_blocks=3)) == 3
 
 
-@pytest.mark.parametrize(("config", "compiled"), [(TWO, 140.7), (THREE, 134.2), (HALF, 147.5)])
+@pytest.mark.parametrize(("config", "compiled"), [(TWO, 134.8), (THREE, 133.8), (HALF, 140.5)])
 def test_counted_instructions_are_those_that_are_compiled(config: CudaConfig, compiled: float) -> None:
     """Those of the loop over planes for compute capability 9.0, of a cell and step, as disassembled."""
-    assert slots(cube(256), config, "sm_90") / compiled == pytest.approx(1, abs=0.06)
+    assert slots(cube(256), config, "sm_90") / compiled == pytest.approx(1, abs=0.03)
 
 
 def compiled_instructions(image: bytes, entry: str) -> int:

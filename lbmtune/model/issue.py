@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks, chunk_planes, rising, spared
+from lbmtune.catalogue.march import WARP, blocks, chunk_planes, planes_together, rising, spared
 from lbmtune.catalogue.moments import upright
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -36,10 +36,12 @@ _MOST_THREADS = 1024
 """Of a multiprocessor, while each of them has registers enough for a march."""
 _OTHER_REGISTERS = 44
 """Addresses and what is on its way; from kernels compiled for compute capability 9.0."""
-_PLANE, _ACCESS, _ROW, _FLAGS = 30, 3.7, 7.2, 33
+_PLANE, _ACCESS, _ROW, _FLAGS, _COPY, _DIVISION = 27, 4.3, 5, 31, 0.59, 14
 """Instructions of a thread besides those counted: of a plane; of an access to memory, there and back; of a row in a
-stage; of a plane whose warps wait for their neighbours. From the loops of 60 kernels compiled for compute capability
-9.0: with them the count is within 2 % of what was compiled in half of the kernels, and within 5 % in nine tenths."""
+stage; of a plane whose warps wait for their neighbours; of a word that waits for the next plane, to bring it to the
+register where a pass expects it; of a division of doubles, beside the first guess. From the loops of 172 kernels
+compiled for compute capability 9.0: with them the count is within 2 % of what was compiled in half of the kernels, and
+within 4 % in nine tenths."""
 _LOCAL_SLOTS = 4
 """A multiprocessor moves 32 lanes to or from its caches in a cycle, in which it issues four instructions."""
 _HALF_RATE = ("sm_60", "sm_70", "sm_80", "sm_90", "sm_100")
@@ -103,9 +105,9 @@ def rates(machine: Machine, warps: int, *, meeting: bool) -> Rates | None:
     kind = f" warps of {_APART}" + (", meeting" if meeting else "")
     known = numbered(tuple(measured), _MULTIPLY_ADD, kind)
     nearest = min(known, key=lambda count: abs(count - warps))
-    return Rates(
-        measured[known[nearest]], min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`"
-    )
+    # fewer warps than that leave some of the schedulers without work
+    issued = measured[known[nearest]] * min(1.0, warps / nearest)
+    return Rates(issued, min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`")
 
 
 def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> Issue | None:
@@ -115,7 +117,8 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> I
     """
     blocks_there = known or (together(case, config) if config.marches else 1)
     warps = blocks_there * prod(config.block) // WARP
-    found = rates(machine, warps, meeting=case.stencil.dimensions == 3)
+    # while the warps of a block meet, those of others go on
+    found = rates(machine, warps, meeting=case.stencil.dimensions == 3 and blocks_there == 1)
     if not config.marches or found is None:
         return None
     share = efficiency(case, config, machine.multiprocessors, known)
@@ -177,7 +180,9 @@ def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True
     shelved = 2 * _accesses(rising(case, config), words) if config.pending == "shared" else 0
     in_launch = _moved(case, config) + (_spilled(case, config) if spills else 0)
     besides = _besides(case, config) / (config.cells_per_thread * config.rows)
-    return each * stage.arithmetic + shuffles + exchanges + shelved + (in_launch + besides) / config.steps
+    divided = each * _DIVISION if config.compute == "fp64" and case.relaxes else 0
+    computed = each * stage.arithmetic + divided + _copied(case, config)
+    return computed + shuffles + exchanges + shelved + (in_launch + besides) / config.steps
 
 
 def exchanges(case: Case, config: CudaConfig) -> float:
@@ -187,9 +192,16 @@ def exchanges(case: Case, config: CudaConfig) -> float:
     across = 2 * words * stage.movers / config.cells_per_thread
     along = 4 * words * stage.sums / config.rows if case.stencil.dimensions == 3 else 0.0
     shelved = 2 * words * rising(case, config) if config.pending == "shared" else 0
-    stored = config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES
+    # an access of less than a word takes as long as one of a word
+    stored = max(config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES, _accesses_of_a_cell(case, config))
     moved = (4 if config.prefetch == 2 else 2) * stored
     return across + along + shelved + moved / config.steps
+
+
+def _copied(case: Case, config: CudaConfig) -> float:
+    """Of a cell in a stage, where what waits does so in registers; a pass that takes two planes needs no copies."""
+    copies = config.pending == "registers" and planes_together(case, config) == 1
+    return _COPY * (config.computed.bytes // _WORD_BYTES) * _stage_of(case, config).waiting if copies else 0.0
 
 
 def _besides(case: Case, config: CudaConfig) -> float:
@@ -262,7 +274,9 @@ def slots_of_doubles(architecture: str) -> int:
 
 def _moved(case: Case, config: CudaConfig) -> float:
     """Of a cell in a launch: loads and stores, the detour by shared memory, and conversions from and to 16 bits."""
-    converted = 2 * config.kept.values(case.stencil) if config.stored.bytes < config.computed.bytes else 0
+    # two values that are stored side by side are converted at once
+    each = 2 if config.pack * config.cells_per_thread == 1 else 1.5
+    converted = each * config.kept.values(case.stencil) if config.stored.bytes < config.computed.bytes else 0
     return (3 if config.prefetch == 2 else 2) * _accesses_of_a_cell(case, config) + converted
 
 

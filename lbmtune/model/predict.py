@@ -25,6 +25,9 @@ from lbmtune.records import Prediction, Resources, Term
 MEETING = "meeting"
 TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
+_LOADED, _TOGETHER = 0.47, 7
+"""Share of what a kernel on chip spills that is loaded, and how many loads stand together before one of them is needed;
+from four that were compiled for compute capability 9.0."""
 DATASHEET = "data sheet, not measured"
 
 
@@ -122,7 +125,8 @@ def _resident_terms(
     """Blocks meet in every step; what they send stays in the caches.
 
     In between all warps of the one block of a multiprocessor take populations, collide and leave them at the same
-    time, so that nothing hides behind another. What they spill goes to L2: shared memory leaves no room beside it.
+    time, so that nothing hides behind another. What they spill goes to L2: shared memory leaves no room beside it. It
+    takes as long as all of it at the rate of L2, or as a warp waits for its own.
     """
     from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
 
@@ -148,11 +152,13 @@ def _resident_terms(
         source=found.source,
     )
     spilled = case.sites / config.march * resources.spill_bytes
+    moved_s = spilled / machine.calibration.local_bytes_per_s["L2"]
+    waits_s = _LOADED * resources.spill_bytes / config.computed.bytes / _TOGETHER * machine.calibration.l2_latency_s
     local = Term(
         name=LOCAL,
-        seconds=spilled / machine.calibration.local_bytes_per_s["L2"] / case.fluid_sites,
+        seconds=max(moved_s, waits_s) / case.fluid_sites,
         sentence=f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update",
-        source="compiled code; micro-benchmark `local`",
+        source="compiled code; micro-benchmarks `local`, `latency`",
     )
     return [one for one in (meeting, instructions, exchanges, local) if one.name not in without]
 
