@@ -178,7 +178,7 @@ SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
 
 @pytest.mark.parametrize(
     ("config", "mlups", "ratio"),
-    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.023), (FLAT, 315_000, 0.967)],
+    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 0.999), (FLAT, 315_000, 0.967)],
 )
 def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
     assert predict(SQUARE, config, CALIBRATED).mlups / mlups == pytest.approx(ratio, abs=2e-3)
@@ -246,7 +246,7 @@ def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() 
 def test_the_binding_resource_is_named() -> None:
     one, three = (predict(cube(256), config, CARD) for config in (ONE, THREE))
     assert one.binding == "memory"
-    assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s, 19.6 ps, 4 planes on their way"
+    assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s, 19.6 ps, 3 planes on their way"
     assert three.binding == "instructions"
     per_update = slots(cube(256), THREE, "sm_90") * (320 * 352 * 280) / 256**3
     assert three.limit.startswith(f"instructions: {per_update:.0f} slots per update, halos included")

@@ -60,7 +60,9 @@ def test_planes_on_their_way() -> None:
     assert planes_on_their_way(CASE, MARCH, 1) == 3, "in its stages, read, and left"
     assert planes_on_their_way(CASE, MARCH, 2) == 4
     assert planes_on_their_way(CASE, replace(MARCH, barrier="neighbours"), 1) == 4
-    assert planes_on_their_way(CASE, replace(MARCH, barrier="neighbours", steps=1), 1) == 3
+    one_step = replace(MARCH, barrier="neighbours", steps=1)
+    assert planes_on_their_way(CASE, one_step, 1) == 2, "it is left by the stage that it is in"
+    assert planes_on_their_way(CASE, one_step, 3) == 4
     late = replace(MARCH, beyond=1, prefetch=1)
     assert asks_late(CASE, late)
     assert planes_on_their_way(CASE, late, 1) == 2

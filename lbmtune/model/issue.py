@@ -193,8 +193,8 @@ def exchanges(case: Case, config: CudaConfig) -> float:
     along = 4 * words * stage.sums / config.rows if case.stencil.dimensions == 3 else 0.0
     shelved = 2 * words * rising(case, config) if config.pending == "shared" else 0
     # an access of less than a word takes as long as one of a word
-    stored = max(config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES, _accesses_of_a_cell(case, config))
-    moved = (4 if config.prefetch == 2 else 2) * stored
+    words_moved = config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES
+    moved = (4 if config.prefetch == 2 else 2) * max(words_moved, _accesses_of_a_cell(case, config))
     return across + along + shelved + moved / config.steps
 
 

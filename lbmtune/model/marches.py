@@ -1,7 +1,8 @@
 """The terms of kernels that march over tiles: moments, and several steps per launch.
 
 Planes go through memory, the issue of instructions and exchanges one after another, and wait for a load: what these
-hide of each other follows from how many planes are on their way at the same time (`model.queues`).
+hide of each other follows from how many planes are on their way at the same time (`model.queues`). With one step per
+launch instructions and exchanges are one place to a plane: there it is warps that hide them behind each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import planes_together
+from lbmtune.catalogue.march import WARP, planes_together
 from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.once import launch
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 MEMORY, EXCHANGE = "memory", "exchanges"
 _BESIDE = 2
-"""Planes on their way beside those in the stages of the blocks of a multiprocessor: one is read, and one is left."""
+"""Planes on their way beside those in the stages of the blocks of a multiprocessor: one is read, and one is left; with
+one step per launch it is left by the stage that it is in."""
 _IN_LOOP = {1: 0.70, 2: 0.59}
 """Share of spilled bytes that the loop stores and loads, by the planes that a pass of it takes; medians of 94 loops
 that were compiled for compute capability 9.0."""
@@ -51,9 +53,9 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     memory = memory_term(
         memory_bytes(case, config, machine, together * machine.multiprocessors), rate, "micro-benchmarks"
     )
-    stations = [memory, *(one for one in (issued(found) if found else ()) if one.name not in without)]
+    computed = [one for one in (issued(found) if found else ()) if one.name not in without]
     waits = [] if LATENCY in without else [planes_wait(subject)]
-    result = overlapped(stations, waits, planes_on_their_way(case, config, together), together)
+    result = overlapped(case, config, memory, computed, waits, together)
     if LOCAL not in without:
         result.append(local_memory(subject, found.useful if found else 1.0))
     return result if LAUNCH in without else [*result, launch(subject)]
@@ -73,7 +75,8 @@ def planes_on_their_way(case: Case, config: CudaConfig, together: int) -> int:
     """
     apart = config.barrier == "neighbours" or case.stencil.dimensions == 2
     two_stages = apart and config.steps > 1
-    return together + _BESIDE + two_stages - asks_late(case, config)
+    beside = _BESIDE if config.steps > 1 else _BESIDE - 1
+    return together + beside + two_stages - asks_late(case, config)
 
 
 def asks_late(case: Case, config: CudaConfig) -> bool:
@@ -87,18 +90,39 @@ def asks_late(case: Case, config: CudaConfig) -> bool:
     return config.prefetch == 0 or (config.prefetch == 1 and config.steps > 1 and not held)
 
 
-def overlapped(stations: Sequence[Term], waits: Sequence[Term], planes: int, together: int = 1) -> list[Term]:
-    """Terms with the time that planes spend at each, by mean value analysis, shared out to an update.
+def overlapped(
+    case: Case, config: CudaConfig, memory: Term, computed: Sequence[Term], waits: Sequence[Term], together: int
+) -> list[Term]:
+    """Terms with what they take beside each other, shared out to an update.
 
-    waits: what each plane waits for whatever others do, as the mean over the blocks of a multiprocessor.
+    With several steps planes queue for memory and for each of what is computed; with one, for memory and all of that.
+    computed: instructions and exchanges; waits: what each plane waits for whatever others do, as the mean over the
+    `together` blocks of a multiprocessor.
     """
-    found = shares([one.seconds for one in stations], together * sum(one.seconds for one in waits), planes)
-    told = "{}, {:.3g} ps, {} planes on their way"
-    taken = [*zip(stations, found.stations, strict=True), *((one, found.delay) for one in waits)]
-    return [
-        replace(one, seconds=seconds, sentence=told.format(one.sentence, one.seconds * 1e12, planes))
-        for one, seconds in taken
+    planes = planes_on_their_way(case, config, together)
+    if config.steps > 1 or not computed:
+        return _queueing([memory, *computed], waits, planes, together)
+    warps = together * prod(config.block) // WARP
+    inside = shares([one.seconds for one in computed], 0.0, warps)
+    both = replace(computed[0], seconds=inside.total)
+    memory, both, *waited = _queueing([memory, both], waits, planes, together)
+    parts = [
+        replace(one, seconds=both.seconds * share / inside.total, sentence=_told(one, f"{warps} warps"))
+        for one, share in zip(computed, inside.stations, strict=True)
     ]
+    return [memory, *parts, *waited]
+
+
+def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, together: int) -> list[Term]:
+    """Terms with the time that planes spend at each, by mean value analysis."""
+    found = shares([one.seconds for one in stations], together * sum(one.seconds for one in waits), planes)
+    taken = [*zip(stations, found.stations, strict=True), *((one, found.delay) for one in waits)]
+    return [replace(one, seconds=seconds, sentence=_told(one, f"{planes} planes")) for one, seconds in taken]
+
+
+def _told(term: Term, customers: str) -> str:
+    """What it would take alone, and among how many."""
+    return f"{term.sentence}, {term.seconds * 1e12:.3g} ps, {customers} on their way"
 
 
 def issued(found: Issue) -> list[Term]:
@@ -170,9 +194,15 @@ def _in_loop(subject: Subject) -> float:
 
 
 def _fits_in_l1(subject: Subject) -> bool:
-    """Whether local memory of all threads in flight has room beside the shared memory."""
-    shared = subject.threads // prod(subject.config.block) * subject.shared_bytes
-    return subject.threads * subject.resources.local_bytes + shared <= subject.calibration.l1_bytes
+    """Whether local memory of all threads in flight has room beside the shared memory and the planes that go by.
+
+    By counters 85 % of the words are found of 44 KB that leave room for a plane, none of 8 to 24 KB that leave none.
+    """
+    config = subject.config
+    cells = subject.threads * config.cells_per_thread * config.rows
+    plane = cells * config.kept.values(subject.case.stencil) * config.stored.bytes
+    shared = subject.threads // prod(config.block) * subject.shared_bytes
+    return subject.threads * subject.resources.local_bytes + shared + plane <= subject.calibration.l1_bytes
 
 
 def _local_byte_s(subject: Subject) -> float:

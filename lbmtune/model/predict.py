@@ -116,7 +116,7 @@ def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceil
     if found is None:
         return [memory]
     there = together(case, config)
-    return marches.overlapped([memory, *marches.issued(found)], (), marches.planes_on_their_way(case, config, there))
+    return marches.overlapped(case, config, memory, marches.issued(found), (), there)
 
 
 def _resident_terms(
