@@ -20,9 +20,11 @@ from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.issue import efficiency, exchanges, issue, rates, registers, slots, together
 from lbmtune.model.machine import Machine
+from lbmtune.model.marches import overlapped
 from lbmtune.model.predict import predict
+from lbmtune.model.queues import shares
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Environment
+from lbmtune.records import Environment, Term
 from lbmtune.search.space import legal_set
 
 # a card with 132 multiprocessors of compute capability 9.0, with bandwidths measured on it
@@ -122,6 +124,8 @@ def test_words_that_are_exchanged() -> None:
     assert exchanges(case, TWO) == pytest.approx(10 + 4 * 5 / 3 + 40 / 2)
     assert exchanges(case, replace(THREE, pending="shared")) == pytest.approx(exchanges(case, THREE) + 10)
     assert exchanges(case, replace(THREE, storage="fp16s")) == pytest.approx(10 + 10 + 10 / 3)
+    single = replace(MOMENTS, prefetch=1, storage="fp16s")  # an access of half a word takes as long as one of a word
+    assert exchanges(case, single) == pytest.approx(10 + 4 * 5 + 20)
     assert exchanges(case, DOUBLE) == pytest.approx(20 + 4 * 10 / 2 + 40 / 2)
     assert exchanges(SQUARE, FLAT) == pytest.approx(3 + 12 / 6)
 
@@ -271,10 +275,35 @@ def test_measured_rates_take_the_place_of_those_of_the_architecture() -> None:
     assert found
     assert found.issued == known["multiply-add, 12 warps of 8, meeting"]
     assert found.exchanged == min(known["shuffle"], known["shared memory"])
+    few = rates(CALIBRATED, 2, meeting=True)
+    assert few
+    assert few.issued == known["multiply-add, 4 warps of 8, meeting"] / 2, "two of four schedulers have no work"
     plain = rates(CARD, 12, meeting=True)
     assert plain
     assert plain.issued == pytest.approx(132 * 4 * 1.98e9)
     assert plain.exchanged == pytest.approx(plain.issued / 4)
+
+
+def test_warps_of_one_block_meet_and_those_of_several_go_on() -> None:
+    alone, two = (issue(cube(256), replace(MOMENTS, block=(32, 16 // n, 1)), CALIBRATED, n) for n in (1, 2))
+    assert alone
+    assert two
+    for found, meeting in ((alone, True), (two, False)):
+        rate = rates(CALIBRATED, 16, meeting=meeting)
+        assert rate
+        config = replace(MOMENTS, block=(32, 16 if meeting else 8, 1))
+        wave = efficiency(cube(256), config, 132, 1 if meeting else 2).wave
+        assert found.seconds == pytest.approx(found.slots / 32 / rate.issued / wave)
+
+
+def test_instructions_and_exchanges_of_one_step_hide_behind_each_other_by_warps() -> None:
+    """Of w warps (w + 1) / w where both take as long; and memory, with two planes, as much of that as two hide."""
+    parts = [Term(name=name, seconds=1.0, sentence="", source="") for name in ("memory", "instructions", "exchanges")]
+    config = replace(MOMENTS, block=(32, 8, 1), prefetch=1)
+    memory, *computed = overlapped(cube(256), config, parts[0], parts[1:], (), 1)
+    assert sum(one.seconds for one in computed) == pytest.approx(shares([1.0, 9 / 8], 0.0, 2).stations[1])
+    assert computed[0].seconds == computed[1].seconds
+    assert memory.seconds == pytest.approx(shares([1.0, 9 / 8], 0.0, 2).stations[0])
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,9 @@ def test_what_fits_in_l1_neither_waits_nor_leaves_it() -> None:
     assert spilling(MARCH, 0, 0) == 0
     assert 0 < spilling(MARCH, 200, 80) < spilling(MARCH, 200, 800), "281,600 bytes of 352 threads do not fit"
     assert spilling(MARCH, 400, 80) == pytest.approx(2 * spilling(MARCH, 200, 80))
+    # of 262,144 bytes shared memory has 45,312 and a plane 28,160: so 352 threads have room for 536 each
+    assert spilling(MARCH, 200, 536) == spilling(MARCH, 200, 80)
+    assert spilling(MARCH, 200, 544) > spilling(MARCH, 200, 536)
 
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:
@@ -128,6 +131,11 @@ def test_kernels_on_chip_pay_for_what_they_spill() -> None:
     assert CARD.calibration
     more_s = 1e-6 / spilled.mlups - 1e-6 / clean.mlups
     assert more_s == pytest.approx(1600 / 16 / CARD.calibration.local_bytes_per_s["L2"])
+    # on 32^3 cells few multiprocessors ask for it: what counts is that a warp waits, for seven loads at a time
+    small, few = box("d3q19", "bgk", (32, 32, 32)), replace(resident, block=(32, 2, 1))
+    clean, spilled = (predict(small, few, CARD, Resources(registers=255, spill_bytes=n)) for n in (0, 1600))
+    waited_s = 0.47 * 1600 / 4 / 7 * CARD.calibration.l2_latency_s
+    assert 1e-6 / spilled.mlups - 1e-6 / clean.mlups == pytest.approx(waited_s / 32**3)
 
 
 def test_spilled_registers_wait_for_l2_as_far_as_it_keeps_them() -> None:
