@@ -27,7 +27,7 @@ TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, LATENCY, LAUNCH, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 _LOADED, _TOGETHER = 0.47, 7
 """Share of what a kernel on chip spills that is loaded, and how many loads stand together before one of them is needed;
-from four that were compiled for compute capability 9.0."""
+from three that were compiled for compute capability 9.0."""
 DATASHEET = "data sheet, not measured"
 
 
