@@ -518,6 +518,25 @@ def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):
     assert "cannot read nowhere.toml" in err
 
 
+RECORDED = Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200"
+
+
+def test_a_named_machine_has_its_own_limits(run):
+    """The kernel takes 57,536 bytes of shared memory, which not every device has."""
+    best = str(RECORDED / "d3q27-box-fast-fp32" / "best.json")
+    code, out, _ = run("predict", best, "--machine", "h200")
+    assert code == 0
+    assert "exchanges" in out
+
+
+@pytest.mark.parametrize("verb", ["explain", "render", "predict"])
+def test_what_is_settled_takes_no_override(run, verb):
+    best = str(RECORDED / "d3q19-box-fp32" / "best.json")
+    code, _, err = run(verb, best, "--set", "case.domain=64x64x64")
+    assert code == 2
+    assert f"--set does not go with {best}, whose case is settled; leave it out." in " ".join(err.split())
+
+
 def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
     """Speed, what takes most of the time and the key stand together; each term of one prediction is a line's begin."""
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbmtune.catalogue.axes import AXES, completed
@@ -38,6 +38,10 @@ class Subject:
         """Why the configuration is illegal here, or None."""
         return broken(self.case, self.config, self.limits)
 
+    def on(self, limits: Limits) -> Subject:
+        """The same on a device with these limits."""
+        return replace(self, limits=limits, limits_known=True)
+
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""
         if self.reason:
@@ -55,7 +59,10 @@ def is_config(text: str) -> bool:
 
 def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
     """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
-    if text.endswith(".json") or _is_file(text):
+    settled = text.endswith(".json") or _is_file(text)
+    if sets and (settled or re.fullmatch(_KEY, text)):
+        raise InputError(f"--set does not go with {text}, whose case is settled; leave it out.")
+    if settled:
         best = read_best(Path(text))
         return _subject(best.case, from_flat(best.configuration), device)
     if re.fullmatch(_KEY, text):

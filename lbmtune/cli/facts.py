@@ -272,7 +272,9 @@ def predict(
         from lbmtune.backend.registry import backend_of
         from lbmtune.cli.varying import check_axis, varied
 
-        given = resolve(subject, study, sets, device, out).legal() if is_config(subject) else None
+        given = resolve(subject, study, sets, device, out) if is_config(subject) else None
+        if given:
+            given = (given.on(here.limits_of(elsewhere)) if elsewhere else given).legal()
         where = given.device if given else here.chosen(device)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
         described = elsewhere or here.machine(where)
@@ -280,6 +282,8 @@ def predict(
         _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
         return
     meant = resolve(subject, study, sets, device, out)
+    if elsewhere:
+        meant = meant.on(here.limits_of(elsewhere))
     described = elsewhere or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
