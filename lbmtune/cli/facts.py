@@ -268,22 +268,20 @@ def predict(
         return
     if elsewhere:
         device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
-    if vary:
+    meant = resolve(subject, study, sets, device, out) if is_config(subject) else None
+    if meant and elsewhere:
+        meant = meant.on(here.limits_of(elsewhere))
+    if vary or meant is None:
         from lbmtune.backend.registry import backend_of
         from lbmtune.cli.varying import check_axis, varied
 
-        given = resolve(subject, study, sets, device, out) if is_config(subject) else None
-        if given:
-            given = (given.on(here.limits_of(elsewhere)) if elsewhere else given).legal()
+        given = meant.legal() if meant else None
         where = given.device if given else here.chosen(device)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
         described = elsewhere or here.machine(where)
         spec = study_spec(study if given else subject, sets)
         _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
         return
-    meant = resolve(subject, study, sets, device, out)
-    if elsewhere:
-        meant = meant.on(here.limits_of(elsewhere))
     described = elsewhere or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
