@@ -5,7 +5,8 @@
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
 fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-bgk (populations with several steps per launch),
-moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32, small-32 to small-128 (a sample of small domains),
+moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32 (sites listed), porous-direct-fp64 and
+porous-direct-fp32 (a few kernels of the whole box), small-32 to small-128 (a sample of small domains),
 unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
 some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for. OUT
@@ -30,7 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-POROUS = ("addressing=indirect", "case.geometry=sandstone:fraction=0.6")
+SANDSTONE = "case.geometry=sandstone:fraction=0.6"
+LISTED, DIRECT = ("addressing=indirect", SANDSTONE), "addressing=direct"
 STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fp32": ("d3q19-box", ("storage=fp32",)),
     "fp64": ("d3q19-box", ("storage=fp64",)),
@@ -44,8 +46,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast-cavity": ("d3q19-cavity-fast", ()),
     "fast-bgk": ("d3q19-box-fast", ("case.collision=bgk",)),
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
-    "porous-fp64": ("porous", ("storage=fp64", *POROUS)),
-    "porous-fp32": ("porous", ("storage=fp32", *POROUS)),
+    "porous-fp64": ("porous", ("storage=fp64", *LISTED)),
+    "porous-fp32": ("porous", ("storage=fp32", *LISTED)),
+    "porous-direct-fp64": ("porous", ("storage=fp64", DIRECT, "case.geometry=packing:fraction=0.1")),
+    "porous-direct-fp32": ("porous", ("storage=fp32", DIRECT, SANDSTONE)),
     **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 96, 128)},
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
 }
@@ -69,12 +73,13 @@ KINDS = {
     **dict.fromkeys(FLAGSHIP, "flagship"),
     "moments-fp32": "wide",
     **{part: "sample" for part in STUDIES if part.startswith("small-")},
+    **{part: "few" for part in STUDIES if part.startswith("porous-direct-")},
 }
 """Of studies that get more time and trials than the others, or less."""
-SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "other": 60}
+SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "other": 380}
-SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 1.0, "other": 0.5}
+TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "few": 30, "other": 380}
+SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 1.0, "few": 1.0, "other": 0.5}
 """Share of the trials that belong to the sample that fills the space; the rest looks for the best."""
 SUSTAINED = 20
 """So many of the best of a study are run for seconds."""
