@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 CASE = box("d3q19", "bgk", (64, 64, 64))
 LIMITS = Limits(cores=2, memory_bytes=2**36)
 BANDWIDTH = 4e12
+DEVICE_ID = os.environ.setdefault("MADE_UP_DEVICE", f"uuid-{os.getpid()}")
+"""Of the made-up device: another one in each worker of the tests, since a device has one study; programs inherit it."""
 _SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoteric-pull": 0.98}
 
 
@@ -214,7 +216,7 @@ def verification() -> Verification:
 
 
 def environment(backend: str) -> Environment:
-    return Environment(backend=backend, device="Made-up 1", device_id="uuid-1", architecture="none")
+    return Environment(backend=backend, device="Made-up 1", device_id=DEVICE_ID, architecture="none")
 
 
 def machine(backend: str = "cpu") -> Machine:

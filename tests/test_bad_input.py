@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_study import FakeEvaluator, stand_in
+from fake_study import DEVICE_ID, FakeEvaluator, stand_in
 from lbmtune.cli import main
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
@@ -234,7 +234,7 @@ def test_a_study_resumed_under_another_device(refused, finished, monkeypatch):
     header["environment"]["device_id"] = "uuid-of-another"
     (finished / "study.json").write_text(json.dumps(header))
     line = refused("study", "--resume", "--out", "mine", "--device", "cpu")
-    assert "begun with device_id 'uuid-of-another' and this is 'uuid-1'" in line
+    assert f"begun with device_id 'uuid-of-another' and this is '{DEVICE_ID}'" in line
     stand_in(monkeypatch, FakeEvaluator("cuda"))
     assert "begun on cpu and this is cuda" in refused("study", "--resume", "--out", "mine", "--device", "0")
 

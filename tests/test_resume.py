@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from optuna.storages import JournalStorage
 
-from fake_study import FakeEvaluator, header, search, space_of, spec
+from fake_study import DEVICE_ID, FakeEvaluator, header, search, space_of, spec
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
@@ -206,8 +206,8 @@ def test_another_device_is_refused(tmp_path):
     begun(tmp_path)
     study = spec()
     other = header(study)
-    other = replace(other, environment=replace(other.environment, device_id="uuid-2"))
-    with pytest.raises(InputError, match="begun with device_id 'uuid-1' and this is 'uuid-2'"):
+    other = replace(other, environment=replace(other.environment, device_id="uuid-of-another"))
+    with pytest.raises(InputError, match=f"begun with device_id '{DEVICE_ID}' and this is 'uuid-of-another'"):
         run_study(search(tmp_path, FakeEvaluator()), other, space_of(study), resume=True)
 
 
@@ -253,10 +253,20 @@ def test_two_studies_do_not_share_a_device(tmp_path, monkeypatch):
     with device_held(one):
         with pytest.raises(InputError, match="another study runs on Made-up 1"), device_held(one):
             pass
-        with device_held(replace(one, device_id="uuid-2")):
+        with device_held(replace(one, device_id="uuid-of-another")):
             pass
     with device_held(one):
         pass
+
+
+def test_runs_of_the_tests_beside_each_other_have_made_up_devices_of_their_own():
+    """Also where they share a cache, and the locks in it; one's own programs have the same (`test_kill_9_...`)."""
+    others = {name: value for name, value in os.environ.items() if name != "MADE_UP_DEVICE"}
+    others["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
+    shown = [sys.executable, "-c", "import fake_study; print(fake_study.DEVICE_ID)"]
+    found = subprocess.run(shown, env=others, capture_output=True, text=True, check=True).stdout.strip()
+    assert found.startswith("uuid-")
+    assert found != DEVICE_ID
 
 
 @pytest.mark.parametrize("change", [{"seed": 2}, {"objective": "footprint"}])
