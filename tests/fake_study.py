@@ -242,7 +242,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
     only = "cpu" if backend == "cpu" else "0"
     monkeypatch.setattr(here, "machine", lambda *_, **__: machine(backend))
     monkeypatch.setattr(here, "available", lambda: (only,))
-    monkeypatch.setattr(here, "bounds", lambda device: here.Bounds(LIMITS, device == only))
+    real_bounds = here.bounds
+
+    def bounds(device: str, machine: Machine | None = None) -> here.Bounds:
+        return real_bounds(device, machine) if machine else here.Bounds(LIMITS, device == only)
+
+    monkeypatch.setattr(here, "bounds", bounds)
     return fake
 
 

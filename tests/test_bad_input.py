@@ -19,7 +19,7 @@ from lbmtune.search.lock import folder_held
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("--set", "case.domain=64x64x64", "--trials", "6")
-NEEDS_A_GPU = "say --device 0, which needs a GPU except with explain, render and predict --machine h200."
+NEEDS_A_GPU = "say --device 0, or with explain, render and predict --machine h200, which needs no GPU."
 QUICK = (ROOT / "studies" / "quick.toml").read_text()
 
 
@@ -221,6 +221,44 @@ def test_a_corrupt_best_json(refused, finished, damage):
     path.write_text({"cut": content[: len(content) // 2], "garbage": "\x00\x01", "another": '{"a": 1}'}[damage])
     assert "best.json" in refused("explain", "mine/best.json")
     assert "best.json" in refused("measure", "mine/best.json")
+
+
+@pytest.mark.parametrize("verb", ["explain", "verify", "measure", "predict", "accuracy", "profile"])
+def test_a_study_beside_what_is_settled(refused, finished, verb):
+    """Its case would not be that of the file."""
+    said = refused(verb, "mine/best.json", "--study", "d3q19-box")
+    assert "--study does not go with mine/best.json, whose case is settled; leave it out." in said
+    said = refused(verb, "0123456789ab", "--study", "d3q19-box")
+    assert "--study d3q19-box is no study folder, in which there are keys; give one, or leave it out." in said
+
+
+@pytest.mark.parametrize("asked", [("list",), *((verb, "scheme=aa") for verb in ("explain", "render", "predict"))])
+def test_a_machine_that_is_none(refused, cpu, tmp_path, asked):
+    """The file is the user's own: nothing is to be deleted."""
+    (tmp_path / "text.md").write_text("Title\n")
+    (tmp_path / "study.toml").write_text(QUICK)
+    what_to_do = "; give a file that lbmtune devices wrote, or one of a100, h100, h200, k20, v100."
+    for name, why in {
+        "text.md": "text.md describes no machine, or in the words of another version: Expected ",
+        "study.toml": "study.toml describes no machine, or in the words of another version: Object missing ",
+        "nowhere.toml": "cannot read nowhere.toml: No such file or directory",
+    }.items():
+        said = refused(*asked, "--machine", name)
+        assert said.startswith(f"lbmtune: {why}")
+        assert said.endswith(what_to_do)
+    assert "there is no machine 'h20'" in refused(*asked, "--machine", "h20")
+    said = refused(*asked, "--machine", "h200", "--device", "cpu")
+    assert "--machine h200 stands in the place of --device cpu; leave one of them out." in said
+
+
+def test_an_axis_that_a_machine_has_not(refused, cpu):
+    said = refused("explain", "threads=2", "--machine", "h200")
+    assert "threads, an axis of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
+    slow = ROOT / "studies" / "recorded" / "xeon-2-cores" / "machine.toml"
+    said = refused("predict", "block=64x1x1", "--machine", slow)
+    assert (
+        f"block, an axis of CUDA kernels, does not go with Intel(R) Xeon(R) Processor @ 2.50GHz; {NEEDS_A_GPU}" in said
+    )
 
 
 def test_a_key_or_a_study_that_is_not_there(refused, finished):

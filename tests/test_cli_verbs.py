@@ -526,7 +526,57 @@ def test_a_named_machine_has_its_own_limits(run):
     best = str(RECORDED / "d3q27-box-fast-fp32" / "best.json")
     code, out, _ = run("predict", best, "--machine", "h200")
     assert code == 0
+    assert re.search("^machine +NVIDIA H200$", out, re.MULTILINE)
     assert "exchanges" in out
+    assert "__global__" in run("render", best, "--machine", "h200")[1]
+    assert re.search("^legal +yes on NVIDIA H200$", run("explain", best, "--machine", "h200")[1], re.MULTILINE)
+    said = "57,536 bytes of shared memory; a block of this device has 49,152"
+    assert f"no on NVIDIA Tesla K20: {said}" in run("explain", best, "--machine", "k20")[1]
+    for verb in ("predict", "render"):
+        code, _, err = run(verb, best, "--machine", "k20")
+        assert (code, f"illegal configuration on NVIDIA Tesla K20: {said}" in err) == (2, True)
+
+
+def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):
+    """By its file and by its key; a device that is named, or here, is asked itself."""
+    stand_in(monkeypatch)
+    folder = RECORDED / "d3q27-box-fast-fp32"
+    best = str(folder / "best.json")
+    key = json.loads(Path(best).read_text())["key"]
+    by_file = json.loads(run("explain", best, "--json")[1])
+    by_key = json.loads(run("explain", key, "--study", folder, "--json")[1])
+    assert by_file == by_key
+    assert (by_file["legal"], by_file["machine"], by_file["limits_of_device"]) == (True, "NVIDIA H200", True)
+    expected = json.loads(run("predict", best, "--json")[1])
+    assert expected["machine"] == "NVIDIA H200"
+    assert expected["prediction"] == by_file["prediction"]
+    assert "__global__" in run("render", best)[1]
+    named = json.loads(run("explain", best, "--device", "0", "--json")[1])
+    assert (named["legal"], named["machine"], named["prediction"]) == (False, None, None)
+    stand_in(monkeypatch, FakeEvaluator("cuda"))
+    here = json.loads(run("explain", best, "--json")[1])
+    assert (here["machine"], here["limits_of_device"]) == (None, True)
+
+
+def test_what_is_legal_is_listed_for_a_machine(run):
+    """Of these two it is the newer one alone that begins a launch before the one before it has ended."""
+    both = ("--set", "launch=call,dependent")
+    facts = json.loads(run("list", *both, "--machine", "h200", "--json")[1])
+    assert (facts["machine"], facts["limits_of_device"]) == ("NVIDIA H200", True)
+    older = re.search(
+        r"^(\d+) legal configurations on NVIDIA A100", run("list", *both, "--machine", "a100")[1], re.MULTILINE
+    )
+    assert 0 < int(older[1]) < facts["legal_configurations"]
+
+
+def test_an_axis_is_varied_in_the_case_of_a_file(run):
+    """That of the study only gives the values: the file's has another collision, with which alone it is legal."""
+    best = str(RECORDED / "d3q27-box-fast-fp32" / "best.json")
+    found = json.loads(run("predict", best, "--vary", "march", "--study", "d3q27-box-fast", "--json")[1])
+    alone = json.loads(run("predict", best, "--json")[1])
+    assert {one["value"]: one["prediction"] for one in found["values"]}[192] == alone["prediction"]
+    assert len(found["values"]) > 2
+    assert [one["value"] for one in json.loads(run("predict", best, "--vary", "march", "--json")[1])["values"]] == [192]
 
 
 @pytest.mark.parametrize("verb", ["explain", "render", "predict"])

@@ -15,7 +15,7 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
-from lbmtune.cli.machines import named_machine, shipped_machines
+from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Ranking, ranking
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.machine import Machine
@@ -214,3 +214,9 @@ def test_a_machine_that_nobody_knows():
         named_machine("h20")
     with pytest.raises(InputError, match=r"cannot read there\.toml"):
         named_machine("there.toml")
+
+
+def test_the_machine_of_a_device():
+    """By the name that a device has, and not as a study calls it."""
+    assert machine_of("NVIDIA H200") == named_machine("h200")
+    assert machine_of("h200") is None

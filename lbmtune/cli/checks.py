@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def verify(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
     out: Out = RESULTS,
@@ -70,7 +70,7 @@ def deviation(verification: Verification) -> str:
 
 def measure(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
     out: Out = RESULTS,
@@ -119,7 +119,7 @@ def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]
 
 def accuracy(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
     out: Out = RESULTS,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.case import Case
@@ -14,41 +15,41 @@ from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.cli import devices
 from lbmtune.cli.studyfile import load_study
 from lbmtune.errors import InputError, unknown
+from lbmtune.records import Environment
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
+if TYPE_CHECKING:
+    from lbmtune.model.machine import Machine
+
 _KEY = r"[0-9a-f]{12}"
+_USUAL = "quick"
+"""The study that gives the case unless somebody says otherwise."""
 _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 """Blocks that are tried, in this order, where the default one is illegal; the last for kernels of moments."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verb is about. limits_known: whether limits are those of the device itself."""
+    """What a verb is about."""
 
     case: Case
     config: KernelConfig
     device: str
-    limits: Limits
-    limits_known: bool
+    bounds: devices.Bounds
 
     @property
     def reason(self) -> str | None:
         """Why the configuration is illegal here, or None."""
-        return broken(self.case, self.config, self.limits)
-
-    def on(self, limits: Limits) -> Subject:
-        """The same on a device with these limits."""
-        return replace(self, limits=limits, limits_known=True)
+        return broken(self.case, self.config, self.bounds.limits)
 
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""
         if self.reason:
-            limits = "" if self.limits_known else " by the limits of any such device"
-            raise InputError(
-                f"illegal configuration{limits}: {self.reason}; lbmtune list shows the values of the axes."
-            )
+            legal = "lbmtune list shows the values of the axes"
+            what_to_do = legal if self.bounds.known else f"{legal}, and --machine h200 asks for that device's limits"
+            raise InputError(f"illegal configuration{self.bounds.whose}: {self.reason}; {what_to_do}.")
         return self
 
 
@@ -57,17 +58,28 @@ def is_config(text: str) -> bool:
     return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
 
 
-def resolve(text: str, study: str, sets: Sequence[str] | None, device: str | None, out: Path) -> Subject:
-    """The case and configuration that CONFIG, --study and --set stand for. Raises InputError."""
-    settled = text.endswith(".json") or _is_file(text)
-    if sets and (settled or re.fullmatch(_KEY, text)):
-        raise InputError(f"--set does not go with {text}, whose case is settled; leave it out.")
-    if settled:
+def resolve(
+    text: str,
+    study: str | None,
+    sets: Sequence[str] | None,
+    device: str | None,
+    out: Path,
+    machine: Machine | None = None,
+) -> Subject:
+    """The case and configuration that CONFIG, --study and --set stand for, on a device or a machine.
+
+    Raises InputError.
+    """
+    key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
+    for option, given in (("--set", sets and (key or file)), ("--study", study and file)):
+        if given:
+            raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
+    if file:
         best = read_best(Path(text))
-        return _subject(best.case, from_flat(best.configuration), device)
-    if re.fullmatch(_KEY, text):
-        return _subject(*find_trial(text, study, out), device)
-    return _from_values(text, study_spec(study, sets), device)
+        return _settled(best.case, from_flat(best.configuration), best.environment, device, machine)
+    if key:
+        return _settled(*find_trial(text, study, out), device, machine)
+    return _from_values(text, study_spec(study, sets), device, machine)
 
 
 def _is_file(text: str) -> bool:
@@ -78,8 +90,9 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def study_spec(reference: str, sets: Sequence[str] | None) -> StudySpec:
-    """The study of a file, a shipped study or a study folder. Raises InputError."""
+def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
+    """The study of a file, a shipped study or a study folder; quick where nobody says which. Raises InputError."""
+    reference = reference or _USUAL
     if not (Path(reference) / HEADER).is_file():
         return load_study(reference, sets or ())
     if sets:
@@ -87,14 +100,19 @@ def study_spec(reference: str, sets: Sequence[str] | None) -> StudySpec:
     return read_study(Path(reference)).header.spec
 
 
-def find_trial(key: str, study: str, out: Path) -> tuple[Case, KernelConfig]:
-    """The configuration with that key, in the given study folder or in any under `out`. Raises InputError."""
-    folders = list(_folders(study, out))
+def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Environment]:
+    """The configuration with that key, and where it ran: in a study folder, or in any under `out`.
+
+    Raises InputError.
+    """
+    if study and not (Path(study) / HEADER).is_file():
+        raise InputError(f"--study {study} is no study folder, in which there are keys; give one, or leave it out.")
+    folders = [Path(study)] if study else list(_folders(out))
     for folder in folders:
         record = read_study(folder)
         for trial in record.trials:
             if trial.key == key:
-                return record.header.spec.case, from_flat(trial.config)
+                return record.header.spec.case, from_flat(trial.config), record.header.environment
     where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
     raise InputError(f"no trial has the key {key} in {where}; give its study folder with --study.")
 
@@ -104,30 +122,28 @@ def study_folder(reference: str, out: Path) -> Path:
     for folder in (Path(reference), out / reference):
         if (folder / HEADER).is_file():
             return folder
-    known = ", ".join(path.name for path in _folders("", out)) or "none"
+    known = ", ".join(path.name for path in _folders(out)) or "none"
     raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
 
 
-def _folders(study: str, out: Path) -> Iterator[Path]:
-    if study and (Path(study) / HEADER).is_file():
-        yield Path(study)
-        return
+def _folders(out: Path) -> Iterator[Path]:
     yield from (header.parent for header in sorted([*out.glob(HEADER), *out.glob(f"*/{HEADER}")]))
 
 
-def _from_values(text: str, spec: StudySpec, device: str | None) -> Subject:
+def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machine | None) -> Subject:
     values = _parts(text)
     if values.get("backend", "cpu") not in AXES:
         raise unknown("backend", values["backend"], AXES)
-    where = devices.chosen(device, str(values["backend"]) if "backend" in values else _backend_of(values))
+    asked = str(values["backend"]) if "backend" in values else _backend_of(values)
+    where = devices.chosen(device, asked, machine)
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
-        raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where))
-    _check_backend(values, backend, where)
+        raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
+    _check_backend(values, where, machine)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
-    here = devices.bounds(where)
+    here = devices.bounds(where, machine)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
-    return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here.limits, here.known)
+    return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here)
 
 
 def _backend_of(values: Mapping[str, int | str]) -> str | None:
@@ -137,22 +153,23 @@ def _backend_of(values: Mapping[str, int | str]) -> str | None:
     return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
 
 
-def _check_backend(values: Mapping[str, int | str], backend: str, where: str) -> None:
+def _check_backend(values: Mapping[str, int | str], where: str, machine: Machine | None) -> None:
     """Refuses the axes that kernels of the other kind have."""
-    other = "cuda" if backend == "cpu" else "cpu"
+    backend, other = ("cpu", "cuda") if where == "cpu" else ("cuda", "cpu")
     ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
     foreign = next((name for name in values if name in theirs - ours), None)
     if foreign:
-        raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where))
+        raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where, machine))
 
 
-def _misplaced(what: str, backend: str, where: str) -> str:
-    """Why something of a backend has no place on a device, and where it has."""
+def _misplaced(what: str, backend: str, where: str, machine: Machine | None) -> str:
+    """Why something of a backend has no place on a device or a machine, and where it has."""
+    place = machine.name if machine else f"device {where}"
     if backend == "cpu":
-        return f"{what} does not go with device {where}, a GPU; say --device cpu."
+        return f"{what} does not go with {place}, a GPU; say --device cpu{' instead' if machine else ''}."
     return (
-        f"{what} does not go with device {where}; say --device 0, which needs a GPU except with explain, render and "
-        "predict --machine h200."
+        f"{what} does not go with {place}; say --device 0, or with explain, render and predict --machine h200, which "
+        "needs no GPU."
     )
 
 
@@ -188,9 +205,16 @@ def _parts(text: str) -> dict[str, int | str]:
     return values
 
 
-def _subject(case: Case, config: KernelConfig, device: str | None) -> Subject:
-    where = devices.chosen(device, config.backend)
+def _settled(
+    case: Case, config: KernelConfig, made_on: Environment, device: str | None, machine: Machine | None
+) -> Subject:
+    """What was measured before. Where no device is named nor here, it stands on the shipped machine that it ran on."""
+    from lbmtune.cli.machines import machine_of  # here: it loads the model
+
+    where = devices.chosen(device, config.backend, machine)
     if (where == "cpu") != (config.backend == "cpu"):
-        raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where))
-    here = devices.bounds(where)
-    return Subject(case, config, where, here.limits, here.known)
+        raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where, machine))
+    here = devices.bounds(where, machine)
+    if not here.known and device is None and (known := machine_of(made_on.device)):
+        here = devices.bounds(where, known)
+    return Subject(case, config, where, here)

@@ -22,14 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits, and whether they are those of a device that is here."""
+    """Limits, and whether they are those of a device that is known: one that is here, or a machine."""
 
     limits: Limits
     known: bool
+    machine: Machine | None = None
+
+    @property
+    def whose(self) -> str:
+        """Whose they are in words, as they follow 'legal'; empty: of the device that is here."""
+        if self.machine:
+            return f" on {self.machine.name}"
+        return "" if self.known else " by the limits of any such device"
 
 
-def chosen(device: str | None, backend: str | None = None) -> str:
-    """The device to use: the one asked for, else the first that is here, of a backend if one is given."""
+def chosen(device: str | None, backend: str | None = None, machine: Machine | None = None) -> str:
+    """The device to use: what a machine stands for, or the one asked for, else the first that is here, of a backend."""
+    if machine is not None:
+        return "cpu" if machine.environment.backend == "cpu" else "0"
     if device is not None:
         backend_of(device)
         return device
@@ -38,8 +48,10 @@ def chosen(device: str | None, backend: str | None = None) -> str:
     return available()[0]
 
 
-def bounds(device: str) -> Bounds:
-    """The limits of a device; where it is not here, those that every device of its kind has."""
+def bounds(device: str, machine: Machine | None = None) -> Bounds:
+    """The limits of a machine, or else of a device; where it is not here, those that every device of its kind has."""
+    if machine:
+        return Bounds(limits_of(machine), True, machine)
     try:
         return Bounds(open_device(device).limits, True)
     except DeviceUnavailableError:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lbmtune.cli.options import RESULTS, Config, Device, Json, Out, Sets, Study
+from lbmtune.cli.options import RESULTS, Config, Device, Json, Machine, Out, Sets, Study
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
+    from lbmtune.cli.configs import Subject
     from lbmtune.cli.varying import Varied
-    from lbmtune.model.machine import Machine
+    from lbmtune.model.machine import Machine as Described
     from lbmtune.records import Prediction
 
 
@@ -40,7 +42,7 @@ def devices(
         output.stdout().print()
 
 
-def _machine_rows(name: str, described: Machine) -> list[tuple[str, object]]:
+def _machine_rows(name: str, described: Described) -> list[tuple[str, object]]:
     from lbmtune.units import format_bytes, format_rate
 
     environment = described.environment
@@ -82,9 +84,10 @@ def _copy_name(streams: int, access: str) -> str:
 
 def explain(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
+    machine: Machine = None,
     out: Out = RESULTS,
     as_json: Json = False,
 ) -> None:
@@ -92,24 +95,26 @@ def explain(
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve
+    from lbmtune.cli.machines import elsewhere
 
-    subject = resolve(config, study, sets, device, out)
-    reason = subject.reason
-    described = here.machine(subject.device) if subject.limits_known and not reason else None
-    prediction = here.predictor(subject.case, described)(subject.config) if described else None
+    subject = resolve(config, study, sets, device, out, elsewhere(machine, device))
+    reason, bounds = subject.reason, subject.bounds
+    described = bounds.machine or (here.machine(subject.device) if bounds.known and not reason else None)
+    prediction = here.predictor(subject.case, described)(subject.config) if described and not reason else None
     facts = {
         "config": subject.config.flat(),
         "key": subject.config.key,
         "legal": reason is None,
         "reason": reason or "",
-        "limits_of_device": subject.limits_known,
+        "limits_of_device": bounds.known,
+        "machine": bounds.machine.name if bounds.machine else None,
         **(_costs(subject.case, subject.config) if reason is None else dict.fromkeys(COSTS)),
         "prediction": prediction,
     }
     if as_json:
         output.emit_json(facts)
     else:
-        output.print_pairs(_explained(subject.config, facts))
+        output.print_pairs(_explained(subject, facts))
 
 
 COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes")
@@ -125,12 +130,12 @@ def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
     return {name: found[name] for name in COSTS}
 
 
-def _explained(config: KernelConfig, facts: dict[str, Any]) -> list[tuple[str, object]]:
+def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, object]]:
     from lbmtune.units import format_bytes
 
-    limits = "" if facts["limits_of_device"] else " by the limits of any such device"
+    limits = subject.bounds.whose
     rows: list[tuple[str, object]] = [
-        ("configuration", said(config)),
+        ("configuration", said(subject.config)),
         ("key", facts["key"]),
         ("legal", f"yes{limits}" if facts["legal"] else f"no{limits}: {facts['reason']}"),
     ]
@@ -175,18 +180,20 @@ def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
 
 def render(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
+    machine: Machine = None,
     out: Out = RESULTS,
     as_json: Json = False,
 ) -> None:
     """The source text of a kernel."""
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve
+    from lbmtune.cli.machines import elsewhere
     from lbmtune.codegen.render import render as rendered
 
-    subject = resolve(config, study, sets, device, out).legal()
+    subject = resolve(config, study, sets, device, out, elsewhere(machine, device)).legal()
     program = rendered(subject.case, subject.config)
     if as_json:
         output.emit_json(
@@ -212,18 +219,11 @@ def predict(
         str,
         typer.Argument(metavar="CONFIG|STUDY", help="as with explain, or a study, whose whole space is ranked"),
     ] = "quick",
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
+    machine: Machine = None,
     out: Out = RESULTS,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME|FILE",
-            help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
-        ),
-    ] = None,
     top: Annotated[
         int | None,
         typer.Option("--top", metavar="N", min=1, help="how many of the fastest of a study to print (default: 10)"),
@@ -253,43 +253,45 @@ def predict(
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import is_config, resolve, study_spec
-    from lbmtune.cli.machines import named_machine
+    from lbmtune.cli.machines import elsewhere
 
-    elsewhere = named_machine(machine) if machine else None
+    there = elsewhere(machine, device)
     if top or not (vary or is_config(subject)):
         from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
 
-        described = elsewhere or here.machine(here.chosen(device))
+        described = there or here.machine(here.chosen(device))
         ranked = ranking(study_spec(subject, sets), described, top or _TOP, compiled, output.note)
         if as_json:
             output.emit_json(ranked.facts())
         else:
             print_ranking(ranked)
         return
-    if elsewhere:
-        device = "cpu" if elsewhere.environment.backend == "cpu" else "0"
-    meant = resolve(subject, study, sets, device, out) if is_config(subject) else None
-    if meant and elsewhere:
-        meant = meant.on(here.limits_of(elsewhere))
+    gives_values = vary and subject.endswith(".json")  # beside a file a study gives no case, but the values of the axis
+    gives_case = None if gives_values else study
+    meant = resolve(subject, gives_case, sets, device, out, there) if is_config(subject) else None
+    known = meant.bounds.machine if meant else there
     if vary or meant is None:
         from lbmtune.backend.registry import backend_of
         from lbmtune.cli.varying import check_axis, varied
 
         given = meant.legal() if meant else None
-        where = given.device if given else here.chosen(device)
+        where = given.device if given else here.chosen(device, machine=there)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
-        described = elsewhere or here.machine(where)
+        described = known or here.machine(where)
         spec = study_spec(study if given else subject, sets)
+        if given:
+            spec = replace(spec, case=given.case)
         _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
         return
-    described = elsewhere or here.machine(meant.device)
+    described = known or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:
         named = {"config": meant.config.flat(), "key": meant.config.key}
-        output.emit_json({**named, **counted, "prediction": prediction})
+        output.emit_json({**named, "machine": described.name, **counted, "prediction": prediction})
     else:
         moved = [
+            ("machine", described.name),
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(counted)),
         ]

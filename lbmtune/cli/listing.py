@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.cli.options import Device, Json, Sets, Study
+from lbmtune.cli.options import Device, Json, Machine, Sets, Study
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.rules import Limits
     from lbmtune.records.study import Table
 
 
-def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = None, as_json: Json = False) -> None:
+def list_catalogue(
+    study: Study = None, sets: Sets = None, device: Device = None, machine: Machine = None, as_json: Json = False
+) -> None:
     """The catalogue, and how many configurations are legal.
 
     Schemes, layouts, lattices, collisions, storages, flows, geometries and the axes with their values.
@@ -22,13 +24,15 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
     from lbmtune.cli import output
     from lbmtune.cli.configs import study_spec
     from lbmtune.cli.devices import bounds, chosen
+    from lbmtune.cli.machines import elsewhere
     from lbmtune.records.study import tables
     from lbmtune.search.space import legal_set
 
     spec = study_spec(study, sets)
-    where = chosen(device)
+    there = elsewhere(machine, device)
+    where = chosen(device, machine=there)
     backend = "cpu" if where == "cpu" else "cuda"
-    here = bounds(where)
+    here = bounds(where, there)
     space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
     facts = {
         **catalogue(),
@@ -37,6 +41,7 @@ def list_catalogue(study: Study = "quick", sets: Sets = None, device: Device = N
         "study": spec.name,
         "device": where,
         "limits_of_device": here.known,
+        "machine": there.name if there else None,
         "legal_configurations": len(space.configs),
         "legal_of_each_space": space.sizes,
         "illegal_configurations": space.illegal,
@@ -157,6 +162,8 @@ def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _where(facts: dict[str, Any]) -> str:
+    if facts["machine"]:
+        return str(facts["machine"])
     device = str(facts["device"])
     name = device if device == "cpu" else f"GPU {device}"
     return name if facts["limits_of_device"] else f"{name} (not here; limits of any such device)"

@@ -22,13 +22,39 @@ def named_machine(reference: str) -> Machine:
     """
     path = Path(reference)
     if path.suffix or path.is_file():
-        return read_machine(path)
+        return _in_file(path)
     shipped = shipped_machines()
     if reference.lower() in shipped:
         found = read_machine(shipped[reference.lower()])
         return found if found.measured else borrowed(found, read_machine(shipped[_LENDER]))
     hint = suggestion(reference.lower(), shipped, "or give a file that lbmtune devices wrote.")
     raise InputError(f"there is no machine {reference!r}; known are {', '.join(shipped)}; {hint}")
+
+
+def _in_file(path: Path) -> Machine:
+    """The description in a file that the user named, which is nobody else's to delete. Raises InputError."""
+    try:
+        return read_machine(path)
+    except InputError as error:
+        cause = error.__cause__
+        why = f"{path} describes no machine, or in the words of another version: {cause}"
+        if isinstance(cause, OSError):
+            why = f"cannot read {path}: {cause.strerror}"
+        known = ", ".join(shipped_machines())
+        raise InputError(f"{why}; give a file that lbmtune devices wrote, or one of {known}.") from error
+
+
+def elsewhere(machine: str | None, device: str | None) -> Machine | None:
+    """What --machine names in the place of a device, if it names anything. Raises InputError."""
+    if machine and device:
+        raise InputError(f"--machine {machine} stands in the place of --device {device}; leave one of them out.")
+    return named_machine(machine) if machine else None
+
+
+def machine_of(device: str) -> Machine | None:
+    """The shipped description of devices with this name, if there is one."""
+    shipped = map(read_machine, shipped_machines().values())
+    return next((one for one in shipped if one.environment.device == device), None)
 
 
 def shipped_machines() -> dict[str, Path]:

@@ -23,8 +23,20 @@ Sets = Annotated[
     ),
 ]
 Study = Annotated[
-    str,
-    typer.Option("--study", metavar="STUDY", help="study file, shipped study or study folder that gives the case"),
+    str | None,
+    typer.Option(
+        "--study",
+        metavar="STUDY",
+        help="study file, shipped study or study folder that gives the case (default: quick)",
+    ),
+]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that holds the study folders")]

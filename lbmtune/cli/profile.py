@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 def profile(
     config: Config,
-    study: Study = "quick",
+    study: Study = None,
     sets: Sets = None,
     device: Device = None,
     machine: Annotated[
-        Path | None,
-        typer.Option("--machine", metavar="FILE", help="what the model knows of the device (default: its own)"),
+        str | None,
+        typer.Option("--machine", metavar="NAME|FILE", help="what the model knows of the device (default: its own)"),
     ] = None,
     counters: Annotated[
         bool, typer.Option("--counters/--no-counters", help="also read counters of the hardware: Nsight Compute, perf")
@@ -40,15 +40,15 @@ def profile(
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import resolve, study_spec
+    from lbmtune.cli.machines import named_machine
     from lbmtune.measure.ladder import Asked
     from lbmtune.measure.profiling import profile as profiled
-    from lbmtune.model.toml import read_machine
     from lbmtune.search.lock import device_held
 
     if out and out.suffix != ".html":
         raise InputError(f"--out {out} is not a page; name a file that ends in .html, the record goes beside it.")
     subject = resolve(config, study, sets, device, RESULTS).legal()
-    known = read_machine(machine) if machine else here.machine(subject.device, calibration=True)
+    known = named_machine(machine) if machine else here.machine(subject.device, calibration=True)
     asked = Asked(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
     folder = str(sources.resolve()) if sources else ""
     found = profiled(subject.device, asked, output.note, alone=device_held, sources=folder)
