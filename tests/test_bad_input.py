@@ -251,6 +251,15 @@ def test_a_machine_that_is_none(refused, cpu, tmp_path, asked):
     assert "--machine h200 stands in the place of --device cpu; leave one of them out." in said
 
 
+def test_options_of_predict_that_would_not_be_heard(refused, cpu):
+    there = ("--machine", "h200")
+    assert "--top 3 goes with a ranking" in refused("predict", "scheme=aa", "--top", "3", *there)
+    said = refused("predict", "quick", "--top", "3", "--vary", "block", *there)
+    assert "--top 3 goes with a ranking of a study's space, not with --vary; leave it out." in said
+    assert "--page p.html goes with --vary alone" in refused("predict", "quick", "--page", "p.html", *there)
+    assert not Path("p.html").exists()
+
+
 def test_an_axis_that_a_machine_has_not(refused, cpu):
     said = refused("explain", "threads=2", "--machine", "h200")
     assert "threads, an axis of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said

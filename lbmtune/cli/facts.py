@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lbmtune.cli.options import RESULTS, Config, Device, Json, Machine, Out, Sets, Study
+from lbmtune.errors import InputError
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
@@ -255,8 +256,9 @@ def predict(
     from lbmtune.cli.configs import is_config, resolve, study_spec
     from lbmtune.cli.machines import elsewhere
 
+    _check_asked(subject, top, vary, page)
     there = elsewhere(machine, device)
-    if top or not (vary or is_config(subject)):
+    if not (vary or is_config(subject)):
         from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
 
         described = there or here.machine(here.chosen(device))
@@ -296,6 +298,17 @@ def predict(
             ("flop per update", arithmetic_text(counted)),
         ]
         output.print_pairs([*moved, *prediction_rows(prediction)])
+
+
+def _check_asked(subject: str, top: int | None, vary: str, page: Path | None) -> None:
+    """Refuses what would not be heard. Raises InputError."""
+    from lbmtune.cli.configs import is_config
+
+    if top and (vary or is_config(subject)):
+        instead = "--vary" if vary else f"the configuration {subject}"
+        raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
+    if page and not vary:
+        raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
 
 
 def _vary(found: Varied, page: Path | None, as_json: bool) -> None:
