@@ -18,7 +18,7 @@ from lbmtune.cli import main, output
 from lbmtune.cli.checks import _show_proofs
 from lbmtune.cli.listing import axis_rows
 from lbmtune.cli.studyfile import load_study, overridden
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.ledger import Journal
@@ -361,6 +361,20 @@ def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
     assert (code, out) == (130, "")
     assert fake.closed
     assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    stand_in(monkeypatch)
+    assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+
+
+def test_a_device_that_is_lost_ends_a_study_with_how_to_go_on(run, monkeypatch):
+    def at(stage, number):
+        if (stage, number) == ("measure", 5):
+            raise DeviceUnavailableError("a worker could not start: it is gone.")
+
+    stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
+    code, out, err = study(run, "--out", "here")
+    assert (code, out) == (3, "")
+    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-2]
+    assert err.splitlines()[-1] == "lbmtune: a worker could not start: it is gone."
     stand_in(monkeypatch)
     assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
 

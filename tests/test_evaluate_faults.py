@@ -18,6 +18,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure import workers
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.measure.stages import Renderer
 from lbmtune.measure.workers import Death
@@ -257,6 +258,19 @@ def test_nothing_runs_beside_what_a_processor_measures(evaluator: Evaluator) -> 
 def test_a_device_that_cannot_be_opened_is_told() -> None:
     with pytest.raises(DeviceUnavailableError, match="plug one in"):
         Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_nothing)
+
+
+LATE = "start took longer than 0.01 s; where other programs keep the machine busy, try again when they have ended."
+
+
+def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that opens the device, and one that compiles for it later; neither is a fault of a kernel's."""
+    with Evaluator(CASE, "0", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_cuda) as opened:
+        monkeypatch.setattr(workers, "START_LIMIT_S", 0.01)
+        with pytest.raises(DeviceUnavailableError, match=f"^a worker could not start: {LATE}$"):
+            ask(opened, "right")
+    with pytest.raises(DeviceUnavailableError, match=f"^the measuring process could not start: {LATE}$"):
+        Evaluator(CASE, "0", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_cuda)
 
 
 def test_closing_leaves_no_process_and_no_file() -> None:

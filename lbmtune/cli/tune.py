@@ -15,7 +15,7 @@ from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import Ceiling, StudyHeader
@@ -85,6 +85,10 @@ def study(
     except KeyboardInterrupt:
         _stopped(where, folder, storage)
         raise typer.Exit(130) from None
+    except DeviceUnavailableError:
+        if (folder / HEADER).exists():
+            _stopped(where, folder, storage)
+        raise
     _show(record, _written(record, folder), folder, as_json=as_json)
 
 

@@ -21,11 +21,11 @@ import platformdirs
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
-from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.errors import InputError
 from lbmtune.measure.calibrate import calibrate
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
-from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker
+from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker, unavailable
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Environment
@@ -195,12 +195,7 @@ def heard(worker: Worker, say: Say | None) -> Any:
         if isinstance(event, (Greeting, Answer)):
             return event.value
         if isinstance(event, Death):
-            busy = (
-                "; where other programs keep the machine busy, try again when they have ended"
-                if event.timed_out
-                else ""
-            )
-            raise event.error or DeviceUnavailableError(f"the device could not be measured: {event.reason}{busy}.")
+            raise unavailable("the device could not be measured", event)
         if isinstance(event, Stage) and say:
             say(event.name)
 

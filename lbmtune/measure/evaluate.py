@@ -27,7 +27,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
-from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.errors import NothingValidError
 from lbmtune.measure.accuracy import fitted
 from lbmtune.measure.stages import (
     ACCURACY,
@@ -48,7 +48,7 @@ from lbmtune.measure.stages import (
     turn_of,
 )
 from lbmtune.measure.trials import compiled, died, measured
-from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker
+from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker, unavailable
 from lbmtune.records import Accuracy, Outcome, Prediction, Trial
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
@@ -347,7 +347,7 @@ class Evaluator:
     def _bury(self, worker: Worker, death: Death) -> None:
         """The request in hand, if any, pays for the death; those behind it go to the next worker."""
         if death.stage == STAGE_START:
-            raise death.error or DeviceUnavailableError(f"a worker could not start: {death.reason}.")
+            raise unavailable("a worker could not start", death)
         self._replace(worker)
         if not worker.tasks:
             return
@@ -386,7 +386,7 @@ class Evaluator:
                 assert isinstance(event.value, Opened)
                 return event.value
             if isinstance(event, Death):
-                raise event.error or DeviceUnavailableError(f"the measuring process could not start: {event.reason}.")
+                raise unavailable("the measuring process could not start", event)
 
     def _interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
         """The trials with their final measurements. One that spoils them is told apart, the others start again."""

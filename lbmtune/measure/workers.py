@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from lbmtune.errors import LbmtuneError
+from lbmtune.errors import DeviceUnavailableError, LbmtuneError
 
 Report = Callable[[str], None]
 """Announces the stage that begins."""
@@ -31,7 +31,9 @@ Session = Callable[[Any, Report], Any]
 Opener = Callable[[], tuple[Any, Session]]
 """Makes, inside the worker, a greeting for the parent and the session. Must be picklable."""
 
-START_LIMIT_S = 120.0
+START_LIMIT_S = 300.0
+"""A start takes seconds, and ends a study where it takes longer than this: on a machine full of other work it may."""
+OTHER_LIMIT_S = 120.0
 STAGE_START = "start"
 _STAGE_CALLED = "request"
 _LOG_TAIL_BYTES = 4096
@@ -81,10 +83,11 @@ class Worker:
     """The parent's end of one worker process."""
 
     def __init__(
-        self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = START_LIMIT_S
+        self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = OTHER_LIMIT_S
     ) -> None:
         """Starts the process; limits_s: time limit of each stage, or else other_limit_s; log: for what it prints."""
-        self.name, self._limits_s, self._log, self._other_limit_s = name, limits_s, log, other_limit_s
+        self.name, self._log, self._other_limit_s = name, log, other_limit_s
+        self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
         call = f"from lbmtune.measure.workers import serve; serve({theirs.fileno()}, {os.getpid()})"
@@ -190,6 +193,12 @@ class Worker:
             lines = file.read().decode(errors="replace").splitlines()
         fatal = [line for line in lines if line.startswith("Fatal Python error")]
         return f" ({fatal[-1]})" if fatal else ""
+
+
+def unavailable(what: str, death: Death) -> LbmtuneError:
+    """The error for a device whose worker is gone. what: was not possible."""
+    busy = "; where other programs keep the machine busy, try again when they have ended" if death.timed_out else ""
+    return death.error or DeviceUnavailableError(f"{what}: {death.reason}{busy}.")
 
 
 def _cause(code: int | None) -> str:
