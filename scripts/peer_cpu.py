@@ -96,9 +96,9 @@ def strided(case: Case, text: str) -> dict[str, Any]:
     return {**flat, "padding": 0, "stride": elements}
 
 
-def our_configs(case: Case, paths: list[Path], threads: int, precision: str) -> list[KernelConfig]:
-    """Those of the best.json files and those of the list, in double what it has in single."""
-    lines = [line.partition("#")[0].strip() for line in OURS.read_text(encoding="utf-8").splitlines()]
+def our_configs(case: Case, listed: Path, paths: list[Path], threads: int, precision: str) -> list[KernelConfig]:
+    """Those of the best.json files and those of a list, in double what it has in single."""
+    lines = [line.partition("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines()]
     flats = [strided(case, line) for line in lines if line]
     if precision == "fp64":
         double = {"storage": "fp64", "compute": "fp64"}
@@ -234,6 +234,7 @@ def main() -> int:
     """Prints the table; 1 where lbmpy is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("best", nargs="*", type=Path, help="best.json files of studies, beside the committed list")
+    parser.add_argument("--list", type=Path, default=OURS, help="a file of our configurations, one a line")
     parser.add_argument("--edge", type=int, default=256, help="cells along each axis")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--heats", type=int, default=2, help="rounds of all our kernels ahead of them")
@@ -253,7 +254,7 @@ def main() -> int:
     case = box("d3q19", "bgk", domain, RELAXATION_RATE)
     dtype = {"fp32": "float32", "fp64": "float64"}[options.precision]
     memory = SharedMemory(int(1.3 * 2 * 19 * np.dtype(dtype).itemsize * case.sites))
-    configs = our_configs(case, options.best, options.threads, options.precision)
+    configs = our_configs(case, options.list, options.best, options.threads, options.precision)
     ours = [our_contender(case, config, memory) for config in configs]
     flat, arrays = peer_arrays(domain, dtype)
     bits = memory.limits.vector_bits
