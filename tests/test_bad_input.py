@@ -68,6 +68,20 @@ def test_other_wrong_values_of_axes(refused, gpu, name):
     assert name.partition("=")[0] in refused("explain", name)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("collision=trt", "collision belongs to the case and not to a configuration; say --set case.collision=trt."),
+        ("scheme=aa,case.domain=64x64x64", "domain belongs to the case and .*; say --set case.domain=64x64x64."),
+        ("scheme=moments", "unknown scheme 'moments'; did you mean representation=moments?"),
+        ("layout=regularised", "unknown layout 'regularised'; did you mean --set case.collision=regularised?"),
+        ("scheme=tile", "unknown scheme 'tile'; did you mean order=tile or loop=tile?"),
+    ],
+)
+def test_what_stands_in_a_configuration_by_mistake(refused, cpu, text, said):
+    assert re.search(said.replace("?", "[?]"), refused("explain", text, "--device", "cpu"))
+
+
 @pytest.mark.parametrize("text", ["", ",", " , "])
 def test_an_empty_configuration(refused, gpu, text):
     assert "the configuration is empty; write for example scheme=aa" in refused("explain", text)

@@ -310,6 +310,8 @@ def test_shipped_documents_are_read_and_planned_for_every_device() -> None:
 def test_an_unknown_name_is_answered_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="did you mean 'tran2017'"):
         load_documents(["tran2071"])
+    with pytest.raises(InputError, match="--only a,b: each takes one document; say --only a --only b"):
+        load_documents(["a,b"])
 
 
 # plans

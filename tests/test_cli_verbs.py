@@ -230,6 +230,23 @@ def test_predict(run, monkeypatch):
     assert "flop/B" in out
 
 
+def test_how_far_a_prediction_may_be_trusted_is_said(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    stand_in(monkeypatch)
+    plain = fake_machine()
+    described = replace(plain, environment=replace(plain.environment, cores=2, vector_bits=512, memory_bytes=2**36))
+    monkeypatch.setattr("lbmtune.cli.devices.machine", lambda *_: described)
+    uncalibrated = "Made-up 1 is not calibrated: speeds are estimated from bandwidths and instructions alone"
+    few = ("quick", "--set", "scheme=aa", "--set", "steps=1", "--compile", "0")
+    one = ("scheme=aa",)
+    for verb, *asked in (("predict", *few), ("predict", *one), ("explain", *one), ("predict", *one, "--vary", "loop")):
+        code, _, err = run(verb, *asked, "--device", "cpu")
+        assert (code, err.startswith(uncalibrated)) == (0, True), err
+    known = "NVIDIA A100 SXM4 80 GB is known by its data sheet alone, with curves of NVIDIA H200"
+    assert run("predict", *one, "--machine", "a100")[2].startswith(known)
+    assert run("predict", *one, "--machine", "h200")[2] == ""
+
+
 def test_measure(run, monkeypatch):
     stand_in(monkeypatch)
     code, out, _ = run("measure", "scheme=aa,row_offset=1", "--device", "cpu", *QUICK)

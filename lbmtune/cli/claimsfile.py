@@ -98,6 +98,9 @@ def _found(name: str, shipped: Mapping[str, Path]) -> Path:
         return shipped[name]
     if Path(name).suffix == ".toml":
         return Path(name)
+    if "," in name:
+        each = " ".join(f"--only {one.strip()}" for one in name.split(","))
+        raise InputError(f"--only {name}: each takes one document; say {each}.")
     raise unknown("published document", name, shipped)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import COLLISIONS, Case
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.cli import devices
-from lbmtune.cli.studyfile import load_study
+from lbmtune.cli.studyfile import TABLES, load_study
 from lbmtune.errors import InputError, unknown
 from lbmtune.records import Environment
 from lbmtune.records.best import read_best
@@ -140,6 +140,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
     _check_backend(values, where, machine)
+    _check_places(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
@@ -160,6 +161,19 @@ def _check_backend(values: Mapping[str, int | str], where: str, machine: Machine
     foreign = next((name for name in values if name in theirs - ours), None)
     if foreign:
         raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where, machine))
+
+
+def _check_places(values: Mapping[str, int | str], backend: str) -> None:
+    """Refuses what stands in a configuration by mistake: keys of the case, and values of another axis."""
+    axes = {axis.name: axis.names for axis in AXES[backend]}
+    for name, value in values.items():
+        key = name.removeprefix("case.")
+        if name not in axes and key in TABLES["case"]:
+            raise InputError(f"{key} belongs to the case and not to a configuration; say --set case.{key}={value}.")
+        others = [f"{other}={value}" for other, names in axes.items() if value in names]
+        others += [f"--set case.collision={value}"] if value in COLLISIONS else []
+        if others and axes.get(name) and value not in axes[name]:
+            raise InputError(f"unknown {name} {value!r}; did you mean {' or '.join(others)}?")
 
 
 def _misplaced(what: str, backend: str, where: str, machine: Machine | None) -> str:

@@ -86,6 +86,21 @@ def limits_of(described: Machine) -> Limits:
     return cuda_limits(environment.architecture, described.multiprocessors, environment.memory_bytes)
 
 
+def doubt(described: Machine) -> str:
+    """What to know before what is expected of a machine is believed; empty where it was calibrated itself."""
+    if described.calibrated_as:
+        return (
+            f"{described.name} is known by its data sheet alone, with curves of {described.calibrated_as}: take speeds "
+            "for an order, and calibrate where the device is."
+        )
+    if not described.calibrated:
+        return (
+            f"{described.name} is not calibrated: speeds are estimated from bandwidths and instructions alone, and too "
+            "high where something else binds; lbmtune devices --calibrate measures the rest."
+        )
+    return ""
+
+
 def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:
     """What the model expects of a configuration on a machine."""
     from lbmtune.model.predict import predict

@@ -101,7 +101,10 @@ def explain(
     subject = resolve(config, study, sets, device, out, elsewhere(machine, device))
     reason, bounds = subject.reason, subject.bounds
     described = bounds.machine or (here.machine(subject.device) if bounds.known and not reason else None)
-    prediction = here.predictor(subject.case, described)(subject.config) if described and not reason else None
+    prediction = None
+    if described and not reason:
+        _warn(described)
+        prediction = here.predictor(subject.case, described)(subject.config)
     facts = {
         "config": subject.config.flat(),
         "key": subject.config.key,
@@ -262,6 +265,7 @@ def predict(
         from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
 
         described = there or here.machine(here.chosen(device))
+        _warn(described)
         ranked = ranking(study_spec(subject, sets), described, top or _TOP, compiled, output.note)
         if as_json:
             output.emit_json(ranked.facts())
@@ -280,6 +284,7 @@ def predict(
         where = given.device if given else here.chosen(device, machine=there)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
         described = known or here.machine(where)
+        _warn(described)
         spec = study_spec(study if given else subject, sets)
         if given:
             spec = replace(spec, case=given.case)
@@ -287,6 +292,7 @@ def predict(
         return
     described = known or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
+    _warn(described)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:
         named = {"config": meant.config.flat(), "key": meant.config.key}
@@ -298,6 +304,14 @@ def predict(
             ("flop per update", arithmetic_text(counted)),
         ]
         output.print_pairs([*moved, *prediction_rows(prediction)])
+
+
+def _warn(described: Described) -> None:
+    from lbmtune.cli.devices import doubt
+    from lbmtune.cli.output import note
+
+    if remark := doubt(described):
+        note(remark)
 
 
 def _check_asked(subject: str, top: int | None, vary: str, page: Path | None) -> None:
