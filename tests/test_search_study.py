@@ -235,4 +235,7 @@ def test_limits_that_were_too_short_are_named_with_what_raises_them(tmp_path):
     late = tuple(replace(trial, reason="compile took longer than 60 s") for trial in record.trials)
     assert "(2 timed out)" in nothing_valid(replace(record, trials=late))
     assert nothing_valid(replace(record, trials=late)).endswith(" with --set protocol.compile_limit_s=120.")
+    slow = tuple(replace(trial, reason="measure took longer than 60 s") for trial in record.trials)
+    fewer = " with --set protocol.measure_limit_s=120, or with half the domain, --set case.domain=32x32x32."
+    assert nothing_valid(replace(record, trials=slow)).endswith(fewer)
     assert "--set" not in nothing_valid(record), "no stage is known that was too slow"

@@ -384,9 +384,13 @@ def nothing_valid(record: StudyRecord) -> str:
 
 
 def _more_time(record: StudyRecord) -> str:
-    """How the limits of the stages that timed out are raised, in a sentence; empty where none did."""
-    protocol = record.header.spec.protocol
+    """How the limits of the stages that timed out are raised, or the cells made fewer; empty where none did."""
+    protocol, domain = record.header.spec.protocol, record.header.spec.case.domain
     stages = dict.fromkeys(t.reason.partition(" ")[0] for t in record.trials if t.outcome is Outcome.TIMED_OUT)
     limits = {f"{stage}_limit_s": getattr(protocol, f"{stage}_limit_s", None) for stage in stages}
     raised = " ".join(f"--set protocol.{name}={2 * limit:g}" for name, limit in limits.items() if limit)
-    return f" To give the stages that timed out twice the time, start it anew with {raised}." if raised else ""
+    if not raised:
+        return ""
+    half = "x".join(str(max(n // 2, 1)) for n in domain)
+    fewer = f", or with half the domain, --set case.domain={half}" if "measure" in stages else ""
+    return f" To give the stages that timed out twice the time, start it anew with {raised}{fewer}."
