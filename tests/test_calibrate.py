@@ -18,6 +18,7 @@ from lbmtune.codegen.probes import (
     AGAIN,
     AGAIN_EACH,
     DISPLACED,
+    HOLES,
     KINDS,
     LISTED,
     RUNS,
@@ -35,15 +36,15 @@ from lbmtune.records import Resources
 
 
 class Card:
-    """Copies in NumPy. wrong: whether it forgets to displace."""
+    """Copies in NumPy. wrong: whether it forgets to displace; fills_holes: whether it leaves nothing out."""
 
     xp = np
     limits = Limits(shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10, multiprocessors=132)
     caches_bytes = {"L2": 60 << 20}
     resources = Resources()
 
-    def __init__(self, wrong: bool = False) -> None:
-        self.wrong = wrong
+    def __init__(self, wrong: bool = False, fills_holes: bool = False) -> None:
+        self.wrong, self.fills_holes = wrong, fills_holes
         self.asked: list[tuple[str, int, int]] = []
         self.options: dict[str, Any] = {}
         self.repeated: Any = None
@@ -69,7 +70,7 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED):
+        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES):
             return
         source, target, *numbers = arguments
         asked = launch.entry, launch.block, tuple(self.options.items())
@@ -80,6 +81,12 @@ class Card:
         if launch.entry == AGAIN:
             words = int(numbers[0]) * AGAIN_EACH * 4 * launch.block[0]
             target[:words] = source[:words]
+            return
+        if launch.entry == HOLES:
+            words, holes = self.options["STREAMS"] * int(numbers[0]), int(numbers[1])
+            at = np.arange(words)
+            kept = (at % 8 != 0) | (at // 8 % 64 >= holes) | self.fills_holes
+            target[:words] = np.where(kept, source[:words], target[:words])
             return
         streams, steps, run = self.options["STREAMS"], 1, self.options.get("RUN", 0)
         width = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}[
@@ -150,6 +157,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"2 of 64 rows by 16", "4 none by 16 walking", "8 stay by 256"} <= set(found.displaced_bytes_per_s)
     assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
+    assert {"apart 0", "apart 64", "in place 8"} <= set(found.holes_bytes_per_s)
     assert found.l2_latency_s > 0
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out
@@ -157,9 +165,10 @@ def test_a_card_is_calibrated() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_copy_that_is_not_displaced_is_noticed() -> None:
+@pytest.mark.parametrize("wrong", [{"wrong": True}, {"fills_holes": True}], ids=str)
+def test_a_copy_that_moves_something_else_is_noticed(wrong: dict[str, bool]) -> None:
     with pytest.raises(RuntimeError, match="did not move what it should"):
-        calibration.calibrate(Card(wrong=True), compiled, lambda _: None)  # type: ignore[arg-type]
+        calibration.calibrate(Card(**wrong), compiled, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("access_bytes", [2, 4, 8, 16])

@@ -90,6 +90,26 @@ extern "C" __global__ void copy_listed(
     for (int q = 0; q < STREAMS; ++q) target[place(q, stores ? entry[q] : at, accesses)] = value[q];
 }
 
+// Whether an element is the one that its sector lacks: those of `holes` sectors in 64 do, in no order.
+__device__ __forceinline__ bool lacking(const int at, const int holes) {
+    constexpr int together = 32 / sizeof(ACCESS);
+    unsigned mixed = at / together;
+    mixed = (mixed ^ mixed >> 16) * 0x7feb352du;
+    mixed = (mixed ^ mixed >> 15) * 0x846ca68bu;
+    return at % together == 0 && (mixed >> 16) % 64 < holes;
+}
+
+// A copy, to another array or in place, that leaves out the same elements of all streams.
+extern "C" __global__ void copy_holes(const ACCESS* source, ACCESS* target, const int accesses, const int holes) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= accesses || lacking(at, holes)) return;
+    ACCESS value[STREAMS];
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, accesses)];
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
+}
+
 // Copies tiles one after another, and reads each of them again when so many others have been copied since.
 extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, const int tiles, const int back) {
     constexpr int EACH = 8;  // accesses of a thread

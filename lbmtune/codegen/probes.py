@@ -11,7 +11,7 @@ from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
-SPILLED, SHUFFLED = "copy_spilled", "copy_shuffled"
+SPILLED, SHUFFLED, HOLES = "copy_spilled", "copy_shuffled", "copy_holes"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
@@ -57,6 +57,7 @@ def probe(
         CHASE: ("next", "place", "steps"),
         SPILL: ("target", "turns"),
         AGAIN: ("source", "target", "tiles", "back"),
+        HOLES: ("source", "target", "accesses", "holes"),
     }
     return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Compiler, Device, Executable
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import SECTOR_BYTES
 from lbmtune.codegen.probes import (
     AGAIN,
     AGAIN_EACH,
     CHASE,
     DISPLACED,
+    HOLES,
     LISTED,
     MEET,
     RUNS,
@@ -93,6 +95,10 @@ _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
 _AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
 """Read and left until a tile is read again."""
 _AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
+_HOLES, _HOLES_BLOCK = (0, 2, 4, 8, 16, 24, 32, 48, 64), 128
+"""Sectors in 64 that lack an element, and threads of a block."""
+_LOOKED_AT, _NEARLY = 1 << 20, 2e-3
+"""Words of a copy with holes, and how near the share of those that are missing has to be to what was asked for."""
 _SPILLED_BLOCK, _SPILLED_ROOM, _ALIGNED = 128, 4096, 16
 """Threads of a block, and bytes of local memory that a thread has room for, and takes at once."""
 _SPILLED_KIB = (0, 24, 48, 96, 144, 216, 312, 504, 1008)
@@ -182,7 +188,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     say("issue of instructions, latencies, meetings of blocks")
     instructions = dict(bench.instructions())
     latency, l2_latency, meeting = bench.latency_s(_CHASED_BYTES), bench.latency_s(_CHASED_IN_L2), bench.meeting_s()
-    say("local memory, small copies, tiles that are read again")
+    say("local memory, small copies, tiles that are read again, sectors with holes")
     return Calibration(
         runs_bytes_per_s=runs,
         threads_bytes_per_s=threads,
@@ -196,6 +202,11 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         meeting_s=meeting,
         small_s=dict(bench.small()),
         again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
+        holes_bytes_per_s={
+            f"{'in place' if in_place else 'apart'} {holes}": bench.holes(holes, in_place)
+            for in_place in (False, True)
+            for holes in _HOLES
+        },
         spilled_bytes_per_s=spilled,
         shuffled_bytes_per_s=shuffled,
     )
@@ -371,6 +382,20 @@ class _Bench:
         found = self._rate(run, 2.0 * tiles * tile_bytes)
         at = np.arange(0, tiles * tile_bytes // WORD_BYTES, _STRIDE)
         if not bool((self._target[at] == self._source[at]).all()):
+            raise RuntimeError(_NOT_MOVED)
+        return found.bytes_per_s
+
+    def holes(self, holes: int, in_place: bool) -> float:
+        """Bytes per second of a copy of words that leaves out one of so many sectors in 64, which is counted."""
+        accesses = _STREAM_BYTES // WORD_BYTES
+        executable, launch = self._loaded(HOLES, threads=_HOLES_BLOCK)
+        arrays = self._source, self._source if in_place else self._target
+        numbers = np.int32(accesses), np.int32(holes)
+        run = partial(executable.launch, launch, (ceil(accesses / _HOLES_BLOCK), 1, 1), (*arrays, *numbers))
+        self._target.fill(0)
+        found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
+        lacking = float((self._target[:_LOOKED_AT] != self._source[:_LOOKED_AT]).mean())
+        if not in_place and abs(lacking - holes / 64 * WORD_BYTES / SECTOR_BYTES) > _NEARLY:
             raise RuntimeError(_NOT_MOVED)
         return found.bytes_per_s
 

@@ -36,7 +36,9 @@ class Calibration:
     bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
     spilled: copies whose threads write so many bytes of local memory besides and read them again, which is not counted,
     by access width, threads of a multiprocessor and these bytes ('4 by 1536 of 96', '8 by 1152 of 0 walking');
-    again: copies that read each tile again when so many bytes have been read and left since; that is not counted.
+    again: copies that read each tile again when so many bytes have been read and left since; that is not counted;
+    holes: copies of words that leave out one of each of so many sectors in 64, to another array or in place
+    ('apart 8', 'in place 64'); what is left out is counted.
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -53,6 +55,7 @@ class Calibration:
     meeting_s: float
     l2_latency_s: float
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    holes_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

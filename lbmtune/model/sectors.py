@@ -42,8 +42,8 @@ class Partial(NamedTuple):
 def partial_sectors(case: Case, config: CudaConfig) -> Partial:
     """Of a kernel of one step per launch."""
     if config.indirect:
-        return _listed(case.geometry, case.domain, case.stencil.name, _shape(config))
-    return _counted(case.stencil.name, case.domain, _shape(config))
+        return _listed(case.geometry, case.domain, case.stencil.name, shape(config))
+    return _counted(case.stencil.name, case.domain, shape(config))
 
 
 def stored_apart(case: Case, config: CudaConfig) -> float:
@@ -62,7 +62,7 @@ def stored_apart(case: Case, config: CudaConfig) -> float:
     return 2 * _ENDS * found / (lanes * cells)
 
 
-def _shape(config: CudaConfig) -> CudaConfig:
+def shape(config: CudaConfig) -> CudaConfig:
     """The configuration with nothing but what decides where its blocks read and write.
 
     Where tiles of the layout are rows, planes share no sector: one of a column is as good as all of them.

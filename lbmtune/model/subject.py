@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -17,6 +18,7 @@ from lbmtune.model.occupancy import threads_together
 from lbmtune.records import Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
+SOLID = "solid cells"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
 WORD_BYTES = 4
@@ -97,7 +99,7 @@ def launched_blocks(subject: Subject) -> int:
     return prod(-(-n // cells) for n, cells in zip(case.domain, block_cells(case.stencil, config), strict=True))
 
 
-def between(curve: list[tuple[int, float]], at: float) -> float:
+def between(curve: Sequence[tuple[float, float]], at: float) -> float:
     """Linear between measured points, from nothing to the first, and as the last one beyond."""
     points = [(0, 0.0), *curve]
     after = bisect([x for x, _ in points], at)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from lbmtune.model.copies import in_place, partial, runs, words_ahead
 from lbmtune.model.in_use import in_flight, walking, waves
 from lbmtune.model.once import first_and_last, launch, rings
+from lbmtune.model.solids import solid_cells
 from lbmtune.model.spilled import local_memory
 from lbmtune.model.subject import (
     AHEAD,
@@ -22,6 +23,7 @@ from lbmtune.model.subject import (
     RINGS,
     RUNS,
     SECTORS,
+    SOLID,
     THREADS,
     WALK,
     WAVES,
@@ -32,6 +34,7 @@ from lbmtune.records import Term
 SECONDS: Mapping[str, Callable[[Subject], Term]] = {
     RUNS: runs,
     SECTORS: partial,
+    SOLID: solid_cells,
     IN_PLACE: in_place,
     AHEAD: words_ahead,
     LOCAL: local_memory,

@@ -1,0 +1,184 @@
+"""Sectors of 32 bytes that go through memory where solid cells leave holes in them.
+
+Memory moves sectors, two at a time. A kernel of the whole box that skips solid cells moves those that hold some for the
+fluid ones alone; and what is stored of a sector but for a few elements is completed from memory, unless the same launch
+has loaded it. Both are counted on the geometry itself, by the tables of the scheme and the layout's own function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layout import index
+from lbmtune.catalogue.march import SECTOR_BYTES
+from lbmtune.catalogue.scheme import Phase, Place
+from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.lattice import Lattice
+from lbmtune.model.copies import bandwidth
+from lbmtune.model.named import numbered
+from lbmtune.model.sectors import shape, warp_of
+from lbmtune.model.subject import SOLID, Subject, between
+from lbmtune.records import Term
+
+Array = Any
+_OF = 64
+"""Sectors, of which so many have a hole in a copy."""
+_PARTS, _ROWS = 3, 4
+"""Of a geometry that are looked at: so many along y and along z, each of so many whole rows both ways."""
+
+
+class Touched(NamedTuple):
+    """Sectors per update, the mean over the parities: loaded, stored, and stored in part.
+
+    completed: those of the last that the pass has not loaded; paired: all that are loaded or stored, with their
+    neighbours in the 64 bytes that memory moves at once.
+    """
+
+    loaded: float
+    stored: float
+    partial: float
+    completed: float
+    paired: float
+
+
+def solid_cells(subject: Subject) -> Term:
+    """What it takes more that memory moves whole sectors, and completes those that are stored in part."""
+    case, config = subject.case, subject.config
+    if config.indirect or not case.geometry:
+        return Term(name=SOLID, seconds=0.0, sentence="none", source="")
+    found = touched(case, config)
+    more_bytes = found.paired * SECTOR_BYTES - traffic(case, config).populations
+    sides = {"apart": found.completed, "in place": found.partial - found.completed}
+    holes_s = found.stored * sum(_longer_s(subject, side, count / found.stored) for side, count in sides.items())
+    return Term(
+        name=SOLID,
+        seconds=more_bytes / bandwidth(subject, by_runs=False) + holes_s,
+        sentence=f"{more_bytes:.4g} bytes more, {found.partial:.3g} of {found.stored:.3g} sectors stored in part",
+        source="counted on the geometry; micro-benchmark `holes`",
+    )
+
+
+def _longer_s(subject: Subject, side: str, share: float) -> float:
+    """What a sector that is loaded and stored takes longer where such a share of those stored has a hole.
+
+    Where nobody has measured it: as long as it takes to read what completes them.
+    """
+    rates = subject.calibration.holes_bytes_per_s
+    if not rates:
+        return share * SECTOR_BYTES / bandwidth(subject, by_runs=False) if side == "apart" else 0.0
+    known = numbered(tuple(rates), f"{side} ")
+    curve = sorted((holes / _OF, 1 / rates[name] - 1 / rates[known[0]]) for holes, name in known.items())
+    return 2 * SECTOR_BYTES * max(0.0, between(curve, share))
+
+
+def touched(case: Case, config: CudaConfig) -> Touched:
+    """Of a kernel of one step per launch that goes over all cells of a geometry."""
+    return _touched(case.geometry, case.domain, case.stencil.name, shape(config))
+
+
+@lru_cache(maxsize=1024)
+def _touched(geometry: str, domain: tuple[int, int, int], name: str, config: CudaConfig) -> Touched:
+    from lbmtune.lattice import lattice
+
+    stencil, scheme = lattice(name), config.propagation
+    passes = [phase for parity in range(scheme.period) for phase in scheme.passes(stencil, parity)]
+    parts = [_Part(stencil, config, fluid) for fluid in _fluid(geometry, domain)]
+    counts = zip(*(part.sectors(phase) for part in parts for phase in passes), strict=True)
+    updates = sum(int(part.fluid.sum()) for part in parts) * scheme.period
+    return Touched(*(sum(count) / max(1, updates) for count in counts))
+
+
+def _fluid(geometry: str, domain: tuple[int, int, int]) -> Iterator[Array]:
+    """Parts of a geometry, spread over the domain: which cells are fluid, bool (nz, ny, nx)."""
+    from lbmtune.catalogue.geometry import voxels
+
+    solid = voxels(geometry, domain)
+    for z in _slices(domain[2]):
+        for y in _slices(domain[1]):
+            yield ~solid[z, y]
+
+
+def _slices(rows: int) -> list[slice]:
+    """The parts along an axis of so many rows, evenly spread; all of it where there are no more."""
+    if rows <= _PARTS * _ROWS:
+        return [slice(0, rows)]
+    starts = [rows * (2 * part + 1) // (2 * _PARTS) - _ROWS // 2 for part in range(_PARTS)]
+    return [slice(start, start + _ROWS) for start in starts]
+
+
+class _Part:
+    """Whole rows of a geometry, and where their populations lie. Rows and planes are rings."""
+
+    def __init__(self, stencil: Lattice, config: CudaConfig, fluid: Array) -> None:
+        """fluid: bool, (nz, ny, nx)."""
+        self.fluid = fluid
+        self._stencil, self._config, self._frame = stencil, config, frame(stencil, config)
+        self._extents = self._frame.extents(Domain(*fluid.shape[::-1]))
+        self._moved = fluid if config.cells_per_thread == 1 else self._of_warps()
+
+    def _of_warps(self) -> Array:
+        """Cells of warps that have a fluid one: lanes exchange vectors, so that all of them stay."""
+        import numpy as np
+
+        x, y, z = warp_of(self._config.block)
+        sizes = (z, y, x * self._config.cells_per_thread)
+        number = np.indices(self.fluid.shape, sparse=True)
+        warp = sum(at // size * stride for at, size, stride in zip(number, sizes, (1 << 40, 1 << 20, 1), strict=True))
+        _, warp = np.unique(warp, return_inverse=True)
+        return (np.bincount(warp.ravel(), self.fluid.ravel()) > 0)[warp].reshape(self.fluid.shape)
+
+    def sectors(self, phase: Phase) -> Touched:
+        """Of a pass over all cells of the part."""
+        import numpy as np
+
+        loaded, stored = (np.zeros(self._config.memory.length(self._extents), bool) for _ in range(2))
+        for access in phase.accesses:
+            arrives, leaves = (self._open(access.direction, sign) for sign in (-1, 1))
+            self._mark(loaded, access.read, self._moved)
+            self._mark(loaded, access.cut_read, self.fluid & ~arrives)
+            if access.write == access.cut_write or self._config.implicit:
+                self._mark(stored, access.write, self._moved)
+            else:
+                self._mark(stored, access.write, self.fluid & leaves)
+                self._mark(stored, access.cut_write, self.fluid & ~leaves)
+        loads, stores = (self._marked(each) for each in (loaded, stored))
+        partial = (stores > 0) & (stores < SECTOR_BYTES // self._config.stored.bytes)
+        completed = partial & (loads == 0) if phase.in_place else partial
+        paired = sum(2 * np.count_nonzero(each[0::2] | each[1::2]) for each in (loads, stores))
+        counts = [np.count_nonzero(each) for each in (loads, stores, partial, completed)]
+        return Touched(*map(float, (*counts, paired)))
+
+    def _open(self, direction: int, sign: int) -> Array:
+        """Whether the neighbour along a direction (1) or against it (-1) is fluid; implicit walls cut no link."""
+        import numpy as np
+
+        if self._config.implicit:
+            return np.ones_like(self.fluid)
+        velocity = self._stencil.velocities[direction]
+        return np.roll(self.fluid, [-sign * c for c in reversed(velocity)], (0, 1, 2))
+
+    def _mark(self, elements: Array, place: Place, cells: Array) -> None:
+        """Sets what lies at a place of some cells."""
+        import numpy as np
+
+        extents = self.fluid.shape[::-1]
+        axes = [
+            self._frame.coordinate(axis, (np.arange(n) + moved) % n)
+            for axis, (n, moved) in enumerate(zip(extents, place.offset, strict=True))
+        ]
+        x, y, z = np.meshgrid(*axes, indexing="ij", sparse=True)
+        elements[index(self._config.memory, self._extents, x, y, z, place.slot).T[cells]] = True
+
+    def _marked(self, elements: Array) -> Array:
+        """How many elements of each sector are set."""
+        import numpy as np
+
+        per_sector = SECTOR_BYTES // self._config.stored.bytes
+        whole = np.zeros(-(-elements.size // (2 * per_sector)) * 2 * per_sector, np.uint8)
+        whole[: elements.size] = elements
+        return sum(whole[first::per_sector] for first in range(per_sector))
