@@ -1,0 +1,129 @@
+"""Holes that solid cells leave in sectors: exact counts on rows with known ones, and what a copy with holes takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lbmtune.catalogue.case import Case, porous
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.model.copies import bandwidth
+from lbmtune.model.predict import predict
+from lbmtune.model.solids import Touched, solid_cells, touched
+from lbmtune.model.subject import SOLID, Subject
+from lbmtune.model.toml import read_machine
+from lbmtune.records import Resources
+
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
+CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+WIDE, ROWS = 64, 16
+RATES = {"apart 0": 4e12, "apart 32": 2e12, "apart 64": 3e12, "in place 0": 4e12, "in place 64": 3e12}
+DIRECT = CudaConfig(flags="memory", storage="fp64", compute="fp64", block=(32, 1, 1))
+SOLIDS = slice(8, 16)
+Sample = Callable[[slice], Case]
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    """A box of 64 x 4 x 4 whose rows all have the same solid cells."""
+
+    def made(solid: slice) -> Case:
+        voxels = np.zeros((4, 4, WIDE), np.uint8)
+        voxels[:, :, solid] = 1
+        path = tmp_path / f"{solid.start}-{solid.stop}.npy"
+        np.save(path, voxels)
+        return porous("d3q19", "bgk", (WIDE, 4, 4), 1.2, f"file:path={path}", (1e-6, 0.0, 0.0))
+
+    return made
+
+
+def per_update(*of_a_row: int, fluid: int) -> Touched:
+    return Touched(*(pytest.approx(count / fluid) for count in of_a_row))
+
+
+def test_without_solid_cells_sectors_are_those_of_the_bytes(sample: Sample) -> None:
+    case = sample(slice(0, 0))
+    for scheme in ("pull", "push", "aa", "esoteric-pull", "esoteric-twist"):
+        assert touched(case, replace(DIRECT, scheme=scheme)) == (4.75, 4.75, 0, 0, 9.5)
+
+
+def test_a_solid_cell_leaves_a_hole_in_what_is_stored(sample: Sample) -> None:
+    """Of all 19 streams of a row one sector of 16; loads that step over the cell reach into its sector anyway."""
+    case, every = sample(slice(5, 6)), 19 * WIDE // 4
+    assert touched(case, DIRECT) == per_update(every, every, 19, 19, 2 * every, fluid=WIDE - 1)
+    in_place = touched(case, replace(DIRECT, scheme="aa"))
+    assert in_place.partial > 0
+    assert in_place.completed == 0
+
+
+def test_sectors_of_solid_cells_alone_are_not_moved(sample: Sample) -> None:
+    """Two of a row, which are 64 bytes; what goes along x reads one cell into them, cut or not."""
+    stays, moves, sectors = 9, 10, WIDE // 4
+    loaded, stored = stays * (sectors - 2) + moves * (sectors - 1), 19 * (sectors - 2)
+    paired = stays * (sectors - 2) + moves * sectors + stored
+    assert touched(sample(SOLIDS), DIRECT) == per_update(loaded, stored, 0, 0, paired, fluid=WIDE - 8)
+
+
+def test_vectors_are_stored_with_what_is_solid_in_them(sample: Sample) -> None:
+    """Lanes exchange values, so a warp with a fluid cell stays whole; without one it does nothing."""
+    case, every = sample(slice(5, 6)), 19 * WIDE // 4
+    vectors = replace(DIRECT, cells_per_thread=2)
+    assert touched(case, vectors) == per_update(every, every, 0, 0, 2 * every, fluid=WIDE - 1)
+    narrow = replace(vectors, block=(4, 4, 1))  # warps of 8 cells by 4 rows, of which one is solid
+    assert touched(sample(SOLIDS), narrow).stored == pytest.approx(19 * (WIDE // 4 - 2) / (WIDE - 8))
+
+
+def test_implicit_walls_cut_no_link(sample: Sample) -> None:
+    """Fluid cells leave what they send in solid ones, so that the sectors beside them are stored as well."""
+    half_way, implicit = (
+        touched(sample(SOLIDS), replace(DIRECT, scheme="aa", boundary=boundary)) for boundary in ("branch", "implicit")
+    )
+    assert implicit.stored > half_way.stored
+
+
+def subject(case: Case, config: CudaConfig, rates: dict[str, float]) -> Subject:
+    assert CARD.calibration
+    calibration = replace(CARD.calibration, holes_bytes_per_s=rates)
+    return Subject(case, config, replace(CARD, calibration=calibration), calibration, Resources(registers=64))
+
+
+def test_holes_take_what_a_copy_with_as_many_takes_longer(sample: Sample) -> None:
+    """One sector of 16 has one: an eighth of the way to half of them."""
+    one = subject(sample(slice(5, 6)), DIRECT, RATES)
+    stored = 19 * WIDE / 4 / (WIDE - 1)
+    longer_s = 64 * (1 / 2e12 - 1 / 4e12) / 8
+    more_s = (2 * stored * 32 - 2 * 19 * 8) / bandwidth(one)
+    assert solid_cells(one).seconds == pytest.approx(stored * longer_s + more_s)
+    filled = subject(one.case, DIRECT, {})  # nobody has measured it: what completes them is read
+    assert solid_cells(filled).seconds == pytest.approx(stored / 16 * 32 / bandwidth(one) + more_s)
+
+
+def test_what_the_launch_has_loaded_takes_what_was_measured_in_place(sample: Sample) -> None:
+    one = subject(sample(slice(5, 6)), replace(DIRECT, scheme="aa"), RATES)
+    found = touched(one.case, one.config)
+    longer_s = 64 * (1 / 3e12 - 1 / 4e12) * found.partial / found.stored
+    more_s = (found.paired * 32 - 2 * 19 * 8) / bandwidth(one)
+    assert solid_cells(one).seconds == pytest.approx(found.stored * longer_s + more_s)
+
+
+def test_lists_and_boxes_have_no_holes(sample: Sample) -> None:
+    case = sample(SOLIDS)
+    listed = replace(DIRECT, addressing="indirect", flags="compiled")
+    assert solid_cells(subject(case, listed, RATES)).seconds == 0
+    assert solid_cells(subject(replace(case, geometry=""), DIRECT, RATES)).seconds == 0
+
+
+def test_solid_cells_turn_the_order_of_direct_and_listed_kernels() -> None:
+    """Single cells at random, a tenth of them: measured 7,624 and 10,317 MLUPS."""
+    case = porous("d3q19", "bgk", (128, 128, 128), 1.2, "blocks:fraction=0.1", (1e-6, 0.0, 0.0))
+    direct = replace(DIRECT, block=(128, 1, 1))
+    found, listed = (
+        predict(case, config, CARD, Resources(registers=94)).mlups
+        for config in (direct, replace(direct, addressing="indirect", flags="compiled"))
+    )
+    assert found < listed
+    assert SOLID in {term.name for term in predict(case, direct, CARD).terms}
