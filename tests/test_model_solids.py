@@ -11,6 +11,7 @@ import pytest
 
 from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.model.again import memory_bytes
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.predict import predict
 from lbmtune.model.solids import Touched, solid_cells, touched
@@ -119,7 +120,7 @@ def test_lists_and_boxes_have_no_holes(sample: Sample) -> None:
 
 def test_solid_cells_turn_the_order_of_direct_and_listed_kernels() -> None:
     """Single cells at random, a tenth of them: measured 7,624 and 10,317 MLUPS."""
-    case = porous("d3q19", "bgk", (128, 128, 128), 1.2, "blocks:fraction=0.1", (1e-6, 0.0, 0.0))
+    case = porous("d3q19", "bgk", (128, 64, 64), 1.2, "blocks:fraction=0.1", (1e-6, 0.0, 0.0))
     direct = replace(DIRECT, block=(128, 1, 1))
     found, listed = (
         predict(case, config, CARD, Resources(registers=94)).mlups
@@ -127,3 +128,15 @@ def test_solid_cells_turn_the_order_of_direct_and_listed_kernels() -> None:
     )
     assert found < listed
     assert SOLID in {term.name for term in predict(case, direct, CARD).terms}
+
+
+def test_memory_moves_whole_sectors_and_what_completes_them() -> None:
+    """Counters of such kernels, in bytes per update."""
+
+    def moved(geometry: str, **axes: str) -> float:
+        case = porous("d3q19", "bgk", (256, 64, 64), 1.2, geometry, (1e-6, 0.0, 0.0))
+        return memory_bytes(case, replace(DIRECT, block=(128, 1, 1), **axes), CARD)
+
+    assert moved("blocks:fraction=0.1") == pytest.approx(405, rel=0.03)
+    for scheme, measured in (("pull", 334), ("aa", 324)):
+        assert moved("packing:fraction=0.1", scheme=scheme) == pytest.approx(measured, rel=0.03)

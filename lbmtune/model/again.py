@@ -21,6 +21,7 @@ from lbmtune.catalogue.march import SECTOR_BYTES, blocks, chunk_planes
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.lattice import Lattice
 from lbmtune.model.machine import Machine
+from lbmtune.model.solids import whole_sectors
 
 
 def kept(machine: Machine, between_bytes: float) -> float:
@@ -42,7 +43,7 @@ def kept(machine: Machine, between_bytes: float) -> float:
 
 
 def memory_bytes(case: Case, config: KernelConfig, machine: Machine, at_once: int = 0) -> float:
-    """Of an update, to and from memory: its traffic, and what is read again.
+    """Of an update, to and from memory: its traffic, what is read again, and what solid cells leave of sectors.
 
     at_once: blocks of a march that run at the same time; 0: one on each multiprocessor.
     """
@@ -51,7 +52,7 @@ def memory_bytes(case: Case, config: KernelConfig, machine: Machine, at_once: in
         return moved
     if config.marches:
         return moved + planes_again(case, config, machine, at_once)
-    return moved + sectors_again(case, config, machine)
+    return moved + sectors_again(case, config, machine) + whole_sectors(case, config)
 
 
 def planes_again(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:

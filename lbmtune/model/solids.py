@@ -76,6 +76,14 @@ def _longer_s(subject: Subject, side: str, share: float) -> float:
     return 2 * SECTOR_BYTES * max(0.0, between(curve, share))
 
 
+def whole_sectors(case: Case, config: CudaConfig) -> float:
+    """Bytes per update that memory moves more: it moves whole sectors, and completes those that are stored in part."""
+    if config.indirect or not case.geometry:
+        return 0.0
+    found = touched(case, config)
+    return (found.loaded + found.stored + found.completed) * SECTOR_BYTES - traffic(case, config).populations
+
+
 def touched(case: Case, config: CudaConfig) -> Touched:
     """Of a kernel of one step per launch that goes over all cells of a geometry."""
     return _touched(case.geometry, case.domain, case.stencil.name, shape(config))
