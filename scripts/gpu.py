@@ -45,6 +45,8 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast-d3q27": ("d3q27-box-fast", ()),
     "fast-cavity": ("d3q19-cavity-fast", ()),
     "fast-bgk": ("d3q19-box-fast", ("case.collision=bgk",)),
+    "fast-cavity-flags": ("d3q19-cavity-fast", ("flags=memory",)),
+    "fast-sphere": ("d3q19-cavity-fast", ("case.flow=box", "case.geometry=sphere:fraction=0.07", "flags=memory")),
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *LISTED)),
     "porous-fp32": ("porous", ("storage=fp32", *LISTED)),

@@ -56,6 +56,11 @@ def test_what_comes_first_does_not_count() -> None:
     assert not found.disturbed
 
 
+def test_a_run_that_is_faster_than_its_warm_up_lasts_as_long() -> None:
+    found = sustain(simulation(device(repeat(0.09), repeat(FREE))), PROTOCOL)
+    assert (found.steps, found.seconds) == (500, pytest.approx(0.45))
+
+
 def test_a_hot_device_is_marked_and_a_wrong_state_refused() -> None:
     hot = replace(FREE, throttle=("hardware thermal slowdown",))
     assert sustain(simulation(device(repeat(0.1), repeat(hot))), PROTOCOL).disturbed

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import ceil
 from statistics import fmean
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from lbmtune.units import mlups
 
 SLICE_S = 0.1
 """Between two looks at the device."""
+_ROOM = 1.15
+"""So many times the slices that a run is expected to take, since it may turn out faster than its warm-up."""
 
 
 class Look(NamedTuple):
@@ -39,20 +42,26 @@ def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
     step_s = undisturbed_s(warm_up(simulation, protocol).samples)
     steps = steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
-    settling, counted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
+    settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
     looks: list[Look] = []
     config, before = simulation.program.config, usage()
     slices_s = simulation.device.slices_s(
-        lambda: simulation.step(steps), settling + counted, lambda: looks.append(_look(simulation))
+        lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: looks.append(_look(simulation))
     )
+    counted = slice(settling, settling + _until(slices_s[settling:], protocol.sustained_s))
     if isinstance(config, CpuConfig):
         share = cpu_share(before, usage(), config.threads)
         looks = [look._replace(conditions=replace(look.conditions, cpu_share=share)) for look in looks]
     check_state(simulation)
-    found = _found(simulation, slices_s[settling:], steps, looks[settling:])
+    found = _found(simulation, slices_s[counted], steps, looks[counted])
     most = simulation.device.environment.max_sm_clock_hz
     # lower clocks are what is looked for here, and no flaw
     return replace(found, disturbed=bool(flaw(replace(found.conditions, sm_clock_hz=None), most, protocol)))
+
+
+def _until(slices_s: Sequence[float], seconds: float) -> int:
+    """How many of the slices it takes to get there, or all of them."""
+    return next((n for n, so_far in enumerate(accumulate(slices_s), 1) if so_far >= seconds), len(slices_s))
 
 
 def _look(simulation: Simulation) -> Look:
