@@ -32,21 +32,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
-_RECORDED = r"^\|.*\| `([a-z0-9-]+)` \| `([0-9a-f]{12})` \| *([\d,]*) *\| *([\d,]*) *\| *([\d,]*) *\|$"
-"""The row of a table: set, key, and MLUPS of the first measurement, the final and the seconds without a pause."""
-
-
-@pytest.mark.parametrize(("page", "rows"), [("moments", 13), ("small-domains", 5), ("several-steps", 5)])
-def test_figures_of_recorded_sets_are_those_of_the_sets(page: str, rows: int) -> None:
-    found = re.findall(_RECORDED, (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(found) == rows
-    for name, key, *said in found:
-        path = REPOSITORY / "studies" / "recorded" / "nvidia-h200" / name / "trials.jsonl.gz"
-        with gzip.open(path, "rt") as lines:
-            *_, last = (line for line in lines if f'"{key}"' in line)
-        trial = json.loads(last)
-        measured = (trial[what] for what in ("measurement", "final", "sustained"))
-        assert said == [f"{one['mlups']:,.0f}" if one else "" for one in measured], (name, key)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_studies_and_recorded_sets_that_are_named_are_there(page: Path) -> None:
+    studies = REPOSITORY / "studies"
+    there = {path.stem for path in studies.glob("*.toml")} | {path.parent.name for path in studies.rglob("study.json")}
+    named = re.findall(r"`(?:(?:d2q9|d3q19|d3q27)-|porous)[a-z0-9-]*`", page.read_text(encoding="utf-8"))
+    assert {name.strip("`") for name in named} <= there
 
 
 def test_study_file_of_the_readme(tmp_path: Path) -> None:
