@@ -48,4 +48,5 @@ def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:
 
 def nearest(value: object, known: Iterable[str]) -> str | None:
     """The known name that one may have meant; None where none is near."""
-    return next(iter(difflib.get_close_matches(str(value), list(known), n=1)), None)
+    names = {name.lower(): name for name in known}
+    return next((names[near] for near in difflib.get_close_matches(str(value).lower(), list(names), n=1)), None)

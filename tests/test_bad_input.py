@@ -75,6 +75,8 @@ def test_other_wrong_values_of_axes(refused, gpu, name):
         ("scheme=aa,case.domain=64x64x64", "domain belongs to the case and .*; say --set case.domain=64x64x64."),
         ("scheme=moments", "unknown scheme 'moments'; did you mean representation=moments?"),
         ("layout=regularised", "unknown layout 'regularised'; did you mean --set case.collision=regularised?"),
+        ("scheme=AA", "unknown scheme 'AA'; did you mean 'aa'?"),
+        ("0123abcd", "configuration part '0123abcd' is not of the form .* the 12 digits of a trial's key"),
         ("scheme=tile", "unknown scheme 'tile'; did you mean order=tile or loop=tile?"),
     ],
 )

@@ -121,6 +121,10 @@ def test_every_field_can_be_overridden(override, found):
         ("case.domain=12", "12 is not two or three cell counts; write for example 128x128x128"),
         ('case.domain=[12,"a",3]', "is not two or three cell counts; write for example 128x128x128"),
         ("case.domain=64", "64 is not two or three cell counts"),
+        (
+            "case.domain=64x48",
+            "domain '64x48' has two extents and d3q19 three dimensions; write 64x48x1 if that is meant.",
+        ),
         ("case.lid=fast", "'fast' is not a number; correct"),
         ("case.reynolds=nan", "case.reynolds: nan is not a finite number"),
         ("case.viscosity=inf", "case.viscosity: inf is not a finite number"),

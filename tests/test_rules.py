@@ -24,7 +24,7 @@ CUDA = [
     (
         "layout=rows",
         "representation=moments",
-        "representation moments with collision bgk: only regularised depends on nothing else",
+        "representation moments with collision bgk: only case.collision = regularised depends on nothing else",
     ),
     ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
     ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa and bundle-aosoa have groups"),
@@ -216,12 +216,12 @@ CPU = [
     (
         "scheme=pull",
         "representation=moments,loop=tile,tile_x=256,tile_y=8,tile_z=4",
-        "representation moments with collision bgk: only regularised depends on nothing else",
+        "representation moments with collision bgk: only case.collision = regularised depends on nothing else",
     ),
     ("loop=zy", "loop=yz", "loop 'yz': z, zy and tile exist"),
     ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),
     ("vector_bits=256", "vector_bits=128", "vector_bits 128: 0, 256 and 512 exist"),
-    ("loop=tile,tile_y=8,tile_z=4", "loop=tile,tile_y=8", "tile 8x0 with loop tile: exactly the tile loop has a tile"),
+    ("loop=tile,tile_y=8,tile_z=4", "loop=tile,tile_y=8", "tile_y 8 and tile_z 0 with loop tile: both at least 1"),
     (
         "scheme=swap-ordered",
         "scheme=swap-ordered,loop=zy",
@@ -237,7 +237,7 @@ CPU = [
         "scheme=ghost-cell",
         "loop z with scheme ghost-cell: its blocks are the tiles of loop tile",
     ),
-    ("loop=z", "loop=z,tile_z=4", "tile 0x4 with loop z: exactly the tile loop has a tile"),
+    ("loop=z", "loop=z,tile_z=4", "tile_y 0 and tile_z 4 with loop z: only loop tile has tiles"),
     (
         "vector_bits=0,wrap=select,row_offset=0",
         "vector_bits=512,wrap=select,row_offset=0",

@@ -9,7 +9,8 @@ from lbmtune.catalogue.config import KernelConfig
 def why_no_moments(case: Case, config: KernelConfig) -> str | None:
     """The first reason, or None."""
     if case.collision not in ("regularised", NO_COLLISION):
-        return f"representation moments with collision {case.collision}: only regularised depends on nothing else"
+        needed = "only case.collision = regularised depends on nothing else"
+        return f"representation moments with collision {case.collision}: {needed}"
     if config.scheme != "pull":
         return (
             f"scheme {config.scheme} with representation moments: "

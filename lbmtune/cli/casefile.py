@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from lbmtune.catalogue.case import COLLISIONS, FLOWS, PIPE_INLET, Case, box, cavity, channel, half_channel, pipe, porous
 from lbmtune.catalogue.faces import Face, Patch, Real3
 from lbmtune.errors import InputError, unknown
+from lbmtune.lattice import LATTICES
 
 EXAMPLE_DOMAIN = "128x128x128"
 _LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
@@ -51,7 +52,7 @@ def case_of(file: CaseFile) -> Case:
     """The case. Raises InputError."""
     if file.collision not in COLLISIONS:
         raise unknown("collision", file.collision, COLLISIONS)
-    domain = _domain(file.domain)
+    domain = _domain(file.domain, file.lattice)
     omega = _relaxation_rate(file, domain)
     if file.flow == "box":
         case = box(file.lattice, file.collision, domain, omega)
@@ -105,12 +106,17 @@ def _along(axis: str, force: float) -> Real3:
     return x, y, z
 
 
-def _domain(value: str | tuple[int, ...]) -> tuple[int, int, int]:
+def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
     try:
         cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
     except ValueError:
         cells = []
     if len(cells) == 2:
+        if lattice in LATTICES and LATTICES[lattice].dimensions == 3:
+            flat = f"{cells[0]}x{cells[1]}x1"
+            raise InputError(
+                f"domain {value!r} has two extents and {lattice} three dimensions; write {flat} if that is meant."
+            )
         cells.append(1)
     if len(cells) != 3:
         raise InputError(f"domain {value!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}.")

@@ -210,7 +210,10 @@ def _parts(text: str) -> dict[str, int | str]:
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = item.partition("=")
         if not equals:
-            raise InputError(f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa.")
+            raise InputError(
+                f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa, "
+                "the 12 digits of a trial's key, or a best.json."
+            )
         if name.strip() in values:
             raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
         values[name.strip()] = value.strip()

@@ -40,9 +40,11 @@ def _names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"gather {config.gather!r}: vector and lanes exist"
     if config.gather == "lanes" and not config.indirect:
         return "gather lanes with direct addressing: nothing is gathered there"
-    tile = config.tile_y, config.tile_z
-    if (min(tile) < 1) if config.loop == "tile" else any(tile):
-        return f"tile {config.tile_y}x{config.tile_z} with loop {config.loop}: exactly the tile loop has a tile"
+    tile = f"tile_y {config.tile_y} and tile_z {config.tile_z} with loop {config.loop}"
+    if config.loop == "tile" and min(config.tile_y, config.tile_z) < 1:
+        return f"{tile}: both at least 1"
+    if config.loop != "tile" and (config.tile_y or config.tile_z):
+        return f"{tile}: only loop tile has tiles"
     return None
 
 
