@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
+import shlex
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +12,7 @@ import pytest
 
 import test_tables
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.cli import main
 from lbmtune.cli.studyfile import load_study
 from lbmtune.lattice import LATTICES
 
@@ -49,6 +50,16 @@ def test_study_file_of_the_readme(tmp_path: Path) -> None:
     assert spec.budget.seconds == 30
     assert spec.axes["cuda"]["cells_per_thread"] == (1, 2, 4)
     assert spec.axes["cuda"]["storage"] == ("fp16s",)
+
+
+@pytest.mark.parametrize("page", ["moments", "several-steps", "small-domains"])
+def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    (asked,) = re.findall(r"^lbmtune (explain .*--machine .*)$", text, re.MULTILINE)
+    with pytest.raises(SystemExit) as ended:
+        main([*shlex.split(asked), "--json"])
+    assert not ended.value.code
+    assert json.loads(capsys.readouterr().out)["legal"]
 
 
 @pytest.mark.parametrize("lattice", LATTICES)
