@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES
 from lbmtune.model.named import numbered
+from lbmtune.model.solids import touched
 from lbmtune.model.subject import WALKERS, Subject, between, launched_blocks
 
 _BATCHES = {False: (15, 4), True: (3, 12, 4)}
@@ -24,7 +26,19 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     curve = sorted((count, measured[name]) for count, name in numbered(tuple(measured), f"{access} by ").items())
     config = subject.config
     loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
-    return between(curve, share * subject.threads * loads) / max(rate for _, rate in curve)
+    return between(curve, share * subject.threads * loads * _of_fluid(subject)) / max(rate for _, rate in curve)
+
+
+def _of_fluid(subject: Subject) -> float:
+    """Share of its loads that a warp waits for where solid cells load nothing, as the mean over its time.
+
+    It waits for flags first, which say what there is to load, so that it waits twice.
+    """
+    case, config = subject.case, subject.config
+    if config.indirect or config.marches or not case.geometry:
+        return 1.0
+    whole = traffic(case, config).populations / (2 * SECTOR_BYTES)
+    return touched(case, config).loaded * case.fluid_sites / case.sites / whole / 2
 
 
 def _at_once(config: CudaConfig) -> float:
