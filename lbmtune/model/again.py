@@ -17,11 +17,14 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layout import index
-from lbmtune.catalogue.march import SECTOR_BYTES, blocks, chunk_planes
+from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, chunk_planes
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.lattice import Lattice
 from lbmtune.model.machine import Machine
 from lbmtune.model.solids import whole_sectors
+
+_ROUNDS, _TIMES = 40, 40
+"""In which bytes that are read again are counted with what goes through the cache; times in the life of a block."""
 
 
 def kept(machine: Machine, between_bytes: float) -> float:
@@ -45,14 +48,14 @@ def kept(machine: Machine, between_bytes: float) -> float:
 def memory_bytes(case: Case, config: KernelConfig, machine: Machine, at_once: int = 0) -> float:
     """Of an update, to and from memory: its traffic, what is read again, and what solid cells leave of sectors.
 
-    at_once: blocks of a march that run at the same time; 0: one on each multiprocessor.
+    at_once: blocks that run at the same time; 0: one on each multiprocessor.
     """
     moved = traffic(case, config).total
     if not isinstance(config, CudaConfig) or config.resident:
         return moved
     if config.marches:
         return moved + planes_again(case, config, machine, at_once)
-    return moved + sectors_again(case, config, machine) + whole_sectors(case, config)
+    return moved + sectors_again(case, config, machine, at_once) + whole_sectors(case, config)
 
 
 def planes_again(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:
@@ -70,18 +73,31 @@ def planes_again(case: Case, config: CudaConfig, machine: Machine, at_once: int 
     return moved.populations / 2 * (taken / height - 1) * (1 - kept(machine, between))
 
 
-def sectors_again(case: Case, config: CudaConfig, machine: Machine) -> float:
+def sectors_again(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:
     """Bytes per update of sectors that hold values of several directions, which are read from different planes.
 
-    Of layouts whose streams lie in runs shorter than a sector; a plane of all that an update moves goes through the
-    cache from one of them to the next.
+    Of layouts whose streams lie in runs shorter than a sector. Blocks begin in order, so that a plane of all that is
+    moved goes through the cache from one read to the next, what is read again included; but each loads at some time in
+    the first half of its life, and in a life all blocks that run at the same time come and go.
     """
     run = config.memory.run * config.stored.bytes
     if config.indirect or not 0 < run < SECTOR_BYTES:
         return 0.0
-    plane_bytes = traffic(case, config).total * prod(case.domain[:2])
+    alive = (at_once or machine.multiprocessors) * prod(block_cells(case.stencil, config))
+    plane, moved, again = prod(case.domain[:2]), traffic(case, config).total, 0.0
     cells, gaps = _visits(case.stencil, case.domain, config)
-    return SECTOR_BYTES * sum(count * (1 - kept(machine, gap * plane_bytes)) for gap, count in gaps.items()) / cells
+    for _ in range(_ROUNDS):
+        through = moved + again
+        lost = (count * _lost(machine, gap * plane * through, alive / 2 * through) for gap, count in gaps.items())
+        again = SECTOR_BYTES * sum(lost) / cells
+    return again
+
+
+def _lost(machine: Machine, between_bytes: float, apart_bytes: float) -> float:
+    """Share that the cache has lost after so many bytes, where both ends of that lie anywhere in so many others."""
+    times = [(2 * n + 1) / _TIMES - 1 for n in range(_TIMES)]
+    lost = sum((1 - abs(t)) * (1 - kept(machine, abs(between_bytes + t * apart_bytes))) for t in times)
+    return lost / sum(1 - abs(t) for t in times)
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from lbmtune.catalogue.case import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
@@ -19,8 +20,17 @@ from lbmtune.units import format_rate
 def expected(profile: Profile, machine: Machine) -> Profile:
     """The profile with what the model expects now, by a description of its machine."""
     rungs = tuple(_expected(profile, rung, machine) for rung in profile.rungs)
-    moved = memory_bytes(profile.case, from_flat(profile.config), machine)
+    moved = memory_bytes(profile.case, from_flat(profile.config), machine, _at_once(profile, machine))
     return replace(profile, rungs=rungs, machine=machine.name, machine_date=machine.date, memory_bytes=moved)
+
+
+def _at_once(profile: Profile, machine: Machine) -> int:
+    """Blocks of the whole kernel that run at the same time; 0 where that is not known."""
+    config, resources = from_flat(profile.config), profile.rungs[-1].resources
+    if not isinstance(config, CudaConfig) or config.resident or not machine.calibration or not resources:
+        return 0
+    subject = Subject(profile.case, config, machine, machine.calibration, resources)
+    return subject.threads // prod(config.block) * machine.multiprocessors
 
 
 def _expected(profile: Profile, rung: Rung, machine: Machine) -> Rung:
