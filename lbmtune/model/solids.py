@@ -144,7 +144,7 @@ class _Part:
         """Of a pass over all cells of the part."""
         import numpy as np
 
-        loaded, stored = (np.zeros(self._config.memory.length(self._extents), bool) for _ in range(2))
+        loaded, stored, returned = (np.zeros(self._config.memory.length(self._extents), bool) for _ in range(3))
         for access in phase.accesses:
             arrives, leaves = (self._open(access.direction, sign) for sign in (-1, 1))
             self._mark(loaded, access.read, self._moved)
@@ -153,9 +153,11 @@ class _Part:
                 self._mark(stored, access.write, self._moved)
             else:
                 self._mark(stored, access.write, self.fluid & leaves)
-                self._mark(stored, access.cut_write, self.fluid & ~leaves)
-        loads, stores = (self._marked(each) for each in (loaded, stored))
-        partial = (stores > 0) & (stores < SECTOR_BYTES // self._config.stored.bytes)
+                self._mark(returned, access.cut_write, self.fluid & ~leaves)
+        loads, sent, kept = (self._marked(each) for each in (loaded, stored, returned))
+        stores = sent | kept
+        # what walls return is stored by other rows than what is sent, at other times
+        partial = (stores > 0) & (np.maximum(sent, kept) < SECTOR_BYTES // self._config.stored.bytes)
         completed = partial & (loads == 0) if phase.in_place else partial
         paired = sum(2 * np.count_nonzero(each[0::2] | each[1::2]) for each in (loads, stores))
         counts = [np.count_nonzero(each) for each in (loads, stores, partial, completed)]
