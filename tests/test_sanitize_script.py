@@ -17,7 +17,14 @@ from script_module import load
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "sanitize.py"
-NO_STEP = {"probes.cu", "probes_issue.cu", "probes_shuffled.cu", "probes_spilled.cu", "streams.cu"}
+NO_STEP = {
+    "probes.cu",
+    "probes_exchange.cu",
+    "probes_issue.cu",
+    "probes_shuffled.cu",
+    "probes_spilled.cu",
+    "streams.cu",
+}
 """What measures bandwidths."""
 
 

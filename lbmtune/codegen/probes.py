@@ -11,13 +11,15 @@ from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
-SPILLED, SHUFFLED, HOLES = "copy_spilled", "copy_shuffled", "copy_holes"
+SPILLED, SHUFFLED, HOLES, EXCHANGED = "copy_spilled", "copy_shuffled", "copy_holes", "exchange"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
 _ELEMENTS = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
 """What `stages` issues."""
+MEETINGS = {"none": 0, "block": 1, "neighbours": 2}
+"""Whom warps wait for that exchange words."""
 
 
 def probe(
@@ -111,6 +113,13 @@ def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, thr
     )
     arguments = {SHUFFLED: ("source", "target", "accesses", "load", "load_far", "store", "store_far", "apart", "steps")}
     return _program("probes_shuffled", options, arguments, threads, 0)
+
+
+def exchange_probe(*, meeting: str, threads: int) -> Program:
+    """The one whose warps exchange words between stages. meeting: of `MEETINGS`."""
+    options = "--std=c++17", f"-DMEETS={MEETINGS[meeting]}"
+    arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
+    return _program("probes_exchange", options, arguments, threads, 0)
 
 
 def _program(

@@ -18,15 +18,18 @@ from lbmtune.codegen.probes import (
     AGAIN_EACH,
     CHASE,
     DISPLACED,
+    EXCHANGED,
     HOLES,
     LISTED,
     MEET,
+    MEETINGS,
     RUNS,
     SHUFFLED,
     SPILL,
     SPILLED,
     STAGES,
     WORD_BYTES,
+    exchange_probe,
     issue_probe,
     probe,
     shuffled_probe,
@@ -89,6 +92,8 @@ _CHAINS = 8
 _LENGTH, _STAGES = 128, 2000
 """Instructions between two meetings, and turns."""
 _MEETINGS, _MEETING_THREADS = 500, 256
+_EXCHANGE_WARPS, _EXCHANGE_LENGTH = (8, 12, 16), 256
+"""Warps of a block whose warps exchange words, and instructions between two exchanges."""
 _SMALL_EDGES = (32, 48, 64, 96, 128)
 """Of cubes of words whose copies are small."""
 _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
@@ -186,7 +191,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     say("copies by lists")
     listed = dict(bench.by_lists())
     say("issue of instructions, latencies, meetings of blocks")
-    instructions = dict(bench.instructions())
+    instructions, stages = dict(bench.instructions()), dict(bench.stages())
     latency, l2_latency, meeting = bench.latency_s(_CHASED_BYTES), bench.latency_s(_CHASED_IN_L2), bench.meeting_s()
     say("local memory, small copies, tiles that are read again, sectors with holes")
     return Calibration(
@@ -199,6 +204,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         latency_s=latency,
         l2_latency_s=l2_latency,
         instructions_per_s=instructions,
+        stages_s=stages,
         meeting_s=meeting,
         small_s=dict(bench.small()),
         again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
@@ -348,6 +354,16 @@ class _Bench:
         run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, factor, np.int32(_STAGES)))
         per_s = self._rate(run, float(blocks * warps * _LENGTH * _STAGES)).bytes_per_s
         return per_s * (2 if options.get("kind") in ("conversion", "shared memory") else 1)  # there and back
+
+    def stages(self) -> Iterator[tuple[str, float]]:
+        """Seconds of a stage after which the warps of a block exchange words, one block on each multiprocessor."""
+        blocks, nothing = self._device.limits.multiprocessors, self._device.empty(1, "int32")
+        nothing.fill(0)
+        for meeting, warps in product(MEETINGS, _EXCHANGE_WARPS):
+            executable, launch = self._ready(exchange_probe(meeting=meeting, threads=_WARP * warps), EXCHANGED)
+            numbers = np.float32(0.5), np.int32(_STAGES), np.int32(_EXCHANGE_LENGTH)
+            run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, nothing, *numbers))
+            yield f"{meeting} by {warps}", 1 / self._rate(run, float(_STAGES)).bytes_per_s
 
     def latency_s(self, chased_bytes: int) -> float:
         """Of a load that waits for the one before, from where so many bytes have room."""

@@ -5,7 +5,8 @@ before and after a chunk and multiprocessors without a block take part and are w
 issue four instructions for 32 lanes each in a clock cycle, and exchange 32 words between lanes, or with shared memory:
 how near they come to that is measured (`rates`).
 
-Addresses, predicates and copies between registers are taken from compiled kernels (`_besides`). Walls are not counted.
+Addresses, predicates and copies between registers are taken from compiled kernels (`_besides`). What walls add is in
+`model.walls`.
 Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
 """
 
@@ -28,6 +29,7 @@ from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
+from lbmtune.model.walls import evenness
 
 _MULTIPLY_ADD, _APART = "multiply-add, ", 8
 """What was measured, and of how many instructions that do not wait for each other."""
@@ -117,8 +119,9 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> I
     """
     blocks_there = known or (together(case, config) if config.marches else 1)
     warps = blocks_there * prod(config.block) // WARP
-    # while the warps of a block meet, those of others go on
-    found = rates(machine, warps, meeting=case.stencil.dimensions == 3 and blocks_there == 1)
+    # while the warps of a block meet, those of others go on; with several steps that is a term of its own
+    alone = case.stencil.dimensions == 3 and blocks_there == 1 and config.steps == 1
+    found = rates(machine, warps, meeting=alone)
     if not config.marches or found is None:
         return None
     share = efficiency(case, config, machine.multiprocessors, known)
@@ -141,13 +144,21 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int 
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
     passed = [planes + 2 * config.steps - spared(case, config) for planes in chunk_planes(height, chunks, config)]
     marched = height / (chunks * passed[0] if config.chunks == "even" else sum(passed))
-    warps, at_once = config.block[1], multiprocessors * (known or together(case, config))
+    warps, there = config.block[1], known or together(case, config)
     return Efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else marched,
-        wave=_waves(x * y * z, at_once) if config.chunks == "even" else _tail(x * y / at_once, passed),
+        wave=_wave(case, config, multiprocessors, there, passed),
     )
+
+
+def _wave(case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int]) -> float:
+    """Of the multiprocessors. there: blocks on each; passed: planes of a column's blocks."""
+    if config.of_moments and case.walled and case.stencil.dimensions == 3:
+        return evenness(case, config, multiprocessors, there)
+    found, at_once = blocks(case, config), multiprocessors * there
+    return _waves(prod(found), at_once) if config.chunks == "even" else _tail(prod(found[:2]) / at_once, passed)
 
 
 def _waves(count: int, at_once: int) -> float:

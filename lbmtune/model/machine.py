@@ -32,6 +32,8 @@ class Calibration:
     from the L2 cache;
     instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
+    stages_s: of a stage of so many warps, one block on a multiprocessor, after which each exchanges eight words with
+    those beside it, by whom it waits for before it reads them ('none by 8', 'block by 12', 'neighbours by 16');
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
     bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
     spilled: copies whose threads write so many bytes of local memory besides and read them again, which is not counted,
@@ -56,6 +58,7 @@ class Calibration:
     l2_latency_s: float
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
     holes_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    stages_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

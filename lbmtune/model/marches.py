@@ -1,8 +1,8 @@
 """The terms of kernels that march over tiles: moments, and several steps per launch.
 
-Planes go through memory, the issue of instructions and exchanges one after another, and wait for a load: what these
-hide of each other follows from how many planes are on their way at the same time (`model.queues`). With one step per
-launch instructions and exchanges are one place to a plane: there it is warps that hide them behind each other.
+Planes go through memory and through what is computed, and wait for a load: what these hide of each other follows from
+how many planes are on their way at the same time (`model.queues`). Within a stage it is warps that hide instructions
+and exchanges behind each other; with several steps stages also wait for what their warps exchange.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, planes_together
+from lbmtune.catalogue.march import WARP, planes_together, spared
+from lbmtune.catalogue.returning import cuts
 from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.copies import bandwidth
+from lbmtune.model.occupancy import SCHEDULERS
 from lbmtune.model.once import launch
-from lbmtune.model.queues import shares
+from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import spilled_bytes
-from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, Subject, launched_blocks
+from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, Subject, launched_blocks
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
 from lbmtune.units import format_rate
@@ -29,14 +31,24 @@ if TYPE_CHECKING:
     from lbmtune.model.issue import Issue
 
 MEMORY, EXCHANGE = "memory", "exchanges"
-_BESIDE = 2
-"""Planes on their way beside those in the stages of the blocks of a multiprocessor: one is read, and one is left; with
-one step per launch it is left by the stage that it is in."""
+_PLANES, _LATE = 5, 2
+"""Planes on their way, with several steps; where the next one is asked for in the last stage. Kernels without a lattice
+that read planes ahead and exchange words in stages of any length between (`docs/model.md`) are as fast as that says."""
+_FLAT = 3
+"""The same in two dimensions, where warps wait for nobody, beside one in the stages of each block."""
+_SPREAD = ("8", "12", "16")
+"""Warps of blocks whose stages were measured."""
+_FLAGS = 16
+"""Instructions of a warp in a stage that waits for its neighbours, which are counted with all others."""
 _IN_LOOP = {1: 0.70, 2: 0.59}
 """Share of spilled bytes that the loop stores and loads, by the planes that a pass of it takes; medians of 94 loops
 that were compiled for compute capability 9.0."""
+_IN_A_TEXT = 0.22
+"""The same where links can be cut: there are four texts, and a warp goes through one; of 43 such loops."""
 _LOADED, _TOGETHER = 0.54, 5
 """Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
+_L1_S = 40 / 1.98e9
+"""What such loads take where L1 has them."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:
@@ -55,9 +67,10 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     )
     computed = [one for one in (issued(found) if found else ()) if one.name not in without]
     waits = [] if LATENCY in without else [planes_wait(subject)]
-    result = overlapped(case, config, memory, computed, waits, together)
+    met = 0.0 if STAGES in without else stages_wait(subject)
+    result = overlapped(case, config, memory, computed, waits, together, met)
     if LOCAL not in without:
-        result.append(local_memory(subject, found.useful if found else 1.0))
+        result.append(local_memory(subject, computed, met, found.useful if found else 1.0))
     return result if LAUNCH in without else [*result, launch(subject)]
 
 
@@ -70,13 +83,14 @@ def memory_term(moved: float, bytes_per_s: float, source: str) -> Term:
 def planes_on_their_way(case: Case, config: CudaConfig, together: int) -> int:
     """Planes of a multiprocessor that something is done for at the same time.
 
-    Each block has one in its stages; one is being read, ahead of its time, and one is being left. Blocks whose warps
-    wait for their neighbours alone, or in two dimensions for none, may be in two stages at once, if there are several.
+    With one step per launch each block has one in its stage, which leaves it; one is being read, ahead of its time.
     """
-    apart = config.barrier == "neighbours" or case.stencil.dimensions == 2
-    two_stages = apart and config.steps > 1
-    beside = _BESIDE if config.steps > 1 else _BESIDE - 1
-    return together + beside + two_stages - asks_late(case, config)
+    if config.steps == 1:
+        return together + 1
+    late = asks_late(case, config)
+    if case.stencil.dimensions == 2:
+        return together + _FLAT - late
+    return _LATE if late else _PLANES
 
 
 def asks_late(case: Case, config: CudaConfig) -> bool:
@@ -91,26 +105,62 @@ def asks_late(case: Case, config: CudaConfig) -> bool:
 
 
 def overlapped(
-    case: Case, config: CudaConfig, memory: Term, computed: Sequence[Term], waits: Sequence[Term], together: int
+    case: Case,
+    config: CudaConfig,
+    memory: Term,
+    computed: Sequence[Term],
+    waits: Sequence[Term],
+    together: int,
+    met: float = 0.0,
 ) -> list[Term]:
     """Terms with what they take beside each other, shared out to an update.
 
-    With several steps planes queue for memory and for each of what is computed; with one, for memory and all of that.
-    computed: instructions and exchanges; waits: what each plane waits for whatever others do, as the mean over the
-    `together` blocks of a multiprocessor.
+    Planes queue for memory and for what is computed. computed: instructions and exchanges; waits: what each plane waits
+    for whatever others do, as the mean over the `together` blocks of a multiprocessor; met: seconds per update that
+    stages wait for exchanges, if nothing hides it.
     """
     planes = planes_on_their_way(case, config, together)
-    if config.steps > 1 or not computed:
-        return _queueing([memory, *computed], waits, planes, together)
-    warps = together * prod(config.block) // WARP
-    inside = shares([one.seconds for one in computed], 0.0, warps)
+    if not computed:
+        return _queueing([memory], waits, planes, together)
+    inside, customers = _stages(case, config, [one.seconds for one in computed], together, met, 0.0)
     both = replace(computed[0], seconds=inside.total)
     memory, both, *waited = _queueing([memory, both], waits, planes, together)
+    taken = both.seconds / inside.total
     parts = [
-        replace(one, seconds=both.seconds * share / inside.total, sentence=_told(one, f"{warps} warps"))
+        replace(one, seconds=taken * share, sentence=_told(one, customers))
         for one, share in zip(computed, inside.stations, strict=True)
     ]
+    if met:
+        parts.append(_meetings(taken * inside.delay, met))
     return [memory, *parts, *waited]
+
+
+def _stages(
+    case: Case, config: CudaConfig, computed: Sequence[float], together: int, met: float, alone: float
+) -> tuple[Shares, str]:
+    """What the stages of an update take, and among how many.
+
+    With one step per launch warps of a multiprocessor hide instructions and exchanges behind each other. With several
+    those of a scheduler do, and waits, too: what each waits for by itself (`alone`), and for its neighbours. Where
+    blocks wait as a whole, only other blocks hide it.
+    """
+    warps = together * prod(config.block) // WARP
+    if config.steps == 1:
+        return shares(computed, 0.0, warps), f"{warps} warps"
+    on_each = max(1, -(-warps // SCHEDULERS))
+    block = config.barrier == "block" and case.stencil.dimensions == 3
+    found = shares(computed, on_each * (alone + (0.0 if block else met)), on_each)
+    if block:
+        whole = shares([found.total], together * met, together)
+        more = whole.stations[0] / found.total if found.total else 1.0
+        found = Shares(tuple(one * more for one in found.stations), found.delay * more + whole.delay)
+    return found, f"{on_each} warps of a scheduler"
+
+
+def _meetings(seconds: float, met: float) -> Term:
+    """Of stages that wait for exchanges."""
+    sentence = f"stages wait for what warps exchange, {met * 1e12:.3g} ps if nothing hides it"
+    return Term(name=STAGES, seconds=seconds, sentence=sentence, source="micro-benchmark `stages`")
 
 
 def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, together: int) -> list[Term]:
@@ -157,52 +207,88 @@ def planes_wait(subject: Subject) -> Term:
     )
 
 
-def local_memory(subject: Subject, useful: float) -> Term:
+def stages_wait(subject: Subject) -> float:
+    """Seconds of an update that stages wait for their exchanges, if nothing hides it.
+
+    Source: `Calibration.stages_s`, with the meeting and without; a march of one step, and one in two dimensions, whose
+    warps wait for nobody, have it in their rates.
+    """
+    config, measured = subject.config, subject.calibration.stages_s
+    if config.steps == 1 or subject.case.stencil.dimensions == 2 or not measured:
+        return 0.0
+    more = [measured[f"{config.barrier} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
+    waited = sum(more) / len(more)
+    if config.barrier == "neighbours":
+        waited -= _FLAGS * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(subject)
+    return _turns(subject) * waited / subject.case.fluid_sites
+
+
+def _slots_per_s(subject: Subject) -> float:
+    """Of a multiprocessor."""
+    return max(subject.calibration.instructions_per_s.values()) / subject.machine.multiprocessors
+
+
+def _turns(subject: Subject) -> int:
+    """Planes that a multiprocessor takes one after the other, its blocks being at work at the same time."""
+    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
+    planes = subject.config.march + 2 * subject.config.steps - spared(subject.case, subject.config)
+    return -(-launched_blocks(subject) // at_once) * planes
+
+
+def local_memory(subject: Subject, computed: Sequence[Term], met: float, useful: float) -> Term:
     """What registers that were spilled take: from L1 where all threads in flight have room beside the shared memory.
 
     Otherwise from L2, as far as it keeps them, and from memory; and what threads wait for them. useful: share of the
-    cells that are computed, halos being the rest.
+    cells that are computed, halos being the rest; computed, met: as of `overlapped`.
     """
     moved = _in_loop(subject) * spilled_bytes(subject) / useful
     return Term(
         name=LOCAL,
-        seconds=moved * _local_byte_s(subject) + _local_waits_s(subject) if moved else 0.0,
+        seconds=moved * _local_byte_s(subject) + _local_waits_s(subject, computed, met) if moved else 0.0,
         sentence=f"{moved:.3g} bytes of spilled registers per update",
         source="compiled code; micro-benchmarks `local`, `again`, `latency`",
     )
 
 
-def _local_waits_s(subject: Subject) -> float:
-    """What an update waits for spilled registers that L1 does not answer with at once.
+def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> float:
+    """What an update waits for spilled registers.
 
-    Loads that stand together wait together, as long as a load takes that L2 answers, or memory. With one step per
-    launch those wait, too, which L1 could answer: counters say so, and a load from L1 that stands behind eight of its
-    thread from memory takes 220 to 360 cycles longer, about as long as L2 takes.
+    Loads that stand together wait together, as long as a load takes that L1, L2 or memory answers; with several steps
+    other warps hide it. With one step per launch those wait as for L2, too, which L1 could answer: counters say so, and
+    a load from L1 that stands behind eight of its thread from memory takes 220 to 360 cycles longer.
     """
-    config, found = subject.config, subject.calibration
-    if config.steps > 1 and _fits_in_l1(subject):
-        return 0.0
-    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(subject.case, subject.config)
+    case, config, found = subject.case, subject.config, subject.calibration
+    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(case, config)
+    places = words / config.computed.bytes / _TOGETHER
     share = _kept_in_l2(subject)
-    of_memory = 1 - share + share * found.l2_latency_s / found.latency_s
-    return words / config.computed.bytes / _TOGETHER * of_memory * planes_wait(subject).seconds
+    answer_s = share * found.l2_latency_s + (1 - share) * found.latency_s
+    if config.steps == 1:
+        return places * answer_s / found.latency_s * planes_wait(subject).seconds
+    answer_s = _L1_S if _fits_in_l1(subject) else answer_s
+    alone = places * answer_s * _turns(subject) / (case.fluid_sites * config.steps)
+    together = subject.threads // prod(config.block)
+    parts = [one.seconds for one in computed]
+    with_it, without = (_stages(case, config, parts, together, met, waited)[0].total for waited in (alone, 0.0))
+    return with_it - without
 
 
 def _in_loop(subject: Subject) -> float:
     """Of what is spilled, what a plane stores and loads; the rest lies before the loop and behind it."""
+    if cuts(subject.case) and subject.case.stencil.dimensions == 3:
+        return _IN_A_TEXT
     return _IN_LOOP[planes_together(subject.case, subject.config)]
 
 
 def _fits_in_l1(subject: Subject) -> bool:
     """Whether local memory of all threads in flight has room beside the shared memory and the planes that go by.
 
-    By counters 85 % of the words are found of 44 KB that leave room for a plane, none of 8 to 24 KB that leave none.
+    One plane is read and one is left meanwhile. By counters 85 % of the words are found of 44 KB that leave room for a
+    plane, none of 8 to 24 KB that leave none.
     """
     config = subject.config
     cells = subject.threads * config.cells_per_thread * config.rows
-    plane = cells * config.kept.values(subject.case.stencil) * config.stored.bytes
-    shared = subject.threads // prod(config.block) * subject.shared_bytes
-    return subject.threads * subject.resources.local_bytes + shared + plane <= subject.calibration.l1_bytes
+    planes = 2 * cells * config.kept.values(subject.case.stencil) * config.stored.bytes
+    return subject.threads * subject.resources.local_bytes + planes <= subject.cache_bytes
 
 
 def _local_byte_s(subject: Subject) -> float:

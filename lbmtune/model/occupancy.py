@@ -9,6 +9,7 @@ from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP
+from lbmtune.catalogue.rules.resident import RESERVED_BYTES
 from lbmtune.records import Resources
 
 SCHEDULERS = 4
@@ -18,6 +19,8 @@ _REGISTERS = 65536
 _WARPS, _BLOCKS = 64, 32
 """Of a multiprocessor, at most, since compute capability 7.0 of data centre cards."""
 _UNIT = 8
+_SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+"""What L1 can be asked to be shared memory, as far as there is so much of that."""
 
 
 def registers_allowed(threads: int) -> int:
@@ -31,5 +34,15 @@ def threads_together(config: CudaConfig, resources: Resources, shared_bytes: int
     warps = -(-prod(config.block) // WARP)
     allocated = -(-max(resources.registers, 1) // _UNIT) * _UNIT * WARP
     by_registers = SCHEDULERS * (_REGISTERS // SCHEDULERS // allocated) // warps
-    by_shared = shared_bytes // resources.shared_bytes if resources.shared_bytes else _BLOCKS
+    by_shared = shared_bytes // taken_of(resources.shared_bytes) if resources.shared_bytes else _BLOCKS
     return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
+
+
+def taken_of(shared_bytes: int) -> int:
+    """Shared memory that a block takes which asks for so much: some of it is the system's."""
+    return shared_bytes + RESERVED_BYTES if shared_bytes else 0
+
+
+def shared_of(taken_bytes: int, limit_bytes: int) -> int:
+    """Bytes of L1 that are shared memory where blocks take so many, of as many as can be."""
+    return min(limit_bytes, next((kib << 10 for kib in _SHARED_KIB if kib << 10 >= taken_bytes), limit_bytes))

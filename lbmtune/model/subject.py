@@ -11,16 +11,17 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import block_cells, blocks, shared_bytes
+from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.catalogue.waiting import most_waiting_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
-from lbmtune.model.occupancy import threads_together
+from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.records import Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
 SOLID = "solid cells"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
-LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
+LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
 WORD_BYTES = 4
 """Of a register, and what displaced copies move at once."""
 WALKERS = 64
@@ -47,7 +48,19 @@ class Subject:
     def threads(self) -> int:
         """Those that share a multiprocessor."""
         resources = replace(self.resources, shared_bytes=self.shared_bytes)
-        return threads_together(self.config, resources, self.calibration.l1_bytes)
+        return threads_together(self.config, resources, self._shared_limit_bytes)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Of a multiprocessor, what its blocks leave of L1: as little as they can do with is shared memory."""
+        taken = self.threads // prod(self.config.block) * taken_of(self.shared_bytes)
+        return self.calibration.l1_bytes - shared_of(taken, self._shared_limit_bytes)
+
+    @property
+    def _shared_limit_bytes(self) -> int:
+        """Of a multiprocessor."""
+        environment = self.machine.environment
+        return cuda_limits(environment.architecture, self.machine.multiprocessors, 0).shared_bytes_per_multiprocessor
 
     @property
     def shared_bytes(self) -> int:
