@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.nvrtc import compile_cuda, ptx
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.probes import (
@@ -21,9 +21,11 @@ from lbmtune.codegen.probes import (
     HOLES,
     KINDS,
     LISTED,
+    MEETINGS,
     RUNS,
     SHUFFLED,
     SPILLED,
+    exchange_probe,
     issue_probe,
     probe,
     shuffled_probe,
@@ -158,6 +160,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert {"apart 0", "apart 64", "in place 8"} <= set(found.holes_bytes_per_s)
+    assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
     assert found.l2_latency_s > 0
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out
@@ -202,3 +205,11 @@ def test_probes_of_instructions_compile_without_spills(kind: str, meets: bool) -
     found = compile_cuda(issue_probe(kind=kind, chains=8, length=16, meets=meets, threads=1024)).resources
     assert found.spill_bytes == found.local_bytes == 0
     assert found.registers <= 64  # 1024 threads are one block
+
+
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_the_probe_of_exchanges_compiles_without_spills(meeting: str) -> None:
+    program = exchange_probe(meeting=meeting, threads=512)
+    assert compile_cuda(program).resources.spill_bytes == 0
+    assert ("bar.sync" in ptx(program).rpartition("fma")[2]) == (meeting == "block"), "after the last instruction"
+    assert ("mbarrier.try_wait" in ptx(program)) == (meeting == "neighbours")

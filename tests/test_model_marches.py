@@ -13,12 +13,12 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
-from lbmtune.model.marches import asks_late, planes_on_their_way
+from lbmtune.model.marches import asks_late, overlapped, planes_on_their_way, stages_wait
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
-from lbmtune.model.subject import LOCAL
+from lbmtune.model.subject import LOCAL, Subject, launched_blocks
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Resources
+from lbmtune.records import Resources, Term
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
@@ -57,9 +57,9 @@ def test_planes_take_no_less_than_the_largest_and_no_more_than_all(demands, dela
 
 
 def test_planes_on_their_way() -> None:
-    assert planes_on_their_way(CASE, MARCH, 1) == 3, "in its stages, read, and left"
-    assert planes_on_their_way(CASE, MARCH, 2) == 4
-    assert planes_on_their_way(CASE, replace(MARCH, barrier="neighbours"), 1) == 4
+    """As many as kernels without a lattice hide behind each other, however many blocks there are."""
+    for one in (MARCH, replace(MARCH, barrier="neighbours"), replace(MARCH, min_blocks=2)):
+        assert [planes_on_their_way(CASE, one, blocks) for blocks in (1, 2)] == [5, 5]
     one_step = replace(MARCH, barrier="neighbours", steps=1)
     assert planes_on_their_way(CASE, one_step, 1) == 2, "it is left by the stage that it is in"
     assert planes_on_their_way(CASE, one_step, 3) == 4
@@ -70,6 +70,47 @@ def test_planes_on_their_way() -> None:
         assert not asks_late(CASE, replace(late, **held))
     flat = box("d2q9", "regularised", (4096, 4096, 1))
     assert planes_on_their_way(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"
+
+
+# stages
+
+
+def stages(config: CudaConfig, met: float, together: int = 1) -> list[float]:
+    """What instructions, exchanges and meetings take, where both of the first take a second and memory nothing."""
+    parts = [Term(name=name, seconds=s, sentence="", source="") for name, s in (("m", 0.0), ("i", 1.0), ("x", 1.0))]
+    return [one.seconds for one in overlapped(CASE, config, parts[0], parts[1:], (), together, met)[1:]]
+
+
+def test_warps_of_a_scheduler_hide_instructions_and_exchanges() -> None:
+    """Eleven warps are three on a scheduler, of which (3 + 1) / 3 is left."""
+    assert stages(MARCH, 0.0) == pytest.approx([2 / 3, 2 / 3])
+    assert sum(stages(replace(MARCH, block=(32, 4, 1)), 0.0)) == pytest.approx(2), "one hides nothing"
+
+
+def test_a_block_that_meets_hides_nothing_of_it_and_warps_that_wait_for_neighbours_do() -> None:
+    assert stages(MARCH, 0.5) == pytest.approx([2 / 3, 2 / 3, 0.5])
+    found = stages(replace(MARCH, barrier="neighbours"), 0.5)
+    assert found == pytest.approx([*shares([1.0, 1.0], 3 * 0.5, 3).stations, 0.5])
+    assert 4 / 3 < sum(found) < 4 / 3 + 0.5
+    both = stages(replace(MARCH, block=(32, 4, 1)), 0.5, together=2)
+    assert sum(both) == pytest.approx(shares([1.5], 1.0, 2).total), "another block goes on meanwhile"
+
+
+def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() -> None:
+    """Three waves of 330 blocks, 132 at a time, take 64 planes and 6 more each."""
+    assert CARD.calibration
+    none = dict.fromkeys(("none by 8", "none by 12", "none by 16"), 4e-7)
+    with_it = {"block by 8": 5e-7, "block by 12": 6e-7, "block by 16": 7e-7}
+    found = Subject(CASE, MARCH, CARD, replace(CARD.calibration, stages_s=none | with_it), Resources(registers=168))
+    turns = -(-launched_blocks(found) // 132) * 70
+    assert stages_wait(found) == pytest.approx(turns * 2e-7 / 256**3)
+    assert stages_wait(replace(found, config=replace(MARCH, steps=1))) == 0
+    assert stages_wait(replace(found, calibration=replace(CARD.calibration, stages_s={}))) == 0
+    beside = {name.replace("block", "neighbours"): seconds for name, seconds in with_it.items()}
+    flags_s = 16 * 12 / (max(CARD.calibration.instructions_per_s.values()) / 132)
+    waiting = replace(found, config=replace(MARCH, barrier="neighbours"))
+    waiting = replace(waiting, calibration=replace(CARD.calibration, stages_s=none | beside))
+    assert stages_wait(waiting) == pytest.approx(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
 
 
 # what is read again
@@ -119,9 +160,9 @@ def test_what_fits_in_l1_neither_waits_nor_leaves_it() -> None:
     assert spilling(MARCH, 0, 0) == 0
     assert 0 < spilling(MARCH, 200, 80) < spilling(MARCH, 200, 800), "281,600 bytes of 352 threads do not fit"
     assert spilling(MARCH, 400, 80) == pytest.approx(2 * spilling(MARCH, 200, 80))
-    # of 262,144 bytes shared memory has 45,312 and a plane 28,160: so 352 threads have room for 536 each
-    assert spilling(MARCH, 200, 536) == spilling(MARCH, 200, 80)
-    assert spilling(MARCH, 200, 544) > spilling(MARCH, 200, 536)
+    # of 262,144 bytes shared memory takes 65,536, for 46,336, and two planes 56,320: so 352 threads have room for 398
+    assert spilling(MARCH, 200, 396) == spilling(MARCH, 200, 80)
+    assert spilling(MARCH, 200, 400) > spilling(MARCH, 200, 396)
 
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:

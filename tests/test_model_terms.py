@@ -17,7 +17,7 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.copies import bandwidth, in_place, partial, words_ahead
 from lbmtune.model.in_use import in_flight, waves
-from lbmtune.model.occupancy import registers_allowed, threads_together
+from lbmtune.model.occupancy import registers_allowed, shared_of, taken_of, threads_together
 from lbmtune.model.once import rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
@@ -86,11 +86,23 @@ def test_solid_cells_break_rows() -> None:
     assert partial_sectors(porous, listed).stores > 3 * partial_sectors(CASE, listed).stores
 
 
+def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
+    assert [taken_of(asked) for asked in (0, 1, 45312)] == [0, 1025, 46336]
+    whole = 228 << 10
+    assert [shared_of(kib << 10, whole) >> 10 for kib in (0, 1, 46, 64, 65, 170, 227, 228)] == [
+        *(0, 8, 64, 64, 100, 196, 228, 228),
+    ]
+    assert shared_of(70 << 10, 96 << 10) == 96 << 10, "as much as there is"
+
+
 def test_threads_share_registers_warps_and_shared_memory() -> None:
     config = CudaConfig(block=(128, 1, 1))
     assert threads_together(config, Resources(registers=32), 1 << 18) == 2048
     assert threads_together(config, Resources(registers=128), 1 << 18) == 512
     assert threads_together(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
+    assert threads_together(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
+    assert threads_together(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
+    assert threads_together(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
     assert threads_together(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
     assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
 

@@ -47,8 +47,6 @@ _IN_A_TEXT = 0.22
 """The same where links can be cut: there are four texts, and a warp goes through one; of 43 such loops."""
 _LOADED, _TOGETHER = 0.54, 5
 """Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
-_L1_S = 40 / 1.98e9
-"""What such loads take where L1 has them."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:
@@ -251,11 +249,12 @@ def local_memory(subject: Subject, computed: Sequence[Term], met: float, useful:
 
 
 def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> float:
-    """What an update waits for spilled registers.
+    """What an update waits for spilled registers that L1 does not answer with at once.
 
-    Loads that stand together wait together, as long as a load takes that L1, L2 or memory answers; with several steps
-    other warps hide it. With one step per launch those wait as for L2, too, which L1 could answer: counters say so, and
-    a load from L1 that stands behind eight of its thread from memory takes 220 to 360 cycles longer.
+    Loads that stand together wait together, as long as a load takes that L2 answers, or memory; with several steps
+    other warps hide it. With one step per launch those wait, too, which L1 could answer: counters say so, and a load
+    from L1 that stands behind eight of its thread from memory takes 220 to 360 cycles longer, about as long as L2
+    takes.
     """
     case, config, found = subject.case, subject.config, subject.calibration
     words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(case, config)
@@ -264,7 +263,8 @@ def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> fl
     answer_s = share * found.l2_latency_s + (1 - share) * found.latency_s
     if config.steps == 1:
         return places * answer_s / found.latency_s * planes_wait(subject).seconds
-    answer_s = _L1_S if _fits_in_l1(subject) else answer_s
+    if _fits_in_l1(subject):
+        return 0.0
     alone = places * answer_s * _turns(subject) / (case.fluid_sites * config.steps)
     together = subject.threads // prod(config.block)
     parts = [one.seconds for one in computed]

@@ -66,7 +66,7 @@ def _walled(case: Case, axis: int) -> bool:
 
 
 def _alone(config: CudaConfig, rows: int, side: bool, together: int) -> float:
-    """A stage of a warp that computes so many rows at faces, over one of the warps of a scheduler without a cut link."""
+    """A stage of a warp that computes so many rows at faces, over one of a scheduler's warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
     return _ANYTHING * _ALONE * (_CORNERS if side else 1.0) * rows / (warps * config.rows)
 

@@ -1,0 +1,67 @@
+"""What walls take of a march, by hand: rows at faces, planes in which all links are asked for, blocks that end late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import blocks
+from lbmtune.model import walls
+from lbmtune.model.issue import efficiency
+from lbmtune.model.walls import evenness
+
+MARCH = CudaConfig(
+    representation="moments", layout="rows", block=(32, 8, 1), rows=3, steps=3, march=64, pack=4, prefetch=1
+)
+PERIODIC = box("d3q19", "regularised", (256, 256, 256))
+FIRST = 4
+"""Planes of a chunk that not all of three stages take, of 68."""
+ALONE = 1.71 * (2.2 + 12 * 11 / 235)
+"""Cycles of an instruction's place in the text for anything, of a warp alone."""
+
+
+def walled(*axes: int) -> Case:
+    """With walls at both faces across these axes."""
+    return replace(PERIODIC, faces=tuple("wall" if face // 2 in axes else "periodic" for face in range(6)))
+
+
+def taken(case: Case, config: CudaConfig = MARCH) -> float:
+    """Of the longest block, in planes: all blocks begin at once."""
+    x, y, z = blocks(case, config)
+    return 68 / evenness(case, config, x * y * z, 1)
+
+
+def test_a_periodic_march_is_as_even_as_its_waves() -> None:
+    assert efficiency(PERIODIC, MARCH, 660, 1).wave == 600 / 660
+    assert efficiency(walled(0), MARCH, 660, 1).wave == evenness(walled(0), MARCH, 660, 1) < 600 / 660
+
+
+def test_blocks_at_a_face_across_x_have_more_instructions() -> None:
+    """And in the first planes a warp of two on a scheduler, whose faces meet there, takes three rows alone."""
+    assert blocks(walled(0), MARCH) == (10, 15, 4)
+    assert taken(walled(0)) == pytest.approx((68 - FIRST) * 1.22 + FIRST * 1.5 * ALONE / 2)
+
+
+def test_a_block_at_a_face_across_y_waits_for_one_warp() -> None:
+    """Of the first block the second warp has rows 0 to 2; of the last one, from row 252, the third has 255 alone."""
+    assert taken(walled(1)) == pytest.approx(68 * ALONE / 2)
+    assert [walls._rows_at_faces(walled(1), MARCH, y) for y in (0, 1, 14)] == [3, 0, 1]
+    four_on_each = replace(MARCH, block=(32, 16, 1), rows=2)
+    assert taken(walled(1), four_on_each) == pytest.approx(68 - FIRST + FIRST * 1.71), "one row, while four take two"
+    assert taken(walled(2), four_on_each) == pytest.approx(68 + 7 * 0.71), "more instructions than one alone takes"
+
+
+def test_faces_across_z_are_asked_about_in_the_planes_beside_them() -> None:
+    """The first chunk has three planes more than what not all stages take, the last one four."""
+    assert taken(walled(2)) == pytest.approx(68 + 8 * (ALONE / 2 - 1))
+
+
+def test_blocks_begin_where_one_has_ended() -> None:
+    """Two places share 600 blocks: as many as there are if all are alike, and hardly less where a few take longer."""
+    open_planes = 68 + FIRST * (ALONE / 2 - 1)
+    rows = walls._blocks(walled(1), MARCH, 1)
+    assert rows.count(pytest.approx(open_planes)) == 10 * 14 * 4
+    assert evenness(walled(1), MARCH, 2, 1) == pytest.approx(600 * 68 / sum(rows), rel=1e-3)
