@@ -41,7 +41,12 @@ class Card:
     """Copies in NumPy. wrong: whether it forgets to displace; fills_holes: whether it leaves nothing out."""
 
     xp = np
-    limits = Limits(shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10, multiprocessors=132)
+    limits = Limits(
+        shared_bytes_per_block=227 << 10,
+        shared_bytes_per_multiprocessor=228 << 10,
+        multiprocessors=132,
+        asynchronous=True,
+    )
     caches_bytes = {"L2": 60 << 20}
     resources = Resources()
 
@@ -211,5 +216,6 @@ def test_probes_of_instructions_compile_without_spills(kind: str, meets: bool) -
 def test_the_probe_of_exchanges_compiles_without_spills(meeting: str) -> None:
     program = exchange_probe(meeting=meeting, threads=512)
     assert compile_cuda(program).resources.spill_bytes == 0
+    assert compile_cuda(program, "sm_80").resources.spill_bytes == 0
     assert ("bar.sync" in ptx(program).rpartition("fma")[2]) == (meeting == "block"), "after the last instruction"
     assert ("mbarrier.try_wait" in ptx(program)) == (meeting == "neighbours")

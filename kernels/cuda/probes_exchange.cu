@@ -1,5 +1,6 @@
 // Micro-benchmark of blocks whose warps exchange words between stages, as marches do. No lattice is in it. The option
-// MEETS says who waits for whom before the words are read: 0 nobody, 1 the warps of a block, 2 those beside each other.
+// MEETS says who waits for whom before the words are read: 0 nobody, 1 the warps of a block, 2 those beside each other
+// (since compute capability 8.0).
 
 typedef unsigned long long Flag;
 
@@ -23,9 +24,14 @@ __device__ __forceinline__ void put(const unsigned at, const float* value) {
 __device__ __forceinline__ void raise(const unsigned flag) {
     asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(flag) : "memory");
 }
+#if __CUDA_ARCH__ >= 900
+#define LOOK "mbarrier.try_wait.parity.shared.b64"
+#else
+#define LOOK "mbarrier.test_wait.parity.shared.b64"
+#endif
 __device__ __forceinline__ bool raised(const unsigned flag, const unsigned parity) {
     int found;
-    asm volatile("{\n.reg .pred yes;\nmbarrier.try_wait.parity.shared.b64 yes, [%1], %2;\nselp.b32 %0, 1, 0, yes;\n}"
+    asm volatile("{\n.reg .pred yes;\n" LOOK " yes, [%1], %2;\nselp.b32 %0, 1, 0, yes;\n}"
                  : "=r"(found)
                  : "r"(flag), "r"(parity)
                  : "memory");

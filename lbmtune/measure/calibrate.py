@@ -359,7 +359,8 @@ class _Bench:
         """Seconds of a stage after which the warps of a block exchange words, one block on each multiprocessor."""
         blocks, nothing = self._device.limits.multiprocessors, self._device.empty(1, "int32")
         nothing.fill(0)
-        for meeting, warps in product(MEETINGS, _EXCHANGE_WARPS):
+        known = [one for one in MEETINGS if one != "neighbours" or self._device.limits.asynchronous]
+        for meeting, warps in product(known, _EXCHANGE_WARPS):
             executable, launch = self._ready(exchange_probe(meeting=meeting, threads=_WARP * warps), EXCHANGED)
             numbers = np.float32(0.5), np.int32(_STAGES), np.int32(_EXCHANGE_LENGTH)
             run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, nothing, *numbers))

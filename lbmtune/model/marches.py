@@ -212,7 +212,8 @@ def stages_wait(subject: Subject) -> float:
     warps wait for nobody, have it in their rates.
     """
     config, measured = subject.config, subject.calibration.stages_s
-    if config.steps == 1 or subject.case.stencil.dimensions == 2 or not measured:
+    flat = subject.case.stencil.dimensions == 2
+    if config.steps == 1 or flat or f"{config.barrier} by {_SPREAD[0]}" not in measured:
         return 0.0
     more = [measured[f"{config.barrier} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
     waited = sum(more) / len(more)
