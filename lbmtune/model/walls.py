@@ -49,16 +49,23 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
     """What all blocks take, in planes of blocks without a cut link, in the order in which they begin."""
     across, along, up = blocks(case, config)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
-    found = []
+    found: list[float] = []
     for z, planes in enumerate(_planes(case, config)):
         mixed = _mixed(case, config, first=z == 0, last=z == up - 1)
-        for y in range(along):
-            for x in range(across):
-                side = _walled(case, 0) and x in (0, across - 1)
-                pace = max(_ACROSS_X if side else 1.0, _alone(config, rows[y], side, together))
-                longest = max(pace, _ANYTHING, _alone(config, config.rows, side, together))
-                found.append((planes - mixed) * pace + mixed * longest)
+        inside = {n: _taken(config, planes, mixed, n, False, together) for n in {*rows}}
+        beside = {n: _taken(config, planes, mixed, n, True, together) for n in {*rows}}
+        for n in rows:
+            found += [inside[n]] * across
+            if _walled(case, 0):
+                found[-across] = found[-1] = beside[n]
     return tuple(found)
+
+
+def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, side: bool, together: int) -> float:
+    """Of a block: planes in all, those in which all links are asked for, rows of a warp at a face across y."""
+    pace = max(_ACROSS_X if side else 1.0, _alone(config, rows, side, together))
+    longest = max(pace, _ANYTHING, _alone(config, config.rows, side, together))
+    return (planes - mixed) * pace + mixed * longest
 
 
 def _walled(case: Case, axis: int) -> bool:
