@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,8 @@ import pytest
 from fake_device import FakeDevice, compiler, config, renderer
 from lbmtune.catalogue.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.links import whole
+from lbmtune.catalogue.links import Window, whole
+from lbmtune.catalogue.remember import forget_all
 from lbmtune.codegen.render import render
 from lbmtune.measure import oracle, verify
 
@@ -37,6 +41,40 @@ def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> N
     axis = 4 - case.stencil.dimensions
     joined = np.concatenate([part.copy() for part in verify.expected_slabs(case, parts, steps, np)], axis=axis)
     np.testing.assert_array_equal(joined, state)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_whole_states_are_those_of_the_oracle(case: Case, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By slabs of two layers, each by one of some threads, that go on from a state two steps before."""
+    forget_all()
+    monkeypatch.setitem(verify._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
+    monkeypatch.setattr(verify, "usable_cores", lambda: 3)
+    state = verify._scattered(case, whole(case.domain), np)
+    for _ in range(steps):
+        state = oracle.step(state, case)
+    np.testing.assert_array_equal(verify._whole_state(case, steps, False), state)
+
+
+@pytest.mark.parametrize(("states", "expected"), [(7.9, [0, 2, 0, 2]), (8.0, [0, 2])])
+def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_once(
+    states: float, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_all()
+    case, asked = box("d2q9", "bgk", (16, 12, 1)), list[int]()
+    slabs_of = verify.expected_slabs
+
+    def counted(case: Case, parts: Sequence[Window], steps: int, *args: Any, **named: Any) -> Iterator[Any]:
+        asked.append(steps)
+        return slabs_of(case, parts, steps, *args, **named)
+
+    room = SimpleNamespace(available=int(states * 8 * 9 * case.sites))
+    monkeypatch.setattr(verify.psutil, "virtual_memory", lambda: room)
+    monkeypatch.setattr(verify, "expected_slabs", counted)
+    program = renderer(case, config("right"))
+    for _ in range(2):
+        assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
+    assert asked == expected
 
 
 def test_the_scattered_state_is_noise() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate
 from math import lcm, prod
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import psutil
 
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
@@ -19,6 +21,7 @@ from lbmtune.catalogue.links import Window, solid_in, whole
 from lbmtune.catalogue.march import block_cells, ends
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
+from lbmtune.cores import usable_cores
 from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
@@ -31,6 +34,14 @@ _CHUNK = 8
 """Planes of a chunk on small domains, at most; twice the steps of a launch where those are more."""
 _REMEMBERED_BYTES = 1 << 30
 """Of states of the oracle: those of a hundred small domains or so."""
+_WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
+"""Of states of the oracle on a whole domain, on a host."""
+_ROOM = 8
+"""How many such states must have room on a host for one to be remembered."""
+_BETWEEN = 2
+"""Steps from one such state to the next: most kernels are compared after an even number."""
+_THREADS = 4
+"""That work on slabs of a host at once: each takes memory of its own, and all share the bandwidth."""
 _SLABS, _THIN = 3, 3
 """Threads that work side by side on a small domain; rows of one that is too thin for them."""
 _SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
@@ -59,17 +70,74 @@ def verify_simulation(simulation: Simulation) -> Verification:
     It takes so many steps that each parity and each exchange of the buffers occurs.
     """
     case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
-    parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
-    for part, state in zip(parts, expected_slabs(case, parts, 0, xp), strict=True):
-        simulation.initialise(state, part)
+    bound, implicit = error_bound(case, simulation.program.config, steps), simulation.program.config.implicit
+    roomy = xp is np and _ROOM * _state_bytes(case) <= psutil.virtual_memory().available
+    whole_states = {n: _whole_state(case, n, implicit) for n in (0, steps)} if roomy else {}
+
+    def states(parts: Sequence[Window], n: int, *, implicit: bool = False) -> Iterator[Any]:
+        if n in whole_states:
+            return (whole_states[n][:, *_slices(part)] for part in parts)
+        return expected_slabs(case, parts, n, xp, implicit=implicit)
+
+    def begin(parts: Sequence[Window]) -> list[Verification]:
+        for part, state in zip(parts, states(parts, 0), strict=True):
+            simulation.initialise(state, part)
+        return []
+
+    def judge(parts: Sequence[Window]) -> list[Verification]:
+        after = states(parts, steps, implicit=implicit)
+        found = [_deviation(simulation, state, steps, bound, part) for part, state in zip(parts, after, strict=True)]
+        if simulation.outputs:
+            before = expected_slabs(case, parts, steps - 1, xp)
+            found += [_written(simulation, state, steps, part) for part, state in zip(parts, before, strict=True)]
+        return found
+
+    _by_shares(begin, case, xp)
     simulation.step(steps)
-    bound = error_bound(case, simulation.program.config, steps)
-    after = expected_slabs(case, parts, steps, xp, implicit=simulation.program.config.implicit)
-    found = [_deviation(simulation, state, steps, bound, part) for part, state in zip(parts, after, strict=True)]
-    if simulation.outputs:
-        before = expected_slabs(case, parts, steps - 1, xp)
-        found += [_written(simulation, state, steps, part) for part, state in zip(parts, before, strict=True)]
-    return replace(_worst(found), full_size=True)
+    return replace(_worst(_by_shares(judge, case, xp)), full_size=True)
+
+
+@remembered(_WHOLE_BYTES)
+def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
+    """The oracle's state of the whole domain after some steps from the scattered state, on the host.
+
+    It goes on from a state a few steps before it, which kernels of fewer steps are compared with.
+    """
+    earlier = max(0, steps - _BETWEEN)
+    start = _whole_state(case, earlier, implicit) if steps else None
+    nx, ny, nz = case.domain
+    state = np.empty((case.stencil.q, nz, ny, nx))
+
+    def fill(parts: Sequence[Window]) -> list[Verification]:
+        found = expected_slabs(case, parts, steps - earlier, np, implicit=implicit, start=start)
+        for part, slab in zip(parts, found, strict=True):
+            state[:, *_slices(part)] = slab
+        return []
+
+    _by_shares(fill, case, np)
+    state.setflags(write=False)
+    return state
+
+
+def _slices(part: Window) -> tuple[slice, slice, slice]:
+    x, y, z = (slice(one.start, one.stop) for one in part)
+    return z, y, x
+
+
+def _state_bytes(case: Case) -> int:
+    return 8 * case.stencil.q * prod(case.domain)
+
+
+def _by_shares(
+    work: Callable[[Sequence[Window]], list[Verification]], case: Case, xp: ModuleType
+) -> list[Verification]:
+    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run."""
+    parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
+    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
+    if threads == 1:
+        return work(parts)
+    with ThreadPoolExecutor(threads) as pool:
+        return [one for found in pool.map(work, [parts[k::threads] for k in range(threads)]) for one in found]
 
 
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
@@ -112,10 +180,11 @@ def slabs(case: Case, cells: int) -> Iterator[Window]:
 
 
 def expected_slabs(
-    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False
+    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False, start: Any = None
 ) -> Iterator[Any]:
     """The oracle's states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
 
+    start: a state of the whole domain to begin with in its place.
     Each is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
     where the neighbours are missing, has not come to the slab by then. A state lasts until the next one is asked for:
     all take turns in the same memory, as it takes longer to get so much from the system than to work on it.
@@ -127,7 +196,7 @@ def expected_slabs(
     for part, window in zip(parts, widened, strict=True):
         shape = (case.stencil.q, *map(len, reversed(window)))
         arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
-        _scattered(case, window, xp, arrays[0])
+        _begun(case, window, xp, arrays[0], start)
         for n in range(steps):
             oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
         inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
@@ -143,6 +212,16 @@ def _widened(case: Case, part: Window, steps: int) -> Window:
         low, high = max(0, low), min(case.domain[axis], high)
     x, y, z = (range(low, high) if along == axis else r for along, r in enumerate(part))
     return (x, y, z)
+
+
+def _begun(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> None:
+    """The part of a state of the whole domain, or of the scattered state; beyond a periodic face, the image's."""
+    if start is None:
+        _scattered(case, window, xp, out)
+        return
+    axis = case.stencil.dimensions - 1
+    along = xp.arange(window[axis].start, window[axis].stop)
+    xp.take(start, along, axis=3 - axis, mode="wrap", out=out)
 
 
 def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any:
