@@ -89,6 +89,21 @@ def test_a_cpu_is_calibrated() -> None:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("l3", "lengths"), [(2 << 20, (1600, 10240)), ((2 << 20) - 1, (1600, 0))])
+def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_cores(
+    l3: int, lengths: tuple[int, int]
+) -> None:
+    """Two cores with 256 KiB each go through half of that, or three times as much, which takes 2 MiB in all."""
+    caches = {**CACHES, "L3": l3}
+    bench = calibration._Bench(Cores(), compiled, caches)  # type: ignore[arg-type]
+    assert bench.cached_lengths() == lengths
+    found = calibration.calibrate_cpu(Cores(), compiled, caches, lambda _: None)  # type: ignore[arg-type]
+    ways = [(4, ""), (32, ""), (64, ""), (32, ", ahead"), (64, ", ahead")]
+    names = [f"in place, {width} bytes{ahead}" for width, ahead in ways]
+    assert list(found.last_cached_bytes_per_s) == (names if lengths[1] else [])
+
+
+@pytest.mark.usefixtures("small")
 def test_a_walk_that_moves_nothing_has_no_rate() -> None:
     with pytest.raises(RuntimeError, match="did not move what it should"):
         calibration.calibrate_cpu(Cores(wrong=True), compiled, CACHES, lambda _: None)  # type: ignore[arg-type]

@@ -9,7 +9,17 @@ import pytest
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.model.cpu_terms import CPU_TERMS, CpuSubject, Operations, asked, cpu_terms, operations, refills, walk
+from lbmtune.model.cpu_terms import (
+    CPU_TERMS,
+    CpuSubject,
+    Operations,
+    asked,
+    cpu_terms,
+    kept_bytes,
+    operations,
+    refills,
+    walk,
+)
 from lbmtune.model.instructions import by_kind
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.predict import predict
@@ -143,12 +153,84 @@ def test_lines_that_share_a_set_are_lost() -> None:
     assert refills(subject(half, domain=domain)) == pytest.approx(2 * 1 / 16 * (19 + odd) / 2)
 
 
+SEVERAL = replace(ODD, scheme="aa", loop="tile", tile_y=8, tile_z=4, steps=4)
+
+
+def seconds(config: CpuConfig, name: str, machine: Machine = MACHINE, without: tuple[str, ...] = ()) -> float:
+    return next(one.seconds for one in cpu_terms(subject(config, machine), without) if one.name == name)
+
+
 def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
-    config = replace(ODD, scheme="aa", loop="tile", tile_y=8, tile_z=4, steps=4)
-    terms = {one.name: one.seconds for one in cpu_terms(subject(config))}
-    assert terms["cache"] == pytest.approx(152 / 80e9)
-    assert terms["memory"] < 0.5 * cpu_terms(subject(replace(config, steps=1)))[0].seconds
-    assert "cache" not in {one.name for one in cpu_terms(subject(replace(config, steps=1)))}
+    """Three of four go through it; what they take there counts beyond their arithmetic."""
+    config = replace(SEVERAL, tile_z=1)
+    assert kept_bytes(subject(config)) == 8 * (1 + 4) * (16 + 128 + 1) * 19 * 4 < 1 << 20
+    alone = 0.75 * 152 / 80e9
+    assert seconds(config, "cache", without=("arithmetic",)) == pytest.approx(alone)
+    assert seconds(config, "cache") == pytest.approx(alone - seconds(config, "arithmetic"))
+    slow = replace(MACHINE, cpu=replace(FOUND, multiply_add_per_s={"4": 1e9, "32": 1e9, "64": 1e9}))
+    assert seconds(config, "cache", slow) == 0
+    assert seconds(config, "memory") < 0.5 * seconds(replace(config, steps=1), "memory")
+
+
+def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_one() -> None:
+    config = replace(SEVERAL, tile_y=32)
+    assert kept_bytes(subject(config)) == 32 * (4 + 4) * (16 + 128 + 1) * 19 * 4 > 1 << 20
+    unknown = seconds(config, "cache", without=("arithmetic",))
+    assert unknown == pytest.approx(0.75 * 152 / 80e9)
+    last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
+    machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
+    assert seconds(config, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 40e9)
+    ahead = replace(config, prefetch_local=64, prefetch_propagated=64)
+    assert seconds(ahead, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 50e9)
+    some = replace(config, scheme="esoteric-twist", prefetch_propagated=64)
+    share = asked(subject(some))
+    assert 0 < share < 1
+    mean = 0.75 * 152 * (share / 50e9 + (1 - share) / 40e9)
+    assert seconds(some, "cache", machine, ("arithmetic",)) == pytest.approx(mean)
+    assert seconds(replace(config, tile_y=8, tile_z=1), "cache", machine, ("arithmetic",)) == pytest.approx(
+        0.75 * 152 / 80e9
+    )
+
+
+def test_threads_that_find_no_work_do_not_count() -> None:
+    """Slabs of 8 steps of AA are 14 planes at least, blocks of moments as many planes as they say."""
+    thin = (128, 128, 30)
+    assert subject(replace(SEVERAL, steps=8), domain=thin).threads == 2
+    assert subject(replace(SEVERAL, steps=8), domain=(128, 128, 128)).threads == 4
+    assert subject(ODD, domain=thin).threads == 4
+    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32, steps=3)
+    assert subject(moments).threads == 4
+    assert subject(replace(moments, tile_z=64)).threads == 2
+    assert subject(replace(moments, tile_z=24)).threads == 3  # six blocks, of which two threads have two
+
+
+def test_moments_are_charged_for_their_halo_and_for_what_their_cells_do() -> None:
+    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32, steps=3)
+    assert subject(moments).repeated == pytest.approx((128 + 4) / 128 * (32 + 4) / 32)
+    assert subject(replace(moments, tile_x=64)).repeated == pytest.approx(1.5 * (128 + 4) / 128 * (32 + 4) / 32)
+    assert subject(SEVERAL).repeated == 1
+    counted = operations(replace(CASE, collision="regularised"), of_moments=True)
+    assert counted.quotients == 1
+    assert 80 < counted.plain < 120
+    regularised = CpuSubject(replace(CASE, collision="regularised"), moments, MACHINE, FOUND)
+    (found,) = (one.seconds for one in cpu_terms(regularised) if one.name == "arithmetic")
+    assert found == pytest.approx(regularised.repeated * (counted.plain / 3e9 + 1 / 2e8) / 16 / 4)
+
+
+def test_moments_send_all_populations_of_each_step_through_a_cache() -> None:
+    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32)
+    for config in (moments, replace(moments, steps=2), replace(moments, storage="fp16s")):
+        moved = subject(config).repeated * 152
+        assert seconds(config, "cache", without=("arithmetic",)) == pytest.approx(moved / 80e9)
+
+
+def test_what_one_step_asks_for_the_next_rows_is_all_asked_for() -> None:
+    assert asked(subject(SEVERAL)) == 0
+    rows = replace(SEVERAL, tile_y=32, prefetch_rows=1)
+    assert asked(subject(rows)) == 1
+    last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
+    machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
+    assert seconds(rows, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 40e9)
 
 
 @pytest.mark.parametrize("config", [ALIGNED, ODD, SCALAR, GROUPS, replace(SCALAR, scheme="aa")])

@@ -86,3 +86,22 @@ def fetched(case: Case, config: CpuConfig) -> float:
     along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
     by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
     return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
+
+
+def computed(case: Case, config: CpuConfig) -> float:
+    """How often a launch takes a step of a cell, as the mean of its steps: each needs a halo that is two cells smaller.
+
+    Cells beyond the ends of a row shorter than the domain take all of them.
+    """
+    nx, ny, nz = case.domain
+    halo, across = config.steps + 1, reach(case.stencil)
+    along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
+    by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
+    return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
+
+
+def blocks(case: Case, config: CpuConfig) -> int:
+    """What threads share out."""
+    nx, ny, nz = case.domain
+    along, tile = (nz, config.tile_z) if reach(case.stencil) else (ny, config.tile_y)
+    return ceil(nx / config.tile_x) * ceil(along / tile)

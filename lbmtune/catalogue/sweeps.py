@@ -54,8 +54,15 @@ def fetched(case: Case, config: CpuConfig) -> float:
         return 1.0
     flat, (y, z) = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     _, ny, nz = case.domain
-    slabs = min(config.threads, (ny if flat else nz) // max(1, 2 * behind)) or 1
+    several = slabs(case, config)
     if flat:
-        return 1 + 2 * behind * y * slabs / ny
+        return 1 + 2 * behind * y * several / ny
     edges = ceil(ny / config.tile_y) - 1 + 2
-    return (1 + edges * behind * y / ny) * (1 + 2 * behind * z * slabs / nz)
+    return (1 + edges * behind * y / ny) * (1 + 2 * behind * z * several / nz)
+
+
+def slabs(case: Case, config: CpuConfig) -> int:
+    """Those that a launch goes through at once, each by a thread: a domain may be too thin for as many as there are."""
+    flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
+    along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))
+    return max(1, min(config.threads, along))

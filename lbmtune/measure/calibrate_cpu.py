@@ -35,6 +35,8 @@ _ROUNDS, _SAMPLES, _SAMPLE_S = 3, 2, 0.02
 _CHAIN_TURNS = 100_000
 _CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
 """Of the L2 cache what is gone through so often, and its size where it is not known."""
+_BEYOND_L2 = 3
+"""The same of what none is found in the L2 cache, if the last cache holds that of all cores."""
 _NEIGHBOURS = 9
 """Rows that a group of streams comes from."""
 
@@ -54,15 +56,22 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
         name: {str(width): median(bench.per_s(name, width) for _ in range(_ROUNDS)) for width in bench.widths}
         for name in (MULTIPLY_ADD, DIVIDE)
     }
-    say("streams within the L2 cache")
-    cached = {str(width): median(bench.cached_bytes_per_s(width) for _ in range(_ROUNDS)) for width in bench.widths}
+    say("streams within the caches")
+    near, far = bench.cached_lengths()
+    within = [Walk("in place", width) for width in bench.widths]
+    beyond = [*within, *(one._replace(ahead=True) for one in within if one.access_bytes > SCALAR_BYTES)] if far else []
+    cached, last = (
+        {one: median(bench.cached_bytes_per_s(one, length) for _ in range(_ROUNDS)) for one in ways}
+        for ways, length in ((within, near), (beyond, far))
+    )
     return CpuCalibration(
         walks_bytes_per_s={one.name: median(found[one, cores]) for one in walks},
         thread_walks_bytes_per_s={one.name: median(found[one, 1]) for one in plain},
-        cached_bytes_per_s=cached,
+        cached_bytes_per_s={str(one.access_bytes): rate for one, rate in cached.items()},
         multiply_add_per_s=operations[MULTIPLY_ADD],
         divide_per_s=operations[DIVIDE],
         refill_s=median(bench.refill_s() for _ in range(_ROUNDS)),
+        last_cached_bytes_per_s={one.name: rate for one, rate in last.items()},
         digest=walks_digest(),
     )
 
@@ -84,14 +93,21 @@ class _Bench:
         starts, pitch = self._grouped(one) if one.grouped else self._apart(one, _APART)
         return self._cells_per_s(one, threads, starts, pitch) * SHARES[one.kind] * STREAMS * _REAL_BYTES
 
-    def cached_bytes_per_s(self, width: int) -> float:
-        """Of streams that each core reads and writes in place, again and again, within its L2 cache."""
-        one, cores = Walk("in place", width), self._device.limits.cores
-        length = int(_CACHED_SHARE * self._caches.get("L2", _L2_BYTES)) // (STREAMS * _REAL_BYTES) // _PITCH * _PITCH
+    def cached_lengths(self) -> tuple[int, int]:
+        """Elements of a stream of each core that stay in its L2 cache, and that stay in the last cache alone, or 0."""
+        l2, cores = self._caches.get("L2", _L2_BYTES), self._device.limits.cores
+        holds = cores * (_BEYOND_L2 + 1) * l2 <= self._caches.get("L3", 0)
+        near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
+        return near // _PITCH * _PITCH, far // _PITCH * _PITCH
+
+    def cached_bytes_per_s(self, one: Walk, length: int) -> float:
+        """Of streams of so many elements that each core reads and writes in place, again and again."""
+        cores = self._device.limits.cores
         starts, _ = self._apart(one, _APART)
-        numbers = cores, 2 * length, _CACHED_TURNS, 0, length, 0
+        turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
+        numbers = cores, 2 * length, turns, 0, length, _AHEAD
         run = self._walk(one, cores, starts, numbers)
-        return 2.0 * STREAMS * _REAL_BYTES * cores * _CACHED_TURNS * length / self._seconds(run)
+        return 2.0 * STREAMS * _REAL_BYTES * cores * turns * length / self._seconds(run)
 
     def refill_s(self) -> float:
         """One element after another of streams that all share a set of the L1 cache, against such that do not.

@@ -12,14 +12,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import ceil
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layout import index
+from lbmtune.catalogue.pipeline import blocks, computed, thread_values
 from lbmtune.catalogue.scheme import Phase, Place
 from lbmtune.catalogue.storage import stored_extents
+from lbmtune.catalogue.sweeps import slabs
 from lbmtune.model.instructions import by_kind
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, Kind, Walk
@@ -64,20 +67,34 @@ class CpuSubject(NamedTuple):
         scheme = self.config.propagation
         return [scheme.phase(self.case.stencil, parity) for parity in range(scheme.period)]
 
+    @property
+    def threads(self) -> float:
+        """How many work, as the mean over a launch."""
+        case, config = self.case, self.config
+        if config.of_moments:
+            shares = blocks(case, config)
+            return shares / ceil(shares / config.threads)
+        return slabs(case, config) if config.steps > 1 else config.threads
+
+    @property
+    def repeated(self) -> float:
+        """How often a cell takes a step: more than once where halos are computed, too."""
+        return computed(self.case, self.config) if self.config.of_moments else 1.0
+
 
 def cpu_terms(subject: CpuSubject, without: Collection[str] = ()) -> list[Term]:
     """Memory, arithmetic, lines that the L1 cache loses, and caches where several steps go through them.
 
-    They add up: what a core can look ahead is about one turn of the loop of such a kernel, so that little of one hides
-    behind another.
+    What a core can look ahead is about one turn of the loop of such a kernel: some tens of nanoseconds, in which caches
+    answer and memory does not. So memory adds up with all else, and caches count for what they take beyond arithmetic.
     """
-    terms = [_memory(subject, without)]
+    terms, arithmetic = [_memory(subject, without)], _arithmetic(subject)
     if ARITHMETIC not in without:
-        terms.append(_arithmetic(subject))
+        terms.append(arithmetic)
     if REFILLS not in without:
         terms.append(_refills(subject))
-    if CACHE not in without and subject.config.fused_steps > 1:
-        terms.append(_cached(subject))
+    if CACHE not in without and (subject.config.steps > 1 or subject.config.of_moments):
+        terms.append(_cached(subject, 0.0 if ARITHMETIC in without else arithmetic.seconds))
     return terms
 
 
@@ -149,7 +166,11 @@ def shifted(subject: CpuSubject) -> bool:
 
 
 def asked(subject: CpuSubject) -> float:
-    """Share of the streams for whose lines the kernel asks ahead."""
+    """Share of the streams for whose lines in memory the kernel asks ahead: of all, if for rows that come next."""
+    return 1.0 if subject.config.prefetch_rows else _asked_each_step(subject)
+
+
+def _asked_each_step(subject: CpuSubject) -> float:
     config, accesses = subject.config, [access for phase in subject.phases for access in phase.accesses]
     ahead = [config.prefetch_propagated if any(access.read.offset) else config.prefetch_local for access in accesses]
     return sum(map(bool, ahead)) / len(ahead)
@@ -157,7 +178,7 @@ def asked(subject: CpuSubject) -> float:
 
 def rate(subject: CpuSubject, one: Walk) -> float:
     """Bytes per second of a walk by the threads of the kernel: so many times one thread, at most what all reach."""
-    found, threads = subject.calibration, subject.config.threads
+    found, threads = subject.calibration, subject.threads
     plain = Walk(one.kind, one.access_bytes).name
     everybody = found.walks_bytes_per_s[_known(one, found.walks_bytes_per_s)]
     alone = found.thread_walks_bytes_per_s[plain] * everybody / found.walks_bytes_per_s[plain]
@@ -174,11 +195,13 @@ def _arithmetic(subject: CpuSubject) -> Term:
     config, found = subject.config, subject.calibration
     lanes = config.lanes
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
-    counted = operations(subject.case, config.reads)
+    counted = operations(subject.case, config.reads, config.of_moments)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
     vector_s = each / found.multiply_add_per_s[str(width)] + counted.quotients / found.divide_per_s[str(width)]
-    sentence = f"{each:.0f} operations and {counted.quotients} quotients per update, {lanes} cells at once"
-    return Term(name=ARITHMETIC, seconds=vector_s / lanes / config.threads, sentence=sentence, source=CALIBRATED)
+    vector_s *= subject.repeated
+    again = f", {subject.repeated:.2f} times" if subject.repeated > 1 else ""
+    sentence = f"{each:.0f} operations and {counted.quotients} quotients per update{again}, {lanes} cells at once"
+    return Term(name=ARITHMETIC, seconds=vector_s / lanes / subject.threads, sentence=sentence, source=CALIBRATED)
 
 
 class Operations(NamedTuple):
@@ -189,11 +212,11 @@ class Operations(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def operations(case: Case, reads: str = "once") -> Operations:
-    """Of the collision of a case, as printed."""
-    from lbmtune.codegen.cpu import relaxation_text  # here: it needs SymPy
+def operations(case: Case, reads: str = "once", of_moments: bool = False) -> Operations:
+    """Of the collision of a case, as printed; of moments, with what they are made of and what is made of them."""
+    from lbmtune.codegen.cpu import cell_text, relaxation_text  # here: they need SymPy
 
-    return Operations(*by_kind(relaxation_text(case, ahead=reads == "ahead")))
+    return Operations(*by_kind(cell_text(case) if of_moments else relaxation_text(case, ahead=reads == "ahead")))
 
 
 _TO_MOVE = 3
@@ -218,10 +241,9 @@ def _conversions(subject: CpuSubject) -> int:
 
 def _refills(subject: CpuSubject) -> Term:
     """Lines that the L1 cache has lost when they are accessed again."""
-    config = subject.config
     lost = refills(subject)
     sentence = f"{lost:.1f} lines per update that the L1 cache has lost"
-    seconds = lost * subject.calibration.refill_s / config.threads
+    seconds = lost * subject.calibration.refill_s / subject.threads
     return Term(name=REFILLS, seconds=seconds, sentence=sentence, source=CALIBRATED)
 
 
@@ -262,11 +284,43 @@ def _driven_out(starts: tuple[int, ...], ways: int) -> float:
     return sum(count for one in sets for count in one.values() if count > ways) / len(moved)
 
 
-def _cached(subject: CpuSubject) -> Term:
-    """Populations that each step of several reads and writes within a cache."""
-    config, found = subject.config, subject.calibration
-    width = min(map(int, found.cached_bytes_per_s), key=lambda known: abs(known - subject.access_bytes))
-    within = found.cached_bytes_per_s[str(width)] * config.threads / subject.machine.environment.cores
-    moved = 2 * subject.case.stencil.q * (config.computed if config.of_moments else config.stored).bytes
-    sentence = f"{moved:g} bytes per update within a cache at {format_rate(within)}"
-    return Term(name=CACHE, seconds=moved / within, sentence=sentence, source=CALIBRATED)
+def _cached(subject: CpuSubject, meanwhile_s: float) -> Term:
+    """What steps of a launch read and write within a cache, beyond the time of what hides it.
+
+    Populations that the first of them reads and the last one leaves are what memory moves; where moments are kept, each
+    step sends its populations through a cache.
+    """
+    case, config = subject.case, subject.config
+    stays = kept_bytes(subject) <= subject.machine.caches_bytes.get("L2", 0)
+    passes = config.steps - (not config.of_moments)
+    moved = subject.repeated * 2 * case.stencil.q * _waiting_bytes(config) * passes / config.steps
+    within = _cached_rate(subject, stays) * subject.threads / subject.machine.environment.cores
+    which = "the L2 cache" if stays else "the last cache"
+    sentence = f"{moved:g} bytes per update within {which} at {format_rate(within)}, while it computes"
+    return Term(name=CACHE, seconds=max(0.0, moved / within - meanwhile_s), sentence=sentence, source=CALIBRATED)
+
+
+def _waiting_bytes(config: CpuConfig) -> int:
+    """Of a population between two steps of a launch."""
+    return (config.computed if config.of_moments else config.stored).bytes
+
+
+def kept_bytes(subject: CpuSubject) -> int:
+    """What a thread goes through from one step of a row to the next."""
+    case, config = subject.case, subject.config
+    if config.of_moments:
+        return thread_values(case.stencil, config) * _waiting_bytes(config)
+    rows = config.tile_y * (config.tile_z + config.steps)
+    return rows * int(stored_extents(case, config).x) * case.stencil.q * config.stored.bytes
+
+
+def _cached_rate(subject: CpuSubject, stays: bool) -> float:
+    """Bytes per second of all cores, within their L2 caches, or within the last one where that has been measured."""
+    found = subject.calibration
+    access = subject.config.lanes * _waiting_bytes(subject.config)
+    width = min(map(int, found.cached_bytes_per_s), key=lambda known: abs(known - access))
+    one, rates = Walk("in place", width), found.last_cached_bytes_per_s
+    if stays or one.name not in rates:
+        return found.cached_bytes_per_s[str(width)]
+    share = _asked_each_step(subject)
+    return 1 / (share / rates[_known(one._replace(ahead=True), rates)] + (1 - share) / rates[one.name])

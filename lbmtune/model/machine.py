@@ -69,7 +69,8 @@ class CpuCalibration:
     `model.walks.SHARES` counts them; thread_walks: the same by one thread; cached: in place within the L2 caches of all
     cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at work, in registers
     of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
-    cache has; digest: names the text of what was run.
+    cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
+    or nobody measured it); digest: names the text of what was run.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -78,6 +79,7 @@ class CpuCalibration:
     multiply_add_per_s: dict[str, float]
     divide_per_s: dict[str, float]
     refill_s: float
+    last_cached_bytes_per_s: dict[str, float] = field(default_factory=dict)
     digest: str = ""
 
 

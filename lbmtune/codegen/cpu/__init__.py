@@ -23,6 +23,7 @@ from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import between, filled, indented
 from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, guarded_fill_late, open_box
 from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
+from lbmtune.codegen.cpu.moments import Cell
 from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
 from lbmtune.codegen.cpu.rows import (
     KEPT,
@@ -304,6 +305,12 @@ def relaxation_text(case: Case, *, ahead: bool) -> str:
     """The assignments of a cell's collision, a line each. ahead: for sums that are worked out a cell early."""
     constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, ahead)
     return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in relaxation.body)
+
+
+def cell_text(case: Case) -> str:
+    """What a cell of moments does in a step, a line each."""
+    cell = Cell(case, Constants())
+    return "\n".join([*cell.gather(), *cell.relax(), *cell.spread()])
 
 
 def _nothing(phase: Phase) -> tuple[list[str], list[str]]:
