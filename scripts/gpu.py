@@ -9,8 +9,12 @@ moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32 (sites liste
 porous-direct-fp32 (a few kernels of the whole box), small-32 to small-128 (a sample of small domains),
 unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
 some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
-fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for. OUT
-gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, one archive per study, and the
+fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
+With --device cpu the studies run on the processor, as many threads as this process may use cores:
+
+    CUDA_VISIBLE_DEVICES= taskset -c 0,1 python scripts/gpu.py OUT --device cpu --parts devices,fast-fp32 --time 140s
+
+OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, one archive per study, and the
 profiles in a folder of their own.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
@@ -104,6 +108,7 @@ class Run:
     refresh: bool
     trials: int
     sustained: int = SUSTAINED
+    overrides: tuple[str, ...] = ()
 
     @property
     def left_s(self) -> float:
@@ -138,14 +143,15 @@ class Run:
 def devices(run: Run) -> dict[str, object]:
     """The machine description."""
     done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh", "--calibrate"], run.left_s)
-    keep_machine(run.work, run.out / "machine.toml")
+    keep_machine(run, run.out / "machine.toml")
     return done
 
 
-def keep_machine(work: Path, target: Path) -> None:
-    """Copies the description of the GPU as it is now, if there is one."""
-    for path in (work / "config").glob("machines/*.toml"):
-        if 'backend = "cuda"' in path.read_text():
+def keep_machine(run: Run, target: Path) -> None:
+    """Copies the description of the device as it is now, if there is one."""
+    backend = "cpu" if run.device == "cpu" else "cuda"
+    for path in (run.work / "config").glob("machines/*.toml"):
+        if f'backend = "{backend}"' in path.read_text():
             shutil.copy(path, target)
 
 
@@ -186,13 +192,13 @@ def study(run: Run, part: str) -> dict[str, object]:
     command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
     command += ["--time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
     sample = int(trials * SAMPLED[kind])
-    for override in (*overrides, f"budget.sample={sample}", f"protocol.sustained_top={run.sustained}"):
+    for override in (*overrides, *run.overrides, f"budget.sample={sample}", f"protocol.sustained_top={run.sustained}"):
         command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
     done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
     if folder.is_dir():
-        keep_machine(run.work, folder / "machine.toml")
+        keep_machine(run, folder / "machine.toml")
         pack(folder, run.out / f"{folder.name}.tar.gz")
         done |= facts(folder)
     return done
@@ -286,6 +292,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=0, help="trials of each study at most; 0: as many as it is given")
     parser.add_argument("--sustained", type=int, default=SUSTAINED, help="so many of the best run for seconds [20]")
     parser.add_argument("--device", default="0")
+    parser.add_argument("--set", action="append", default=[], help="what is set in every study, besides")
     parser.add_argument("--refresh", action="store_true", help="measure the ceilings anew with each study")
     given = parser.parse_args()
     unknown = set(given.parts.split(",")) - {*PARTS, *OTHERS}
@@ -301,7 +308,7 @@ def main() -> int:
     for folder in (given.out, work):
         folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + given.limit
-    asked = (given.device, given.time, given.refresh, given.trials, given.sustained)
+    asked = (given.device, given.time, given.refresh, given.trials, given.sustained, tuple(given.set))
     run = Run(given.out.resolve(), work, end, *asked)
     results: list[dict[str, object]] = []
     for part in given.parts.split(","):

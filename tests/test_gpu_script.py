@@ -92,10 +92,13 @@ def test_profiles_are_made_by_what_is_known_of_the_device(
         assert not subject[0].endswith(".json") or Path(subject[0]).is_file()
 
 
-def test_a_set_keeps_the_description_of_the_gpu_and_not_of_the_processor(script: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("device", "backend"), [("0", "cuda"), ("cpu", "cpu")])
+def test_a_set_keeps_the_description_of_its_device_and_no_other(
+    script: ModuleType, tmp_path: Path, device: str, backend: str
+) -> None:
     folder = tmp_path / "config" / "machines"
     folder.mkdir(parents=True)
-    for name, backend in (("a", "cuda"), ("b", "cpu")):
-        (folder / f"{name}.toml").write_text(f'backend = "{backend}"\n')
-    script.keep_machine(tmp_path, tmp_path / "machine.toml")
-    assert (tmp_path / "machine.toml").read_text() == 'backend = "cuda"\n'
+    for name, known in (("a", "cuda"), ("b", "cpu")):
+        (folder / f"{name}.toml").write_text(f'backend = "{known}"\n')
+    script.keep_machine(script.Run(tmp_path, tmp_path, 0.0, device, None, False, 0), tmp_path / "machine.toml")
+    assert (tmp_path / "machine.toml").read_text() == f'backend = "{backend}"\n'
