@@ -239,7 +239,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--heats", type=int, default=2, help="rounds of all our kernels ahead of them")
     parser.add_argument("--places", type=int, default=2, help="kernels of each kind that go on")
-    parser.add_argument("--steps", type=int, default=8, help="time steps of a round, an even number")
+    parser.add_argument("--steps", type=int, default=24, help="time steps of a round, an even number")
     parser.add_argument("--threads", type=int, default=open_cpu().limits.cores)
     parser.add_argument("--precision", choices=("fp32", "fp64"), default="fp32", help="of lbmpy's and our list's")
     options = parser.parse_args()

@@ -29,7 +29,7 @@ def contender(script: ModuleType, name: str, kind: str, *mlups: float) -> Any:
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
 def test_all_of_the_list_are_legal(script: ModuleType, precision: str) -> None:
     case = box("d3q19", "bgk", (256, 256, 256), script.RELAXATION_RATE)
-    configs = script.our_configs(case, [], 2, precision)
+    configs = script.our_configs(case, script.OURS, [], 2, precision)
     assert len(set(configs)) == len(configs) > 10
     assert [reason for config in configs if (reason := broken(case, config, LIMITS))] == []
 
