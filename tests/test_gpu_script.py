@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -49,13 +50,25 @@ def test_without_a_limit_all_parts_run(
     assert code == abs(ended)
 
 
-@pytest.mark.parametrize(("speeds", "code"), [((100, 98, 99), 0), ((100, 96, 99), 1)])
-def test_searches_with_several_seeds_have_to_find_the_same_speed(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, speeds: tuple[int, ...], code: int
+@pytest.mark.parametrize(
+    ("speeds", "known", "code"),
+    [((100, 98, 99), 101, 0), ((100, 96, 99), 90, 1), ((100, 98, 99), 104, 1), ((100, 98, 99), None, 3)],
+)
+def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
+    script: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    speeds: tuple[int, ...],
+    known: int | None,
+    code: int,
 ) -> None:
     found = iter(speeds)
 
-    def run(command: list[str], **_: object) -> object:
+    def run(command: list[str], **streams: Any) -> object:
+        if "measure" in command:
+            assert "d3q19-moments-fp32" in command[command.index("measure") + 1]
+            streams["stdout"].write(json.dumps({"measurement": {"mlups": known}}))
+            return script.subprocess.CompletedProcess(command, 0 if known else code)
         Path(command[command.index("--out") + 1]).mkdir(parents=True)
         return script.subprocess.CompletedProcess(command, 0)
 
