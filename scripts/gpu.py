@@ -4,7 +4,8 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-bgk (populations with several steps per launch),
+fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags, fast-sphere (walls that are read), fast-bgk
+(populations with several steps per launch),
 moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32 (sites listed), porous-direct-fp64 and
 porous-direct-fp32 (a few kernels of the whole box), small-32 to small-128 (a sample of small domains),
 unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
@@ -51,7 +52,7 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast-cavity": ("d3q19-cavity-fast", ()),
     "fast-bgk": ("d3q19-box-fast", ("case.collision=bgk",)),
     "fast-cavity-flags": ("d3q19-cavity-fast", ("flags=memory",)),
-    "fast-sphere": ("d3q19-cavity-fast", ("case.flow=box", "case.geometry=sphere:fraction=0.07", "flags=memory")),
+    "fast-sphere": ("d3q19-cavity-fast", ("case.flow=box", "case.geometry=sphere", "flags=memory")),
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
     "porous-fp64": ("porous", ("storage=fp64", *LISTED)),
     "porous-fp32": ("porous", ("storage=fp32", *LISTED)),
@@ -81,12 +82,13 @@ KINDS = {
     "moments-fp32": "wide",
     **{part: "sample" for part in STUDIES if part.startswith("small-")},
     **{part: "few" for part in STUDIES if part.startswith("porous-direct-")},
+    **dict.fromkeys(("fast-cavity-flags", "fast-sphere"), "aside"),
 }
 """Of studies that get more time and trials than the others, or less."""
-SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "other": 60}
+SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "aside": 40, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "wide": 900, "sample": 64, "few": 30, "other": 380}
-SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 1.0, "few": 1.0, "other": 0.5}
+TRIALS = {"flagship": 1150, "wide": 900, "sample": 128, "few": 30, "aside": 200, "other": 380}
+SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 0.5, "few": 1.0, "aside": 0.4, "other": 0.5}
 """Share of the trials that belong to the sample that fills the space; the rest looks for the best."""
 SUSTAINED = 20
 """So many of the best of a study are run for seconds."""

@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
@@ -95,6 +96,8 @@ class Bench:
     def __init__(self, device: Device, compiler: Compiler) -> None:
         self.device, self._compiler = device, compiler
         self._kernels: dict[tuple[Case, CudaConfig], tuple[Program, Binary]] = {}
+        self.sources: dict[str, list[str]] = {}
+        """Lattice, operator and storage -> digests of the texts that ran."""
 
     def simulation(self, case: Case, storage: str) -> Simulation:
         """Raises ValueError where the kernel is not legal here."""
@@ -106,6 +109,7 @@ class Bench:
         if key not in self._kernels:
             program = render(*key)
             self._kernels[key] = program, self._compiler(program)
+            self.sources.setdefault(f"{case.stencil.name} {case.collision} {storage}", []).append(program.digest)
         return Simulation(*self._kernels[key], self.device, case)
 
 
@@ -298,7 +302,13 @@ def main() -> int:
     device = open_device(given.device)
     bench = Bench(device, compiler_for(device.environment))
     sizes = [int(size) for size in given.sizes.split(",")]
-    found: dict[str, object] = {"device": device.environment.device, "speed": SPEED, "reynolds": REYNOLDS}
+    found: dict[str, object] = {
+        "device": device.environment.device,
+        "environment": msgspec.to_builtins(device.environment),
+        "sources": bench.sources,
+        "speed": SPEED,
+        "reynolds": REYNOLDS,
+    }
     parts: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
         "vortex": lambda: vortices(bench),
         "cavity": lambda: cavities(bench),

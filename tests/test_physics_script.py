@@ -51,3 +51,7 @@ def test_both_operators_decay_as_fast_as_the_vortex(physics: ModuleType) -> None
         found = physics.decay(bench, "d2q9", operator, "fp64", 16)
         assert abs(found["viscosity_error"]) < 4e-3
         assert found["velocity"] < 0.03
+    assert {name: len(digests) for name, digests in bench.sources.items()} == {
+        "d2q9 regularised fp64": 1,
+        "d2q9 bgk fp64": 1,
+    }
