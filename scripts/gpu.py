@@ -4,10 +4,10 @@
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
-fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags, fast-sphere (walls that are read), fast-bgk
-(populations with several steps per launch),
-moments-fp32, moments-fp64, moments-fp16s, porous-fp64, porous-fp32 (sites listed), porous-direct-fp64 and
-porous-direct-fp32 (a few kernels of the whole box), small-32 to small-128 (a sample of small domains),
+fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags and fast-sphere (walls that are read),
+fast-bgk (populations with several steps per launch), moments-fp32, moments-fp64, moments-fp16s, porous-fp64,
+porous-fp32 (sites listed), porous-direct-fp64 and porous-direct-fp32 (a few kernels of the whole box), small-32 to
+small-128 (small domains),
 unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
 some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
