@@ -1,12 +1,13 @@
 """Collision operators other than BGK and TRT for the oracle, written from their definitions in float64.
 
 Arrays have the shapes of measure.oracle: populations (q, nz, ny, nx), not shifted. Every sum over directions or
-moments is a loop, and nothing is shared with the symbolic derivations.
+moments is a loop, or a matrix that is written as its definition, and nothing is shared with the symbolic derivations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import product
 from math import comb, prod
 from types import ModuleType
@@ -28,25 +29,21 @@ def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: Mod
     n, N: first and second moments of f - f_eq; n is not zero but -F/2 where a force acts.
     Source: Latt, Chopard 2006.
     """
-    lattice, omega = case.stencil, case.relaxation_rate
-    departure, out = f - equilibrium, xp.empty_like(f)
-    first = [_moment(departure, lattice, (a,)) for a in range(3)]
-    second = {(a, b): _moment(departure, lattice, (a, b)) for a in range(3) for b in range(a, 3)}
-    trace = second[0, 0] + second[1, 1] + second[2, 2]
-    for i, c in enumerate(lattice.velocities):
-        kept = -1.5 * trace
-        for a, n in enumerate(first):
-            kept = kept + 3 * c[a] * n if c[a] else kept
-        for (a, b), stress in second.items():
-            kept = kept + 4.5 * (1 + (a != b)) * c[a] * c[b] * stress if c[a] * c[b] else kept
-        out[i] = equilibrium[i] + (1 - omega) * float(lattice.weights[i]) * kept + (1 - omega / 2) * source[i]
+    omega = case.relaxation_rate
+    out = xp.tensordot(xp.asarray(_second_order(case.stencil)), f - equilibrium, axes=1)
+    out *= 1 - omega  # in place: much of what so large arrays take is to get them from the system
+    out += equilibrium
+    out += (1 - omega / 2) * source
     return out
 
 
-def _moment(f: Array, lattice: Lattice, axes: tuple[int, ...]) -> Array:
-    """Sum over i of f_i c_ia c_ib ..., without the terms that are zero."""
-    factors = (prod(c[a] for a in axes) for c in lattice.velocities)
-    return sum(factor * f[i] for i, factor in enumerate(factors) if factor)
+@cache
+def _second_order(lattice: Lattice) -> Any:
+    """The matrix that leaves only first and second moments of a departure, shape (q, q), by NumPy."""
+    weights, c = np.array([float(w) for w in lattice.weights]), np.array(lattice.velocities, dtype=float)
+    products = np.einsum("ia,ib->iab", c, c)
+    second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
+    return weights[:, None] * (3 * c @ c.T + 4.5 * second)
 
 
 def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:

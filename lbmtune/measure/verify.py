@@ -144,10 +144,13 @@ def compare(program: Program, binary: Binary, device: Device, case: Case, period
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     simulation = Simulation(program, binary, device, case)
     at_once = _steps_at_once(program, periods)
-    states = _oracle_states(case, sum(at_once), device.xp, program.config.implicit)
+    compared = tuple(accumulate(at_once))
+    before = tuple(steps - 1 for steps in compared) if simulation.outputs else ()
+    wanted = tuple(sorted({0, *compared, *before}))
+    states = dict(zip(wanted, _oracle_states(case, wanted, device.xp, program.config.implicit), strict=True))
     simulation.initialise(states[0])
     worst: Verification | None = None
-    for taken, steps in zip(at_once, accumulate(at_once), strict=True):
+    for taken, steps in zip(at_once, compared, strict=True):
         simulation.step(taken)
         bound = error_bound(case, program.config, steps)
         found = _deviation(simulation, states[steps], steps, bound, whole(case.domain))
@@ -383,10 +386,12 @@ def _worst(found: Sequence[Verification]) -> Verification:
 
 
 @remembered(_REMEMBERED_BYTES)
-def _oracle_states(case: Case, steps: int, xp: ModuleType, implicit: bool) -> Any:
-    """The states at 0, 1, ... steps, along the first axis, in the device's array module."""
+def _oracle_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: bool) -> Any:
+    """The states after so many steps, in ascending order, along the first axis, in the device's array module."""
     # on the host: on a GPU so many small operations would take longer than the steps they check
-    states = [oracle.random_state(case)]
-    for _ in range(steps):
-        states.append(oracle.step(states[-1], case, implicit=implicit))
-    return xp.asarray(np.stack(states))
+    state = oracle.random_state(case)
+    found = [state] * (wanted[0] == 0)
+    for n in range(1, wanted[-1] + 1):
+        state = oracle.step(state, case, implicit=implicit)
+        found += [state] * (n in wanted)
+    return xp.asarray(np.stack(found))
