@@ -392,8 +392,6 @@ def test_a_device_that_is_lost_ends_a_study_with_how_to_go_on(run, monkeypatch):
     assert (code, out) == (3, "")
     assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-2]
     assert err.splitlines()[-1] == "lbmtune: a worker could not start: it is gone."
-    stand_in(monkeypatch)
-    assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
 
 
 def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
