@@ -219,4 +219,5 @@ def test_a_machine_that_nobody_knows():
 def test_the_machine_of_a_device():
     """By the name that a device has, and not as a study calls it."""
     assert machine_of("NVIDIA H200") == named_machine("h200")
+    assert machine_of("NVIDIA A100 SXM4 80 GB") == named_machine("a100")
     assert machine_of("h200") is None

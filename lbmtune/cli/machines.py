@@ -53,8 +53,8 @@ def elsewhere(machine: str | None, device: str | None) -> Machine | None:
 
 def machine_of(device: str) -> Machine | None:
     """The shipped description of devices with this name, if there is one."""
-    shipped = map(read_machine, shipped_machines().values())
-    return next((one for one in shipped if one.environment.device == device), None)
+    names = (name for name, path in shipped_machines().items() if read_machine(path).environment.device == device)
+    return next(map(named_machine, names), None)
 
 
 def shipped_machines() -> dict[str, Path]:
