@@ -14,9 +14,9 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walks import CHAINS, DIVIDE, MULTIPLY_ADD, WALK, arithmetic, walk, walks_digest
+from lbmtune.codegen.walks import CHAINS, DIVIDE, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
 from lbmtune.measure import calibrate_cpu as calibration
-from lbmtune.model.walks import calibrated
+from lbmtune.model.walks import Walk, calibrated
 from lbmtune.records import Resources
 
 CACHES = {"L1": 32 << 10, "L2": 256 << 10}
@@ -84,6 +84,8 @@ def test_a_cpu_is_calibrated() -> None:
     )
     assert min(found.walks_bytes_per_s.values()) > 0
     assert found.refill_s >= 0
+    assert list(found.hidden) == [f"in place, {width} bytes{ahead}" for width in (32, 64) for ahead in ("", ", ahead")]
+    assert all(0 <= share <= 1 for share in found.hidden.values())
     assert found.digest == walks_digest()
     assert "arithmetic" in heard
 
@@ -101,6 +103,14 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
     ways = [(4, ""), (32, ""), (64, ""), (32, ", ahead"), (64, ", ahead")]
     names = [f"in place, {width} bytes{ahead}" for width, ahead in ways]
     assert list(found.last_cached_bytes_per_s) == (names if lengths[1] else [])
+
+
+@pytest.mark.parametrize(("both_s", "share"), [(2.5e-9, 0.0), (2e-9, 0.5), (1.5e-9, 1.0), (1e-9, 1.0), (3e-9, 0.0)])
+def test_what_hides_is_what_both_together_do_not_take(both_s: float, share: float) -> None:
+    """152 bytes at 101 GB/s take 1.5 ns, 114 operations of 16 cells by two cores 1 ns."""
+    rates = {"64": WORKED / 16 / 2 / 1e-9}
+    found = calibration._hidden(Walk("in place", 64), 152 / 1.5e-9, both_s, rates, 2)
+    assert found == pytest.approx(share)
 
 
 @pytest.mark.usefixtures("small")
@@ -128,6 +138,17 @@ def test_walks_and_chains_do_what_they_say() -> None:
             at = row * pitch
             expected[other + at : other + at + length] = source[one + at : one + at + length]
     assert (target == expected).all()
+
+    worked = walk(CpuAccess("float32", lanes, streaming=False), 1, ahead=False, grouped=False, worked=True)
+    executable = device.load(worked, compile_cpu(worked))
+    own = np.array(read * 2, np.int64)
+    before = source.copy()
+    executable.launch(worked.period[0][0], (1, 1, 1), (source, source, own, *numbers))
+    values = before[:-1].reshape(STREAMS, -1, pitch)[:, :, :length].astype(np.float64)
+    for _ in range(WORKED // (2 * STREAMS)):
+        for q in range(STREAMS):
+            values[q] = (values[q] + values[(q + 1) % STREAMS]) / 2
+    np.testing.assert_allclose(source[:-1].reshape(STREAMS, -1, pitch)[:, :, :length], values, rtol=1e-6)
 
     chains = arithmetic(CpuAccess("float32", lanes, streaming=False), 1)
     executable = device.load(chains, compile_cpu(chains))

@@ -192,6 +192,23 @@ def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_on
     )
 
 
+def test_arithmetic_hides_behind_memory_as_far_as_that_has_been_measured() -> None:
+    """Of a launch of several steps, that of the one which waits for memory."""
+    shares = {"in place, 64 bytes": 0.25, "in place, 64 bytes, ahead": 0.75}
+    machine = replace(MACHINE, cpu=replace(FOUND, hidden=shares))
+    one = replace(ODD, scheme="aa")
+    alone = seconds(one, "arithmetic")
+    assert alone < seconds(one, "memory")
+    assert seconds(one, "arithmetic", machine) == pytest.approx(0.75 * alone)
+    ahead = replace(one, prefetch_local=64, prefetch_propagated=64)
+    assert seconds(ahead, "arithmetic", machine) == pytest.approx(0.25 * alone)
+    assert seconds(SEVERAL, "arithmetic", machine) == pytest.approx((1 - 0.25 / 4) * alone)
+    slow = replace(machine, cpu=replace(machine.cpu, multiply_add_per_s={"4": 1e8, "32": 1e8, "64": 1e8}))  # type: ignore[type-var]
+    assert seconds(one, "arithmetic", slow) == pytest.approx(
+        seconds(one, "arithmetic", replace(slow, cpu=replace(slow.cpu, hidden={}))) - 0.25 * seconds(one, "memory")  # type: ignore[type-var]
+    )
+
+
 def test_threads_that_find_no_work_do_not_count() -> None:
     """Slabs of 8 steps of AA are 14 planes at least, blocks of moments as many planes as they say."""
     thin = (128, 128, 30)

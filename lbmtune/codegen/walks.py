@@ -14,6 +14,9 @@ from lbmtune.codegen.support import support_digest
 WALK, MULTIPLY_ADD, DIVIDE = "walk", "multiply_add", "divide"
 CHAINS = 10
 """Enough to hide the latency of an operation, few enough for the registers that every vector width has."""
+_ROUNDS = 3
+WORKED = 2 * _ROUNDS * STREAMS
+"""Operations of a turn of a walk that works: about as many as a collision has."""
 APART = 64
 """Elements between what two threads write: not of one cache line."""
 
@@ -24,16 +27,17 @@ def walks_digest() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool) -> Program:
+def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked: bool = False) -> Program:
     """Reads streams and writes as many, wherever they start.
 
     ahead: whether it asks for lines of what it reads; grouped: whether one access of each stream lies beside those of
-    the others.
+    the others; worked: whether it works on what it moves, `WORKED` operations for each turn.
     """
     numbers = range(STREAMS)
     starts = [f"from{q} = starts[{q}] + at" for q in numbers] + [f"to{q} = starts[{STREAMS + q}] + at" for q in numbers]
     asks = [f"prefetch(source, from{q} + x + ahead)" for q in numbers if ahead]
     loads = [f"v{q} = load(source, from{q} + x)" for q in numbers]
+    means = [f"v{q} = v{q} * half + v{(q + 1) % STREAMS} * half" for _ in range(_ROUNDS * worked) for q in numbers]
     moves = [f"move(target, to{q} + x, v{q})" for q in numbers]
     source = filled(
         "walk",
@@ -45,7 +49,7 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool) -> Prog
         streams=str(STREAMS),
         step=str(access.lanes * (STREAMS if grouped else 1)),
         starts=indented(starts, 1),
-        moves=indented([*asks, *loads, *moves], 2),
+        moves=indented([*asks, *loads, *means, *moves], 2),
         fence=indented(["simd.fence()"] if access.streaming else [], 2),
     )
     names = ("source", "target", "starts", "parts", "apart", "rows", "pitch", "length", "ahead")

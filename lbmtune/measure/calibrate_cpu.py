@@ -12,7 +12,7 @@ import numpy as np
 from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walks import APART, CHAINS, DIVIDE, MULTIPLY_ADD, WALK, arithmetic, walk, walks_digest
+from lbmtune.codegen.walks import APART, CHAINS, DIVIDE, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
 from lbmtune.measure.microbench import Say
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.model.machine import CpuCalibration
@@ -56,6 +56,11 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
         name: {str(width): median(bench.per_s(name, width) for _ in range(_ROUNDS)) for width in bench.widths}
         for name in (MULTIPLY_ADD, DIVIDE)
     }
+    say("streams that are worked on")
+    hidden = {
+        one.name: _hidden(one, median(found[one, cores]), bench.worked_s(one), operations[MULTIPLY_ADD], cores)
+        for one in bench.workable
+    }
     say("streams within the caches")
     near, far = bench.cached_lengths()
     within = [Walk("in place", width) for width in bench.widths]
@@ -72,8 +77,17 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
         divide_per_s=operations[DIVIDE],
         refill_s=median(bench.refill_s() for _ in range(_ROUNDS)),
         last_cached_bytes_per_s={one.name: rate for one, rate in last.items()},
+        hidden=hidden,
         digest=walks_digest(),
     )
+
+
+def _hidden(one: Walk, bytes_per_s: float, both_s: float, multiply_add_per_s: Mapping[str, float], cores: int) -> float:
+    """Share of the shorter of moving and working that a walk that does both hides. both_s: of a cell, of all cores."""
+    lanes = one.access_bytes // _REAL_BYTES
+    moving_s = SHARES[one.kind] * STREAMS * _REAL_BYTES / bytes_per_s
+    working_s = WORKED / multiply_add_per_s[str(one.access_bytes)] / lanes / cores
+    return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))
 
 
 class _Bench:
@@ -87,6 +101,17 @@ class _Bench:
         self._source, self._target = (device.empty(elements, "float32") for _ in range(2))
         fill_with_noise(self._source, 1.0, device.xp)
         self._target.fill(0)
+
+    @property
+    def workable(self) -> tuple[Walk, ...]:
+        """Walks that are measured with work, too: those of vectors in place."""
+        vectors = (width for width in self.widths if width > SCALAR_BYTES)
+        return tuple(Walk("in place", width, ahead=ahead) for width in vectors for ahead in (False, True))
+
+    def worked_s(self, one: Walk) -> float:
+        """Of a cell, by all cores, of a walk that works on what it moves."""
+        cores, where = self._device.limits.cores, self._apart(one, _APART)
+        return 1 / median(self._cells_per_s(one, cores, *where, worked=True) for _ in range(_ROUNDS))
 
     def bytes_per_s(self, one: Walk, threads: int) -> float:
         """Of a walk by so many threads. What it moved is checked."""
@@ -126,16 +151,18 @@ class _Bench:
         run = self._bound(arithmetic(_access(width), cores), entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
         return CHAINS * _CHAIN_TURNS / self._seconds(run)
 
-    def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int) -> float:
+    def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
         between = STREAMS if one.grouped else 1
         numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
-        rate = self._parts * _ROWS * _CELLS / self._seconds(self._walk(one, threads, starts, numbers))
+        rate = self._parts * _ROWS * _CELLS / self._seconds(self._walk(one, threads, starts, numbers, worked=worked))
         self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
         return rate
 
-    def _walk(self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...]) -> Callable[[], None]:
+    def _walk(
+        self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
+    ) -> Callable[[], None]:
         access = _access(one.access_bytes, one.kind == "streaming")
-        program = walk(access, threads, ahead=one.ahead, grouped=one.grouped)
+        program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
         return self._bound(program, WALK, (self._source, self._written(one), np.array(starts, np.int64), *numbers))
 
     def _written(self, one: Walk) -> Array:

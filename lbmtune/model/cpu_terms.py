@@ -88,14 +88,24 @@ def cpu_terms(subject: CpuSubject, without: Collection[str] = ()) -> list[Term]:
     What a core can look ahead is about one turn of the loop of such a kernel: some tens of nanoseconds, in which caches
     answer and memory does not. So memory adds up with all else, and caches count for what they take beyond arithmetic.
     """
-    terms, arithmetic = [_memory(subject, without)], _arithmetic(subject)
+    memory, arithmetic = _memory(subject, without), _arithmetic(subject)
+    terms = [memory]
     if ARITHMETIC not in without:
-        terms.append(arithmetic)
+        hidden = _hidden(subject, without) * min(memory.seconds, arithmetic.seconds / subject.config.steps)
+        terms.append(replace(arithmetic, seconds=arithmetic.seconds - hidden))
     if REFILLS not in without:
         terms.append(_refills(subject))
     if CACHE not in without and (subject.config.steps > 1 or subject.config.of_moments):
         terms.append(_cached(subject, 0.0 if ARITHMETIC in without else arithmetic.seconds))
     return terms
+
+
+def _hidden(subject: CpuSubject, without: Collection[str]) -> float:
+    """Share that hides of the shorter of two: what memory takes, and the arithmetic of the step that meanwhile runs."""
+    shares, one = subject.calibration.hidden, walk(subject, without)
+    share = 0.0 if AHEAD in without else asked(subject)
+    known = {ahead: shares.get(Walk("in place", one.access_bytes, ahead=ahead).name, 0.0) for ahead in (True, False)}
+    return share * known[True] + (1 - share) * known[False]
 
 
 def estimated(machine: Machine) -> CpuCalibration | None:

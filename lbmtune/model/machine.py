@@ -70,7 +70,8 @@ class CpuCalibration:
     cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at work, in registers
     of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
     cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
-    or nobody measured it); digest: names the text of what was run.
+    or nobody measured it); hidden: share of the shorter of two, moving streams in place and working on them, that hides
+    behind the longer one (none where nobody measured it), by `Walk.name`; digest: names the text of what was run.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -80,6 +81,7 @@ class CpuCalibration:
     divide_per_s: dict[str, float]
     refill_s: float
     last_cached_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    hidden: dict[str, float] = field(default_factory=dict)
     digest: str = ""
 
 
