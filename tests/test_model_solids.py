@@ -78,6 +78,16 @@ def test_vectors_are_stored_with_what_is_solid_in_them(sample: Sample) -> None:
     assert touched(sample(SOLIDS), narrow).stored == pytest.approx(19 * (WIDE // 4 - 2) / (WIDE - 8))
 
 
+def test_fluid_cells_are_found_wherever_they_are(tmp_path: Path) -> None:
+    """One row of a box of 16 x 16 of them, which none of the parts that are looked at has."""
+    voxels = np.ones((16, 16, WIDE), np.uint8)
+    voxels[5, 5] = 0
+    np.save(tmp_path / "row.npy", voxels)
+    case = porous("d3q19", "bgk", (WIDE, 16, 16), 1.2, f"file:path={tmp_path / 'row.npy'}", (1e-6, 0.0, 0.0))
+    assert touched(case, DIRECT).stored == 4.75
+    assert predict(case, DIRECT, CARD).mlups > 0
+
+
 def test_implicit_walls_cut_no_link(sample: Sample) -> None:
     """Fluid cells leave what they send in solid ones, so that the sectors beside them are stored as well."""
     half_way, implicit = (

@@ -7,7 +7,6 @@ has loaded it. Both are counted on the geometry itself, by the tables of the sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -98,17 +97,22 @@ def _touched(geometry: str, domain: tuple[int, int, int], name: str, config: Cud
     parts = [_Part(stencil, config, fluid) for fluid in _fluid(geometry, domain)]
     counts = zip(*(part.sectors(phase) for part in parts for phase in passes), strict=True)
     updates = sum(int(part.fluid.sum()) for part in parts) * scheme.period
-    return Touched(*(sum(count) / max(1, updates) for count in counts))
+    return Touched(*(sum(count) / updates for count in counts))
 
 
-def _fluid(geometry: str, domain: tuple[int, int, int]) -> Iterator[Array]:
-    """Parts of a geometry, spread over the domain: which cells are fluid, bool (nz, ny, nx)."""
+def _fluid(geometry: str, domain: tuple[int, int, int]) -> list[Array]:
+    """Parts of a geometry, spread over the domain: which cells are fluid, bool (nz, ny, nx).
+
+    Where none of them has a fluid cell, the row that has the most of all.
+    """
     from lbmtune.catalogue.geometry import voxels
 
     solid = voxels(geometry, domain)
-    for z in _slices(domain[2]):
-        for y in _slices(domain[1]):
-            yield ~solid[z, y]
+    parts = [~solid[z, y] for z in _slices(domain[2]) for y in _slices(domain[1])]
+    if any(part.any() for part in parts):
+        return parts
+    z, y = divmod(int((~solid).sum(2).argmax()), domain[1])
+    return [~solid[z : z + 1, y : y + 1]]
 
 
 def _slices(rows: int) -> list[slice]:
