@@ -270,6 +270,21 @@ class CudaConfig(KernelConfig):
         return (self.load_hint, self.store_hint, self.l2_prefetch) != ("default", "default", 0)
 
 
+class OneStep(CudaConfig):
+    """One time step of a kernel that does several: it marches as that does, so that it works on the same state."""
+
+    @property
+    def marches(self) -> bool:
+        """Whatever it keeps."""
+        return True
+
+    @property
+    def kept(self) -> Representation:
+        """What several steps keep."""
+        found = representation(self.representation)
+        return FUSED if found is POPULATIONS else found
+
+
 @dataclass(frozen=True, kw_only=True)
 class CpuConfig(KernelConfig):
     """Knobs of a CPU kernel.
@@ -361,6 +376,15 @@ class CpuConfig(KernelConfig):
 
 
 CONFIGS: Mapping[str, type[KernelConfig]] = {"cuda": CudaConfig, "cpu": CpuConfig}
+
+
+def one_step(config: KernelConfig) -> KernelConfig:
+    """The configuration of one time step per launch on the state that a configuration of several leaves."""
+    if isinstance(config, CudaConfig):
+        values = {f.name: getattr(config, f.name) for f in fields(config)}
+        return OneStep(**{**values, "steps": 1, "launch": "call"})
+    assert isinstance(config, CpuConfig)
+    return replace(config, steps=1, prefetch_rows=0)
 
 
 def from_flat(values: Mapping[str, Scalar]) -> KernelConfig:

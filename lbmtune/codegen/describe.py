@@ -21,6 +21,7 @@ from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.codegen.cuda import layout, march
 from lbmtune.codegen.passes import SLOT
 from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
+from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import (
     Argument,
@@ -32,6 +33,7 @@ from lbmtune.records.best import (
     Links,
     Location,
     Moment,
+    SingleStep,
     Storage,
 )
 
@@ -53,6 +55,21 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         steps=program.steps,
         slots=_slots(program),
         types=tuple(_types(program)),
+        single=_single(program),
+    )
+
+
+def _single(program: Program) -> SingleStep | None:
+    """The kernel for steps that are left over."""
+    one = render_single(program)
+    if one is None:
+        return None
+    (launches,) = one.period
+    return SingleStep(
+        source=one.source,
+        source_digest=one.digest,
+        options=one.options,
+        launches=tuple(launch_geometry(one, launch) for launch in launches),
     )
 
 

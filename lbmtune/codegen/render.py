@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, one_step
 from lbmtune.codegen.program import Program
 
 
@@ -20,6 +20,13 @@ def render(case: Case, config: KernelConfig) -> Program:
     from lbmtune.codegen.cpu import render_cpu
 
     return render_cpu(case, config)
+
+
+def render_single(program: Program) -> Program | None:
+    """One time step on the state of a program whose launches do several and no fewer; None for any other."""
+    if program.steps == 1 or program.divisible:
+        return None
+    return render(program.case, one_step(program.config))
 
 
 def _render_cuda(case: Case, config: CudaConfig) -> Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
@@ -11,7 +12,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Trial
-from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.best import Alternate, Best, Expected, Kernel, encode_best, read_best
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
@@ -41,7 +42,7 @@ def best(study: StudyRecord) -> Best:
         case=header.spec.case,
         key=winner.key,
         configuration=winner.config,
-        kernel=describe_kernel(program, winner.binary_digest),
+        kernel=_kernel(program, winner),
         storage=describe_storage(program),
         expected=_expected(study, winner, program),
         ceiling=header.ceiling,
@@ -64,6 +65,13 @@ def _program(study: StudyRecord, winner: Trial) -> Program:
             f"{program.digest[:12]}; export with lbmtune {study.header.version} or run the study again."
         )
     return program
+
+
+def _kernel(program: Program, winner: Trial) -> Kernel:
+    """The winner's kernel; with the one for steps that are no whole launch unless that one was found to be wrong."""
+    kernel = describe_kernel(program, winner.binary_digest)
+    single = winner.verification and winner.verification.single
+    return replace(kernel, single=None) if single and not single.passed else kernel
 
 
 def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:

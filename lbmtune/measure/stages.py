@@ -27,13 +27,14 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.accuracy import measure_accuracy
 from lbmtune.measure.arena import Arena, arena_bytes
 from lbmtune.measure.duties import equipped, simulated
 from lbmtune.measure.sustained import sustain
 from lbmtune.measure.timing import WrongResultError, check_state, excite, measure, measure_interleaved
-from lbmtune.measure.verify import verify, verify_simulation
+from lbmtune.measure.verify import verify, verify_simulation, verify_single
 from lbmtune.measure.workers import Report, Session
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
 from lbmtune.records.study import TimingProtocol
@@ -291,7 +292,20 @@ def _proof(
     if not work.full:
         return verify(program, binary, arena, protocol.verify_periods)
     always = replace(duty, every=1) if duty else None  # few steps are verified, and it must fall due
-    return verify_simulation(simulated(program, binary, arena, program.case, always))
+    found = verify_simulation(simulated(program, binary, arena, program.case, always))
+    return replace(found, single=_proof_of_single(program, binary, arena)) if found.passed and not duty else found
+
+
+def _proof_of_single(program: Program, binary: Binary, arena: Arena) -> Verification | None:
+    """That of the kernel for steps that are no whole launch, on a small domain; None where there is none."""
+    single = render_single(program)
+    if single is None:
+        return None
+    arena.reset()
+    with suppress(CompileError, TooManyResourcesError, OutOfMemoryError, MemoryError):
+        made = single, compiler_for(arena.environment)(single)
+        return verify_single(program, binary, arena, made)
+    return None
 
 
 def interleaved(

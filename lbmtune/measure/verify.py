@@ -140,14 +140,25 @@ def _by_shares(
         return [one for found in pool.map(work, [parts[k::threads] for k in range(threads)]) for one in found]
 
 
+def verify_single(program: Program, binary: Binary, device: Device, single: tuple[Program, Binary]) -> Verification:
+    """A kernel of one step in turn with that of several: each works on what the other one left, in both buffers."""
+    case = replace(program.case, domain=awkward_domain(program.case, program.config))
+    one = _shortened(single[0]), single[1]
+    return _compared(Simulation(_shortened(program), binary, device, case, lambda: one), (1, program.steps, 1))
+
+
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
     """Worst deviation from the oracle, relative to its bound, over the periods."""
-    simulation = Simulation(program, binary, device, case)
-    at_once = _steps_at_once(program, periods)
+    return _compared(Simulation(program, binary, device, case), _steps_at_once(program, periods))
+
+
+def _compared(simulation: Simulation, at_once: Sequence[int]) -> Verification:
+    """Worst deviation, relative to its bound, each time that so many steps were taken."""
+    case, program = simulation.case, simulation.program
     compared = tuple(accumulate(at_once))
     before = tuple(steps - 1 for steps in compared) if simulation.outputs else ()
     wanted = tuple(sorted({0, *compared, *before}))
-    states = dict(zip(wanted, _oracle_states(case, wanted, device.xp, program.config.implicit), strict=True))
+    states = dict(zip(wanted, _oracle_states(case, wanted, simulation.xp, program.config.implicit), strict=True))
     simulation.initialise(states[0])
     worst: Verification | None = None
     for taken, steps in zip(at_once, compared, strict=True):

@@ -86,6 +86,7 @@ class Verification:
     worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps. Directions beyond the
     last one are density and the components of velocity, where a kernel writes them.
     domains: extents that were checked; full_size: whether the measured domain itself was among them.
+    single: of the kernel of one step that goes with one of several, in turn with it, where that was verified.
     """
 
     error: float
@@ -95,6 +96,7 @@ class Verification:
     worst_steps: int
     domains: tuple[tuple[int, int, int], ...]
     full_size: bool = False
+    single: Verification | None = None
 
     @property
     def passed(self) -> bool:

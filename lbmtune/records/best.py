@@ -93,18 +93,33 @@ class CellType:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SingleStep:
+    """A kernel for one time step on the same buffers with the same arguments, for steps that are no whole launch.
+
+    source, options and source_digest: as in `Kernel`; launches: of the step, after which the roles of the buffers are
+    exchanged as after any launch of the other kernel. Whether it was verified, too, says `Verification.single`.
+    """
+
+    source: str
+    source_digest: str
+    options: tuple[str, ...]
+    launches: tuple[LaunchGeometry, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kernel:
     """The program. target: 'cuda' or 'cpu'; source: its text; options: of the compiler.
 
     source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
     measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
-    where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, launches do so
-    many time steps at once, and step numbers count such launches. A launch that takes an argument 'steps' does as many
-    steps as that says, and exchanges the roles of the buffers as often. max_elements: the longest buffer that the
-    text may be used with, since its indices have so many bits; null: no limit but the memory. slots: for each argument
-    that is the start of a slot in the buffer f0, the number of the element there, in C; the argument is a pointer to
-    that element ('cuda') or the number itself as int64 ('cpu'). types: what the words of 'flags' say besides links, or
-    with indirect addressing those of the last row of 'links'.
+    where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, each of these
+    does so many time steps at once, and p counts them: their number modulo the length, and one exchange after each. A
+    launch that takes an argument 'steps' does as many steps as that says, and exchanges the roles of the buffers as
+    often. max_elements: the longest buffer that the text may be used with, since its indices have so many bits; null:
+    no limit but the memory. slots: for each argument that is the start of a slot in the buffer f0, the number of the
+    element there, in C; the argument is a pointer to that element ('cuda') or the number itself as int64 ('cpu').
+    types: what the words of 'flags' say besides links, or with indirect addressing those of the last row of 'links'.
+    single: where a launch does several steps and no fewer, a kernel for one.
     """
 
     target: str
@@ -119,6 +134,7 @@ class Kernel:
     steps: int = 1
     slots: dict[str, str] = field(default_factory=dict)
     types: tuple[CellType, ...] = ()
+    single: SingleStep | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,9 +334,9 @@ def read_best(path: Path) -> Best:
     return best
 
 
-def source_digest(kernel: Kernel) -> str:
-    """What the digest of the kernel's text has to be."""
-    return hashlib.sha256("\0".join((kernel.target, *kernel.options, kernel.source)).encode()).hexdigest()
+def source_digest(kernel: Kernel | SingleStep, target: str) -> str:
+    """What the digest of a kernel's text has to be."""
+    return hashlib.sha256("\0".join((target, *kernel.options, kernel.source)).encode()).hexdigest()
 
 
 def _values(path: Path) -> Any:
@@ -348,11 +364,15 @@ def _validator() -> Any:
 
 
 def _check_digests(best: Best, path: Path) -> None:
-    if source_digest(best.kernel) != best.kernel.source_digest:
-        raise InputError(
-            f"{path} is damaged: its kernel source is not the one that was verified and measured "
-            f"(digest {best.kernel.source_digest[:12]}); export the study again."
-        )
+    kernels: list[Kernel | SingleStep] = [best.kernel]
+    if best.kernel.single:
+        kernels.append(best.kernel.single)
+    for kernel in kernels:
+        if source_digest(kernel, best.kernel.target) != kernel.source_digest:
+            raise InputError(
+                f"{path} is damaged: its kernel source is not the one that was verified and measured "
+                f"(digest {kernel.source_digest[:12]}); export the study again."
+            )
     try:
         key = best.config.key
     except InputError as error:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from operator import index
 from pathlib import Path
 from typing import Any
 
-from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, KernelConfig, one_step
 from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.cpu import support_of
@@ -21,8 +22,8 @@ from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
-from lbmtune.records.best import Best, Kernel, read_best
-from lbmtune.runtime.simulation import Simulation
+from lbmtune.records.best import Best, LaunchGeometry, read_best
+from lbmtune.runtime.simulation import Simulation, Single
 from lbmtune.runtime.solver import Solver
 
 
@@ -52,7 +53,9 @@ def load(
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     config = _config(best.config, case, opened)
-    return Solver(_simulation(_program(best, config), opened, case, path), best)
+    made = _Made(_program(best, config), opened, path)
+    single = _single_program(best, config)
+    return Solver(_simulation(made, case, None if single is None else replace(made, program=single)), best)
 
 
 def _case(recorded: Case, changes: dict[str, Any]) -> Case:
@@ -151,16 +154,23 @@ def _program(best: Best, config: KernelConfig) -> Program:
     """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
     kernel = best.kernel
     target = config.backend
-    return Program(target, best.case, config, kernel.source, kernel.options, _period(kernel), steps=kernel.steps)
+    period = tuple(map(_launches, kernel.period))
+    return Program(target, best.case, config, kernel.source, kernel.options, period, steps=kernel.steps)
 
 
-def _period(kernel: Kernel) -> tuple[tuple[Launch, ...], ...]:
+def _single_program(best: Best, config: KernelConfig) -> Program | None:
+    """The recorded text for steps that are no whole launch, where there is one."""
+    single = best.kernel.single
+    if single is None:
+        return None
+    period = (_launches(single.launches),)
+    return Program(config.backend, best.case, one_step(config), single.source, single.options, period)
+
+
+def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:
     return tuple(
-        tuple(
-            Launch(g.entry, g.arguments, g.block, g.covers, g.ends, _over(g.over), g.shared_bytes, _mode(g.mode))
-            for g in step
-        )
-        for step in kernel.period
+        Launch(g.entry, g.arguments, g.block, g.covers, g.ends, _over(g.over), g.shared_bytes, _mode(g.mode))
+        for g in described
     )
 
 
@@ -172,10 +182,27 @@ def _mode(text: str) -> Mode:
     return "cooperative" if text == "cooperative" else "dependent" if text == "dependent" else "plain"
 
 
-def _simulation(program: Program, device: Device, case: Case, path: str | os.PathLike[str]) -> Simulation:
+@dataclass(frozen=True)
+class _Made:
+    """A program, compiled for a device when it is asked for. path: of the file that it comes from."""
+
+    program: Program
+    device: Device
+    path: str | os.PathLike[str]
+
+    def __call__(self) -> tuple[Program, Binary]:
+        """Raises InputError."""
+        try:
+            return self.program, compiler_for(self.device.environment)(self.program)
+        except CompileError as error:
+            raise InputError(
+                f"the kernel of {self.path} does not compile here: {error}; run a study on this device."
+            ) from error
+
+
+def _simulation(made: _Made, case: Case, single: Single | None) -> Simulation:
+    program, binary = made()
     try:
-        return Simulation(program, compiler_for(device.environment)(program), device, case)
-    except CompileError as error:
-        raise InputError(f"the kernel of {path} does not compile here: {error}; run a study on this device.") from error
+        return Simulation(program, binary, made.device, case, single)
     except (TooManyResourcesError, OutOfMemoryError) as error:
-        raise InputError(f"the kernel of {path} does not fit here: {error}; choose a smaller domain.") from error
+        raise InputError(f"the kernel of {made.path} does not fit here: {error}; choose a smaller domain.") from error

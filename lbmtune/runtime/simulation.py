@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Binary, Device, Placing, TooManyResourcesError
+from lbmtune.backend.protocol import Binary, Device, Executable, Placing, TooManyResourcesError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import conditions
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
@@ -26,6 +27,8 @@ Array = Any
 Bound = tuple[Launch, tuple[int, int, int], list[Any]]
 """A launch with its grid and arguments."""
 Plan = list[list[Bound]]
+Single = Callable[[], tuple[Program, Binary]]
+"""Makes the kernel that does one step where launches of the other one do several (`codegen.render.render_single`)."""
 
 GRAPH_CYCLES = 64
 """Cycles of parity and exchange in the longest graph."""
@@ -38,10 +41,13 @@ class Simulation:
     """A state of populations that a program advances.
 
     case: values of relaxation rate, force and wall velocity, and the domain; it may differ from the program's
-    case in those alone, since they are launch arguments.
+    case in those alone, since they are launch arguments. single: where launches do several steps, for the steps that
+    are left over; it is called when the first one is.
     """
 
-    def __init__(self, program: Program, binary: Binary, device: Device, case: Case | None = None) -> None:
+    def __init__(
+        self, program: Program, binary: Binary, device: Device, case: Case | None = None, single: Single | None = None
+    ) -> None:
         """Loads the program and allocates its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
         self.program, self.device = program, device
         self.case = case or program.case
@@ -49,6 +55,7 @@ class Simulation:
             raise TooManyResourcesError(reason)
         self.executable = device.load(program, binary)
         self.steps_done = 0
+        self._singly, self._single = 0, single
         self._stored = program.config.stored
         self._exchanges = program.config.propagation.exchanges(self.case.stencil)
         self.kept = state_of(self.case, program.config, self.xp)
@@ -110,19 +117,16 @@ class Simulation:
 
         With a window: of its cells only, so that a large state can be set part by part.
         """
-        self.steps_done = 0
+        self.steps_done = self._singly = 0
         self.kept.put(populations, self.buffers["f0"], window)
 
     def step(self, steps: int) -> None:
         """Enqueues time steps, as graphs or launches of many where the configuration says so and a cycle begins.
 
-        Raises InputError where a launch does several steps, no fewer, and these are no multiple of them.
+        Those that are no whole launch come last, one by one. Raises InputError where there is no kernel for them.
         """
-        if steps % self.program.steps and not self.program.divisible:
-            raise InputError(
-                f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them."
-            )
-        last = self.steps_done + steps
+        rest = self._left_over(steps)
+        last = self.steps_done + steps - rest
         while self.steps_done < last:
             together = self._together(last - self.steps_done)
             if together:
@@ -133,9 +137,26 @@ class Simulation:
                 self._advance_by(min(most, last - self.steps_done))
             else:
                 self._advance(self._plan)
+        for _ in range(rest):
+            self._advance_singly()
+
+    def _left_over(self, steps: int) -> int:
+        """How many of the steps are no whole launch. Raises InputError where there is no kernel for them."""
+        rest = 0 if self.program.divisible else steps % self.program.steps
+        if rest and self._single is None:
+            raise InputError(
+                f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them, or "
+                "write its best.json anew with lbmtune export, which adds a kernel for those left over."
+            )
+        return rest
 
     def prepare(self, steps: int) -> None:
-        """Records the graphs that so many steps from the beginning of a cycle need, so that none is when timed."""
+        """Makes what so many steps from the beginning of a cycle need, graphs and kernels, so that none is when timed.
+
+        Raises InputError as `step` does.
+        """
+        if self._left_over(steps):
+            assert self._one_step
         while self._graphed and steps >= self.parity_steps:
             together = _whole(steps, self.parity_steps)
             self._graph(together)
@@ -176,7 +197,12 @@ class Simulation:
     @property
     def state(self) -> Array:
         """The buffer that holds the state now."""
-        return self.buffers["f1" if self._exchanges and self.steps_done // self.program.steps % 2 else "f0"]
+        return self.buffers["f1" if self._exchanges and self._launches % 2 else "f0"]
+
+    @property
+    def _launches(self) -> int:
+        """Those since the state was set, of several steps or of one: with each the buffers are exchanged."""
+        return (self.steps_done - self._singly) // self.program.steps + self._singly
 
     @property
     def cycle_steps(self) -> int:
@@ -195,7 +221,7 @@ class Simulation:
 
     def _together(self, steps: int) -> int:
         """How many of the next steps one graph enqueues; 0: none, the next one goes by calls."""
-        if not self._graphed or self.steps_done % self.parity_steps:
+        if not self._graphed or self._launches % len(self._plan):
             return 0
         return _whole(steps, self.parity_steps)
 
@@ -207,9 +233,9 @@ class Simulation:
             self._graphs[steps] = self.executable.recorded(lambda: self._launch_all(bound))
         return self._graphs[steps]
 
-    def _launch_all(self, bound: Sequence[Bound]) -> None:
+    def _launch_all(self, bound: Sequence[Bound], executable: Executable | None = None) -> None:
         for launch, grid, arguments in bound:
-            self.executable.launch(launch, grid, arguments)
+            (executable or self.executable).launch(launch, grid, arguments)
 
     def _outputs(self) -> dict[str, Array]:
         """Buffers that launches write besides the state, by name: density and velocity, where every step does."""
@@ -221,8 +247,22 @@ class Simulation:
 
     def _advance(self, plan: Plan) -> None:
         """Enqueues the next launches of a plan."""
-        self._launch_all(plan[self.steps_done // self.program.steps % len(plan)])
+        self._launch_all(plan[self._launches % len(plan)])
         self.steps_done += self.program.steps
+
+    def _advance_singly(self) -> None:
+        """Enqueues the launch of one step that is left over."""
+        executable, plan = self._one_step
+        self._launch_all(plan[self._launches % len(plan)], executable)
+        self.steps_done += 1
+        self._singly += 1
+
+    @cached_property
+    def _one_step(self) -> tuple[Executable, Plan]:
+        """The kernel for steps that are left over: it takes the arguments of the other one."""
+        assert self._single
+        program, binary = self._single()
+        return self.device.load(program, binary), self._planned(program.period)
 
     def _advance_by(self, steps: int) -> None:
         """Enqueues launches that take so many steps, no more than a launch does, from any parity on."""

@@ -77,7 +77,12 @@ class Solver:
         self._simulation.initialise(populations)
 
     def step(self, steps: int = 1) -> None:
-        """Advances the flow. Raises InputError for a negative number."""
+        """Advances the flow by any number of time steps.
+
+        Where a launch of the kernel does several, a kernel of one step does those that are left over: multiples of
+        `best.kernel.steps` are fastest. Raises InputError for a negative number, and for a number that is no such
+        multiple where the file comes from before there was the other kernel.
+        """
         if steps < 0:
             raise InputError(f"steps {steps} is negative; give the number of time steps to advance.")
         self._simulation.step(steps)
@@ -99,10 +104,16 @@ class Solver:
         return self._simulation.populations()
 
     def time_per_step_s(self, steps: int = 100) -> float:
-        """Seconds of a time step, averaged over some that are taken. Raises InputError for none."""
+        """Seconds of a time step, averaged over so many or a few more, up to whole launches, which are taken.
+
+        Raises InputError for none.
+        """
         if steps < 1:
             raise InputError(f"steps {steps} is not positive; give the number of time steps to average over.")
-        return self._simulation.device.time_s(lambda: self.step(steps)) / steps
+        at_once = self.best.kernel.steps
+        taken = -(-steps // at_once) * at_once
+        self._simulation.prepare(taken)
+        return self._simulation.device.time_s(lambda: self.step(taken)) / taken
 
 
 def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> Array:
