@@ -16,11 +16,12 @@ import pytest
 
 import made_up_records as made
 from browser import visit
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.records import Outcome
+from lbmtune.records import Outcome, Resources
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import build, drawing, figures, info, tables, write_report
 
@@ -76,7 +77,8 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     assert (found.ceiling.name, found.ceiling.bytes_per_s) == (name, ceiling.best_bytes_per_s)
     share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
     assert ("of the ceiling", share, name) in build._cards(study)
-    table = dict(tables.winner_table(study))
+    winner = study.ranked[0]
+    table = dict(tables.winner_table(study, render(study.header.spec.case, from_flat(winner.config))))
     assert table[f"of {name}, the ceiling"].startswith(share)
     assert table["of copy of one array"].endswith("of 4300 GB/s")
     lines = [trace for trace in figures.roofline_figure(found).data if trace.mode == "lines"]
@@ -84,6 +86,16 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     assert len(lines) == len(found.roofs)
     roofline = next(panel for panel in build.panels(study) if panel.name == "roofline")
     assert f"the thick one, {name}, is the ceiling: {info.CEILING}." in roofline.caption
+
+
+def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
+    """8 warps exchange twice five populations in two stages; records from before that was counted say 0."""
+    asked = 2 * 2 * (5 * 256 + 4 * 32) * 4
+    program = render(gpu.header.spec.case, CudaConfig(scheme="push", steps=2, layout="rows", block=(32, 8, 1)))
+    for recorded, shown in ((0, asked), (asked + 16, asked + 16)):
+        trials = [replace(t, resources=Resources(registers=64, shared_bytes=recorded)) for t in gpu.trials]
+        table = dict(tables.winner_table(replace(gpu, trials=tuple(trials)), program))
+        assert table["shared memory per block"] == f"{shown:,} B"
 
 
 def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:

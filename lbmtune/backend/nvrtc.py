@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +32,7 @@ _TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
 def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
     """A cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
-    return compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
+    return _asking(program, compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}")))
 
 
 def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Binary]]:
@@ -42,7 +43,13 @@ def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Bina
     """
     for level in _PLAINER:
         options = (*program.options, f"--gpu-architecture={architecture}", f"--ptxas-options={level}")
-        yield level, compile_text(program.source, options)
+        yield level, _asking(program, compile_text(program.source, options))
+
+
+def _asking(program: Program, binary: Binary) -> Binary:
+    """With the shared memory that launches ask for beside what the text declares."""
+    found = binary.resources
+    return replace(binary, resources=replace(found, shared_bytes=found.shared_bytes + program.asked_shared_bytes))
 
 
 def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:

@@ -98,6 +98,11 @@ class Program:
         return tuple(dict.fromkeys(launch.entry for step in (*self.period, *self.storing) for launch in step))
 
     @property
+    def asked_shared_bytes(self) -> int:
+        """Shared memory that a launch asks for, the most of them: the compiler knows nothing of it."""
+        return max((launch.shared_bytes for step in (*self.period, *self.storing) for launch in step), default=0)
+
+    @property
     def lasting(self) -> bool:
         """Whether a launch goes on for as many time steps as it is asked for."""
         return any(BARRIER in launch.arguments for step in self.period for launch in step)

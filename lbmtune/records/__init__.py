@@ -31,7 +31,8 @@ class Outcome(StrEnum):
 class Resources:
     """What the compiler gave a kernel; for several entries the largest of each.
 
-    registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread.
+    registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
+    shared_bytes: of a block, with what launches ask for (without, in records from before that was counted).
     """
 
     registers: int = 0

@@ -234,7 +234,7 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "trial": winner,
         "config": tables.config_text(winner.config),
         "axes": list(winner.config.items()),
-        "measured": tables.winner_table(study),
+        "measured": tables.winner_table(study, program),
         "verification": tables.verification_table(winner.verification),
         "sustained": tables.sustained_table(winner.sustained),
         "accuracy": tables.accuracy_table(winner.accuracy),

@@ -99,8 +99,8 @@ def config_text(config: dict[str, Scalar]) -> str:
     return from_flat(config).brief
 
 
-def winner_table(study: StudyRecord) -> Pairs:
-    """The measurement of the winner and what it is held against."""
+def winner_table(study: StudyRecord, program: Program) -> Pairs:
+    """The measurement of the winner and what it is held against; program: the winner's."""
     winner = study.ranked[0]
     m, case = winner.best_measurement, study.header.spec.case
     rows = [
@@ -126,10 +126,10 @@ def winner_table(study: StudyRecord) -> Pairs:
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
     fluid = [("fluid cells", f"{m.sites:,}")] if case.geometry else []
-    return [*rows, *_resources(winner), ("sites", f"{case.sites:,}"), *fluid]
+    return [*rows, *_resources(winner, program), ("sites", f"{case.sites:,}"), *fluid]
 
 
-def _resources(trial: Trial) -> Pairs:
+def _resources(trial: Trial, program: Program) -> Pairs:
     r = trial.resources
     if not r or not r.registers:
         return [("registers", "not known for this device")]
@@ -137,7 +137,7 @@ def _resources(trial: Trial) -> Pairs:
         ("registers per thread", str(r.registers)),
         ("spills", f"{r.spill_bytes} B"),
         ("local memory per thread", f"{r.local_bytes} B"),
-        ("shared memory per block", f"{r.shared_bytes} B"),
+        ("shared memory per block", f"{max(r.shared_bytes, program.asked_shared_bytes):,} B"),
         ("code", format_bytes(r.code_bytes)),
     ]
 
