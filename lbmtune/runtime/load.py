@@ -7,9 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from pathlib import Path
-from typing import Any
 
 from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
@@ -23,6 +21,7 @@ from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, LaunchGeometry, read_best
+from lbmtune.runtime.changes import changed
 from lbmtune.runtime.simulation import Simulation, Single
 from lbmtune.runtime.solver import Solver
 
@@ -47,7 +46,7 @@ def load(
     """
     best = read_best(Path(path))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
-    case = _case(best.case, {name: value for name, value in given.items() if value is not None})
+    case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_indices(best, case)
     _check_support(best, path)
     opened = _open(best, device, path)
@@ -56,45 +55,6 @@ def load(
     made = _Made(_program(best, config), opened, path)
     single = _single_program(best, config)
     return Solver(_simulation(made, case, None if single is None else replace(made, program=single)), best)
-
-
-def _case(recorded: Case, changes: dict[str, Any]) -> Case:
-    """The recorded case with other argument values. Raises InputError where the kernel has no such argument."""
-    if "domain" in changes:
-        changes["domain"] = _cells(changes["domain"])
-    for name in ("force", "wall_velocity"):
-        if name in changes:
-            changes[name] = _vector(name, changes[name])
-    if any(changes.get("force", ())) and not recorded.forced:
-        raise InputError(
-            f"force {changes['force']}: this kernel was made without a body force; run a study of a forced case."
-        )
-    if any(changes.get("wall_velocity", ())) and "moving" not in recorded.faces:
-        raise InputError(
-            f"wall_velocity {changes['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
-        )
-    changed = replace(recorded, **changes)
-    if changed.patches:
-        from lbmtune.catalogue.patches import check_cells  # here, as above all: arrays may take long to make
-
-        check_cells(changed)
-    return changed
-
-
-def _cells(domain: Any) -> tuple[int, int, int]:
-    try:
-        nx, ny, nz = (index(extent) for extent in domain)
-    except (TypeError, ValueError):
-        raise InputError(f"domain {domain!r} is not three whole numbers; give (nx, ny, nz).") from None
-    return nx, ny, nz
-
-
-def _vector(name: str, value: Any) -> Real3:
-    try:
-        x, y, z = (float(component) for component in value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} {value!r} is not three numbers; give (x, y, z).") from None
-    return x, y, z
 
 
 def _check_indices(best: Best, case: Case) -> None:

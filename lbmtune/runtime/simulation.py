@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from lbmtune.catalogue.nodes import index_list
 from lbmtune.catalogue.storage import beyond_stride
 from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, STEPS, Launch, Program, scalars
 from lbmtune.errors import InputError
-from lbmtune.runtime.states import state_of
+from lbmtune.runtime.states import Sums, state_of, summed
 
 Array = Any
 Bound = tuple[Launch, tuple[int, int, int], list[Any]]
@@ -58,7 +58,6 @@ class Simulation:
         self._singly, self._single = 0, single
         self._stored = program.config.stored
         self._exchanges = program.config.propagation.exchanges(self.case.stencil)
-        self.kept = state_of(self.case, program.config, self.xp)
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
@@ -66,9 +65,23 @@ class Simulation:
         self._rings = self._ring_values()
         self.poison()
         self._list = self._index_list()
-        self._plan = self._planned(program.period)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Launches get the values of the case."""
+        self.kept = state_of(self.case, self.program.config, self.xp)
+        self._plan = self._planned(self.program.period)
+        self._singles: Plan = []
         self._any: dict[tuple[int, int, int], list[Bound]] = {}
         self._graphs: dict[int, Callable[[], None]] = {}
+
+    def go_on_with(self, case: Case) -> None:
+        """From the next step on with the relaxation rate, force and wall velocity of this case.
+
+        It must differ from the present one in those alone. Nothing is compiled; graphs are recorded anew.
+        """
+        self.case = case
+        self._bind()
 
     @property
     def xp(self) -> ModuleType:
@@ -168,21 +181,17 @@ class Simulation:
 
     def macroscopic(self) -> tuple[Array, Array]:
         """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
-        rho: Array = 0.0
-        momentum: list[Array] = [0.5 * force for force in self.case.force]
-        for i, f in enumerate(self._completed()):
-            rho = rho + f
-            momentum = [m + c * f if c else m for m, c in zip(momentum, self.case.stencil.velocities[i], strict=True)]
-        return rho, self.xp.stack([m / rho for m in momentum])
+        rho, momentum = self._sums()
+        return rho, self.xp.stack([(m + 0.5 * force) / rho for m, force in zip(momentum, self.case.force, strict=True)])
 
-    def _completed(self) -> Iterable[Array]:
-        """f_0, f_1, ... as a step has them before it collides: with what arrives over faces that are no walls."""
+    def _sums(self) -> Sums:
+        """As a step has them before it collides: with what arrives over faces that are no walls."""
         if not conditions(self.case):
-            return self.each_population()
+            self.device.synchronize()
+            return self.kept.sums(self.state, self._parity)
         from lbmtune.catalogue.boundaries import reconstructed  # here: SymPy takes its time to come
 
-        completed: Iterable[Array] = reconstructed(self.populations(), self.case, self.xp)
-        return completed
+        return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
 
     def each_population(self) -> Iterator[Array]:
         """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
@@ -192,7 +201,11 @@ class Simulation:
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
         """All f_i in order as float64, not shifted, of the domain or of a window, some at a time: (k, nz, ny, nx)."""
         self.device.synchronize()
-        return self.kept.blocks(self.state, self.steps_done % self.program.config.propagation.period, window)
+        return self.kept.blocks(self.state, self._parity, window)
+
+    @property
+    def _parity(self) -> int:
+        return self.steps_done % self.program.config.propagation.period
 
     @property
     def state(self) -> Array:
@@ -252,22 +265,23 @@ class Simulation:
 
     def _advance_singly(self) -> None:
         """Enqueues the launch of one step that is left over."""
-        executable, plan = self._one_step
-        self._launch_all(plan[self._launches % len(plan)], executable)
+        executable, period = self._one_step
+        self._singles = self._singles or self._planned(period)
+        self._launch_all(self._singles[self._launches % len(self._singles)], executable)
         self.steps_done += 1
         self._singly += 1
 
     @cached_property
-    def _one_step(self) -> tuple[Executable, Plan]:
+    def _one_step(self) -> tuple[Executable, tuple[tuple[Launch, ...], ...]]:
         """The kernel for steps that are left over: it takes the arguments of the other one."""
         assert self._single
         program, binary = self._single()
-        return self.device.load(program, binary), self._planned(program.period)
+        return self.device.load(program, binary), program.period
 
     def _advance_by(self, steps: int) -> None:
         """Enqueues launches that take so many steps, no more than a launch does, from any parity on."""
         flip = self.steps_done % 2 if self._exchanges else 0
-        of = flip, self.steps_done % self.program.config.propagation.period, steps
+        of = flip, self._parity, steps
         if of not in self._any:
             self._any[of] = [self._bound(launch, *of) for launch in self.program.period[0]]
         self._launch_all(self._any[of])

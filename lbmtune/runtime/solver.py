@@ -6,9 +6,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.faces import Real3
 from lbmtune.catalogue.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
+from lbmtune.runtime.changes import changed
 from lbmtune.runtime.simulation import Simulation
 
 if TYPE_CHECKING:  # it takes long to load, and workers start often
@@ -41,6 +43,39 @@ class Solver:
     def case(self) -> Case:
         """What is solved."""
         return self._simulation.case
+
+    @property
+    def relaxation_rate(self) -> float:
+        """Of the next steps (omega); may be set between any two, without another kernel. Setting raises InputError."""
+        return self.case.relaxation_rate
+
+    @relaxation_rate.setter
+    def relaxation_rate(self, value: float) -> None:
+        self._change("relaxation_rate", value)
+
+    @property
+    def force(self) -> Real3:
+        """Body force (x, y, z) of the next steps; may be set as the relaxation rate, where the kernel has one."""
+        return self.case.force
+
+    @force.setter
+    def force(self, value: Real3) -> None:
+        self._change("force", value)
+
+    @property
+    def wall_velocity(self) -> Real3:
+        """Velocity (x, y, z) of the moving walls in the next steps; may be set as the force, where one moves.
+
+        Where links that a wall cuts are completed on reading, it counts for what the last step sent there, too.
+        """
+        return self.case.wall_velocity
+
+    @wall_velocity.setter
+    def wall_velocity(self, value: Real3) -> None:
+        self._change("wall_velocity", value)
+
+    def _change(self, name: str, value: Any) -> None:
+        self._simulation.go_on_with(changed(self.case, self.best.case, {name: value}))
 
     @property
     def xp(self) -> ModuleType:

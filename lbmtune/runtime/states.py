@@ -14,10 +14,14 @@ from typing import Any, Protocol
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.links import Window, whole
+from lbmtune.catalogue.moments import orders, smallest_weight
+from lbmtune.lattice import Lattice
 from lbmtune.runtime import moments
 from lbmtune.runtime.placement import blocks
 
 Array = Any
+Sums = tuple[Array, tuple[Array, Array, Array]]
+"""Density, and momentum without the share of a force, as float64 arrays (nz, ny, nx); what is zero may be a number."""
 _FEW_SITES = 1 << 18
 """Of a domain whose places are kept: a few megabytes of indices."""
 
@@ -31,8 +35,22 @@ class State(Protocol):
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """All f_i in order as float64, some at a time: (k, nz, ny, nx)."""
 
+    def sums(self, buffer: Array, parity: int) -> Sums:
+        """Sums of f_i and c_i f_i of the whole domain."""
+
     def seen(self, populations: Array) -> Array:
         """What is left of a state that is put and read again in full precision."""
+
+
+def summed(populations: Iterable[Array], lattice: Lattice) -> Sums:
+    """Sums of f_i and c_i f_i from f_0, f_1, ..."""
+    rho: Array = 0.0
+    momentum: list[Array] = [0.0, 0.0, 0.0]
+    for f, c in zip(populations, lattice.velocities, strict=True):
+        rho = rho + f
+        momentum = [m + along * f if along else m for m, along in zip(momentum, c, strict=True)]
+    x, y, z = momentum
+    return rho, (x, y, z)
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,10 @@ class PopulationState(_Kept):
             part = slice(first, first := first + len(place.indices))
             yield self.config.stored.deviations(buffer[place.indices], xp) + (place.gain + self.weights[part])
 
+    def sums(self, buffer: Array, parity: int) -> Sums:
+        """See State."""
+        return summed((f for block in self.blocks(buffer, parity) for f in block), self.case.stencil)
+
     def seen(self, populations: Array) -> Array:
         """All of it."""
         return populations
@@ -81,10 +103,21 @@ class MomentState(_Kept):
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """See State; one at a time, of the populations that the moments tell of."""
-        stored, unit = self.config.stored, self.config.unit
-        held = self.xp.stack([stored.deviations(buffer[at], self.xp, unit) for at in self._places(window)])
+        held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for found in moments.populations_of(held, self.case.stencil, self.xp):
             yield found[None]
+
+    def sums(self, buffer: Array, parity: int) -> Sums:
+        """See State: they are kept."""
+        places = zip(orders(self.case.stencil), self._places(None), strict=True)
+        found = {n: self._value(buffer, at) for n, at in places if sum(n) <= 1}
+        unit = float(smallest_weight(self.case.stencil))
+        along = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        x, y, z = (unit * found[n] if n in found else 0.0 for n in along)
+        return 1 + unit * found[0, 0, 0], (x, y, z)
+
+    def _value(self, buffer: Array, places: Array) -> Array:
+        return self.config.stored.deviations(buffer[places], self.xp, self.config.unit)
 
     def seen(self, populations: Array) -> Array:
         """Populations of the same moments."""

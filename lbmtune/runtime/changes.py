@@ -1,0 +1,65 @@
+"""What may be changed of a case without another kernel: the values that launches take as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from operator import index
+from typing import Any
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.faces import Real3
+from lbmtune.errors import InputError
+
+
+def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
+    """The case with other argument values. recorded: the one that the kernel was made for.
+
+    Raises InputError for a value that is wrong, or that the kernel has no argument for.
+    """
+    values = {name: _READ[name](name, value) for name, value in changes.items()}
+    if any(values.get("force", ())) and not recorded.forced:
+        raise InputError(
+            f"force {values['force']}: this kernel was made without a body force; run a study of a forced case."
+        )
+    if any(values.get("wall_velocity", ())) and "moving" not in recorded.faces:
+        raise InputError(
+            f"wall_velocity {values['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
+        )
+    found = replace(case, **values)
+    if found.patches:
+        from lbmtune.catalogue.patches import check_cells  # here: arrays may take long to make
+
+        check_cells(found)
+    return found
+
+
+def _cells(_name: str, domain: Any) -> tuple[int, int, int]:
+    try:
+        nx, ny, nz = (index(extent) for extent in domain)
+    except (TypeError, ValueError):
+        raise InputError(f"domain {domain!r} is not three whole numbers; give (nx, ny, nz).") from None
+    return nx, ny, nz
+
+
+def _vector(name: str, value: Any) -> Real3:
+    try:
+        x, y, z = (float(component) for component in value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} {value!r} is not three numbers; give (x, y, z).") from None
+    return x, y, z
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} {value!r} is not a number.") from None
+
+
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "domain": _cells,
+    "relaxation_rate": _number,
+    "force": _vector,
+    "wall_velocity": _vector,
+}
