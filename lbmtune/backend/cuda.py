@@ -34,7 +34,7 @@ from lbmtune.records import Conditions, Environment, Resources
 
 _NO_DEVICE = 100
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
-_ASYNCHRONOUS_SINCE, _DEPENDENT_SINCE = 8, 9
+_ASYNCHRONOUS_SINCE, _BULK_SINCE, _DEPENDENT_SINCE = 8, 9, 9
 """Compute capabilities from which on copies to shared memory are under way on their own, and from which on launches
 may begin before the one before them has ended."""
 _STATIC_SHARED_BYTES = 48 << 10
@@ -151,6 +151,7 @@ class CudaDevice:
             cooperative=bool(get("CooperativeLaunch")),
             dependent=get("ComputeCapabilityMajor") >= _DEPENDENT_SINCE,
             asynchronous=get("ComputeCapabilityMajor") >= _ASYNCHRONOUS_SINCE,
+            bulk=get("ComputeCapabilityMajor") >= _BULK_SINCE,
         )
 
     @cached_property

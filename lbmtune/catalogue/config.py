@@ -192,7 +192,8 @@ class CudaConfig(KernelConfig):
     meeting: whether a block on chip waits in each step for all others, or for its neighbours.
     representation: what a cell keeps, its populations or their moments; steps: time steps of a launch; with moments or
     several steps, rows: rows along y of a thread, march: planes of a chunk, pack: values of a cell that lie together,
-    prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory).
+    prefetch: where the next plane waits (0: it is not read ahead, 1: in registers, 2: in shared memory, to which each
+    lane copies what it will take, 3: there, too, by bulk copies that one lane of a warp asks for).
     barrier: what a warp of such a block waits for when it has sent, the whole block or the two warps beside it.
     pending: where what goes up waits for the next plane, in registers or in shared memory.
     beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
@@ -258,6 +259,16 @@ class CudaConfig(KernelConfig):
     def memory(self) -> Layout:
         """The layout itself; values in rows may lie in groups."""
         return Rows(self.pack) if self.layout == "rows" else super().memory
+
+    @property
+    def planes_on_chip(self) -> bool:
+        """Whether the next plane of a march waits in shared memory."""
+        return self.marches and self.prefetch in (2, 3)
+
+    @property
+    def in_bulk(self) -> bool:
+        """Whether it comes there by bulk copies."""
+        return self.marches and self.prefetch == 3
 
     @property
     def copies_ahead(self) -> bool:

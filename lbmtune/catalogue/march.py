@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import gcd
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
@@ -16,6 +17,8 @@ WARP = 32
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4
 SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
+_PIECE_BYTES = 16
+"""What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
 
 
 def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
@@ -36,6 +39,20 @@ def _halo(config: CudaConfig) -> int:
     """Cells of the rim of a tile along x, on each side: whole lanes."""
     cells = config.cells_per_thread
     return -(-config.steps // cells) * cells
+
+
+def piece_cells(lattice: Lattice, config: CudaConfig) -> int:
+    """Cells along x whose values make whole pieces of bulk copies, in all groups of values."""
+    pack = config.pack
+    sizes = {pack, config.kept.values(lattice) % pack or pack}
+    return max(_PIECE_BYTES // gcd(_PIECE_BYTES, size * config.stored.bytes) for size in sizes)
+
+
+def run_cells(case: Case, config: CudaConfig) -> int:
+    """Cells that a warp has brought of a row by bulk copies: its own, and a piece more where it may begin within one."""
+    piece = piece_cells(case.stencil, config)
+    within = before_tile(case, config) % piece or sector_cells(config) % piece
+    return WARP * config.cells_per_thread + (piece if within else 0)
 
 
 def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
@@ -126,7 +143,7 @@ def rising(case: Case, config: CudaConfig) -> int:
 def shared_bytes(case: Case, config: CudaConfig) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
-    ahead = lanes * config.rows * _cells_bytes(case.stencil, config) if config.prefetch == 2 else 0
+    ahead = _ahead_bytes(case, config) if config.planes_on_chip else 0
     cells = lanes * config.cells_per_thread * config.rows
     row_bytes = lanes * config.rows * _OFFSET_BYTES
     expected = lanes * config.cells_per_thread * WORD_BYTES
@@ -145,6 +162,10 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
 
 
-def _cells_bytes(lattice: Lattice, config: CudaConfig) -> int:
-    """Bytes of what a lane reads of a row."""
-    return config.kept.values(lattice) * config.cells_per_thread * config.stored.bytes
+def _ahead_bytes(case: Case, config: CudaConfig) -> int:
+    """Bytes of the plane that is on its way to shared memory, and of the flags that say that it is there."""
+    warps, cells = config.block[1], WARP * config.cells_per_thread
+    of_cell = config.kept.values(case.stencil) * config.stored.bytes
+    if not config.in_bulk:
+        return warps * config.rows * cells * of_cell
+    return warps * (config.rows * run_cells(case, config) * of_cell + _FLAG_BYTES)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CHUNKS, CudaConfig, defaults
-from lbmtune.catalogue.march import WARP, sector_cells, shared_bytes, tile
+from lbmtune.catalogue.march import WARP, piece_cells, sector_cells, shared_bytes, tile
 from lbmtune.catalogue.moment_rules import why_no_moments
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
@@ -24,7 +24,7 @@ _FIXED = {
     "index_bits": _MARCHES,
     "block_order": _MARCHES,
     "macroscopics": "only what a launch ends with is written",
-    "fetch": "prefetch 2 lets the next plane wait in shared memory",
+    "fetch": "prefetch 2 and 3 let the next plane wait in shared memory",
 }
 """Axes that have no say, and why."""
 _OTHERS = "kernels of moments or of several steps have them"
@@ -102,6 +102,12 @@ def _format(case: Case, config: CudaConfig, _: int) -> str | None:
         return f"pack {config.pack} x {cells} cells x {config.stored.bytes} bytes: at most 32 at once"
     if case.domain[0] % cells:
         return f"domain of {case.domain[0]} cells along x is not divisible by cells_per_thread {cells}"
+    piece = piece_cells(case.stencil, config)
+    if config.in_bulk and case.domain[0] % piece:
+        return (
+            f"prefetch 3 with a domain of {case.domain[0]} cells along x: bulk copies move multiples of 16 bytes, "
+            f"which is {piece} cells of {config.storage} with pack {config.pack}"
+        )
     return None
 
 
@@ -116,8 +122,8 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
     width, height = tile(case.stencil, config)
     if width < sector_cells(config) or height < 1:
         return f"steps {config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
-    if config.prefetch not in (0, 1, 2):
-        return f"prefetch {config.prefetch} with {_what(config)}: 0, 1 and 2 exist"
+    if config.prefetch not in (0, 1, 2, 3):
+        return f"prefetch {config.prefetch} with {_what(config)}: 0, 1, 2 and 3 exist"
     if config.beyond not in (0, 1) or (config.beyond and not config.prefetch):
         return f"beyond {config.beyond} with prefetch {config.prefetch}: 0, and 1 where a plane is read ahead"
     if config.barrier not in ("block", "neighbours"):

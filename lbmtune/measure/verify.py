@@ -18,7 +18,7 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
-from lbmtune.catalogue.march import block_cells, ends
+from lbmtune.catalogue.march import block_cells, ends, piece_cells
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.cores import usable_cores
@@ -283,6 +283,7 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
         return _whole_tiles(*block_cells(case.stencil, config), flat=flat)
     if isinstance(config, CudaConfig):
         unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
+        unit = lcm(unit, piece_cells(case.stencil, config)) if config.in_bulk else unit
         along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
         nx = along_x + unit
         if config.marches and (rest := ends(case, config)):

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <cstring>
+#include <map>
 #include <vector>
 
 uint4 shared[15 << 10];
@@ -32,6 +33,12 @@ struct Copies {
     unsigned groups;
 };
 
+// What raises a flag: bytes that are expected, and those that came. Without a thread that looks, runs are under way.
+struct Landing {
+    unsigned expected, came;
+    std::vector<Copy> under_way;
+};
+
 // What the lanes of a warp exchange. Two slots, so that a fast lane cannot overwrite what a slow one still reads.
 struct Warp {
     char value[2][32][8];
@@ -50,6 +57,7 @@ static void (*body)(void**);
 static void** arguments;
 static std::vector<Copies> copies;  // of each thread; of one where they follow one another
 static bool at_once;  // whether copies are
+static std::map<const unsigned long long*, Landing> landings;  // of a block
 unsigned number;
 bool waits, passes;
 
@@ -98,6 +106,48 @@ void copies_left(const unsigned groups) {
         }
     }
     my_copies().under_way = later;
+}
+
+static void raise_if_all_came(unsigned long long* flag, Landing& landing) {
+    if (landing.came > landing.expected && landing.expected) abort();
+    if (!landing.expected || landing.came < landing.expected) return;
+    landing.expected = landing.came = 0;
+    ++*flag;
+}
+
+void expect(unsigned long long* flag, const unsigned bytes) {
+    Landing& landing = landings[flag];
+    if (landing.expected) abort();  // in a phase that is not complete
+    landing.expected = bytes;
+    raise_if_all_came(flag, landing);
+}
+
+void copy_run(void* to, const void* from, const unsigned bytes, const unsigned long long* flag) {
+    landings[flag].under_way.push_back({to, from, static_cast<int>(bytes), 0});
+    if (at_once) runs_land(flag);
+}
+
+void runs_land(const unsigned long long* flag) {
+    const auto found = landings.find(flag);
+    if (found == landings.end()) return;
+    Landing& landing = found->second;
+    for (const Copy& run : landing.under_way) {
+        std::memcpy(run.to, run.from, run.bytes);
+        landing.came += run.bytes;
+    }
+    landing.under_way.clear();
+    raise_if_all_came(const_cast<unsigned long long*>(flag), landing);
+}
+
+// Bytes of runs that are under way or came to a flag that was not raised, when a block has ended.
+static size_t not_waited_for() {
+    size_t bytes = 0;
+    for (const auto& [flag, landing] : landings) {
+        bytes += landing.came;
+        for (const Copy& run : landing.under_way) bytes += run.bytes;
+    }
+    landings.clear();
+    return bytes;
 }
 
 // Makes the threads of a block ready to run on stacks of their own.
@@ -205,12 +255,13 @@ size_t run(
     for (unsigned n = 0; n < blocks; ++n) order.push_back(backwards ? blocks - 1 - n : n);
     std::memset(shared, 0xff, sizeof shared);
     if (how == together) run_blocks_together(order, threads, shared_bytes);
+    size_t strayed = 0;
     for (const unsigned n : order) {
         if (how == together) break;
         place_block(n);
         how == as_fibers ? run_block_as_fibers(threads) : run_block_as_loop(threads);
+        strayed += not_waited_for();
     }
-    size_t strayed = 0;
     for (size_t k = shared_bytes; k < sizeof shared; ++k) strayed += reinterpret_cast<unsigned char*>(shared)[k] != 0xff;
     return strayed;
 }

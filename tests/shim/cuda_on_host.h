@@ -52,6 +52,9 @@ unsigned my_lane();
 char (&exchange(unsigned mask, const void* value, size_t bytes))[32][8];
 void copy_later(void* to, const void* from, int bytes);
 void copies_left(unsigned groups);
+void expect(unsigned long long* flag, unsigned bytes);
+void copy_run(void* to, const void* from, unsigned bytes, const unsigned long long* flag);
+void runs_land(const unsigned long long* flag);
 extern unsigned number;  // of the block, in the order of the grid
 // Whether a thread of the running block has found others missing, or all there.
 extern bool waits, passes;
@@ -66,6 +69,14 @@ template <int BYTES> void copy_later(void* to, const void* from) {
 void copies_begin();
 template <int LEFT> void copies_left() { host::copies_left(LEFT); }
 inline void copies_end() { copies_left<0>(); }
+
+// Copied at once in one launch, and in the next one no sooner than somebody looks at the flag.
+inline void copy_run(void* to, const void* from, const unsigned bytes, unsigned long long* flag) {
+    if ((reinterpret_cast<size_t>(to) | reinterpret_cast<size_t>(from) | bytes) % 16 || !bytes) abort();
+    host::copy_run(to, from, bytes, flag);
+}
+inline void expect(unsigned long long* flag, const unsigned bytes) { host::expect(flag, bytes); }
+inline void before_copies() {}
 
 // Waits until every thread of the block that still runs has come as often.
 void __syncthreads();
@@ -87,10 +98,11 @@ inline void __syncwarp() { __ballot_sync(0xffffffffu, true); }
 
 inline void meet_block() { __syncthreads(); }
 
-// Of flags that warps raise for one another: how often.
+// Of flags that warps raise for one another, or that bytes raise which have come: how often.
 inline void make(unsigned long long* flag) { *flag = 0; }
 inline void raise(unsigned long long* flag) { ++*flag; }
 inline bool raised(const unsigned long long* flag, const unsigned parity) {
+    host::runs_land(flag);
     if (*flag % 2 == parity) host::yield();
     return *flag % 2 != parity;
 }
@@ -155,7 +167,8 @@ namespace host {
 enum How { as_loop, as_fibers, together };
 
 // as_fibers: the threads of a block talk to one another; together: blocks do, too. backwards: the last block comes
-// first. Returns how many bytes of shared memory behind the given ones were written; who reads them finds no numbers.
+// first. Returns how many bytes of shared memory behind the given ones were written, and how many of runs that nobody
+// waited for; who reads them finds no numbers.
 size_t run(
     void (*kernel)(void**), const unsigned* grid, const unsigned* block, void** values, How how, size_t shared_bytes,
     bool backwards);

@@ -133,7 +133,8 @@ class HostExecutable:
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
         assert prod(launch.block) <= 1024
         strayed = self._entries[launch.entry]((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*launch.block), pointers)
-        assert not strayed, f"{strayed} bytes of shared memory behind the {launch.shared_bytes} of a block were written"
+        behind = f"bytes of shared memory behind the {launch.shared_bytes} of a block were written, or after its end"
+        assert not strayed, f"{strayed} {behind}"
 
 
 class HostDevice:
@@ -146,6 +147,7 @@ class HostDevice:
         cooperative=True,
         dependent=True,
         asynchronous=True,
+        bulk=True,
     )
     environment = Environment(backend="cuda", device="host", device_id="host", architecture="host")
 

@@ -86,10 +86,12 @@ def _fetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def _asynchronous(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    name, value = ("prefetch", 2) if config.marches else ("fetch", config.fetch)
-    copies = config.prefetch == 2 if config.marches else config.copies_ahead
+    name, value = ("prefetch", config.prefetch) if config.marches else ("fetch", config.fetch)
+    copies = config.planes_on_chip if config.marches else config.copies_ahead
     if copies and not limits.asynchronous:
         return f"{name} {value}: this device has no copies to shared memory that are under way on their own"
+    if config.in_bulk and not limits.bulk:
+        return f"prefetch {config.prefetch}: this device has no bulk copies to shared memory"
     return None
 
 

@@ -12,7 +12,8 @@ class Limits:
 
     cooperative: whether it can promise that all blocks of a launch run at once; dependent: whether a launch may begin
     before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0);
-    asynchronous: whether copies to shared memory are under way while a thread goes on (cp.async, since 8.0).
+    asynchronous: whether copies to shared memory are under way while a thread goes on (cp.async, since 8.0);
+    bulk: whether one thread copies whole runs of bytes to shared memory (cp.async.bulk, since 9.0).
     """
 
     threads_per_block: int = 1024
@@ -29,6 +30,7 @@ class Limits:
     cooperative: bool = False
     dependent: bool = False
     asynchronous: bool = False
+    bulk: bool = False
 
 
 _SHARED_KIB = {
@@ -46,7 +48,7 @@ Source: CUDA C++ Programming Guide, technical specifications per compute capabil
 """
 _DEPENDENT = ("9", "10", "12")
 """First digits of the compute capabilities with programmatic dependent launch."""
-_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE = 60, 80
+_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE, _BULK_SINCE = 60, 80, 90
 
 
 def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
@@ -63,6 +65,7 @@ def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> L
         cooperative=number >= _COOPERATIVE_SINCE,
         dependent=capability.startswith(_DEPENDENT),
         asynchronous=number >= _ASYNCHRONOUS_SINCE,
+        bulk=number >= _BULK_SINCE,
     )
 
 

@@ -16,7 +16,7 @@ from lbmtune.catalogue.march import (
 )
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda import flags, march_links, march_walls, moments, populations
+from lbmtune.codegen.cuda import flags, march_bulk, march_links, march_walls, moments, populations
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import Launch, Program
@@ -68,14 +68,22 @@ def _source(case: Case, config: CudaConfig) -> str:
         "layout": _layout(case, config),
         "stage": _stage(case, config),
         "walls": march_walls.functions(case, config) if cuts(case) else "",
-        "apart": fill("cuda/march_neighbours.cu", {}) if config.barrier == "neighbours" else "",
+        "apart": _apart(case, config),
         "entry": _entry(case, config),
     }
     text = fill(_FILE, regions) + "\n"
+    if config.in_bulk:
+        text = march_bulk.without_copies_of_lanes(text)
     if not cuts(case) or case.stencil.dimensions == 2:
         return text
     assert _BY_L1 in text
     return text.replace(_BY_L1, _PAST_L1)
+
+
+def _apart(case: Case, config: CudaConfig) -> str:
+    """Warps that wait for one another, and planes that they wait for."""
+    neighbours = [fill("cuda/march_neighbours.cu", {})] if config.barrier == "neighbours" else []
+    return "\n".join((*neighbours, *([march_bulk.functions(case, config)] if config.in_bulk else [])))
 
 
 def _stage(case: Case, config: CudaConfig) -> str:
@@ -94,6 +102,8 @@ def _entry(case: Case, config: CudaConfig) -> str:
         regions["stages"] = march_walls.stages(file, regions)
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
     entry = fill(file, {**regions, **walls}, inside="entry")
+    if config.in_bulk:
+        entry = march_bulk.entry(entry, case, config)
     if cuts(case) and not flat:
         entry = march_walls.with_little_room(entry)
     return entry if config.chunks == "even" else _falling(entry)
@@ -155,7 +165,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int CELLS = {config.cells_per_thread}, ROWS = {config.rows}, WARPS = {warps};",
             f"constexpr int PACK = {config.pack};",
             f"constexpr int SECTOR = {sector_cells(config)};",
-            f"constexpr int PREFETCH = {config.prefetch};",
+            f"constexpr int PREFETCH = {2 if config.planes_on_chip else config.prefetch};",
             f"constexpr Real unit = {config.unit:.0f};",
             f"constexpr int TOGETHER = {planes_together(case, config)};",
             f"constexpr bool BEYOND = {'true' if config.beyond else 'false'};",

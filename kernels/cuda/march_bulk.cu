@@ -1,0 +1,98 @@
+// Planes that bulk copies bring to shared memory: one lane of a warp asks for the runs in which all lies that its lanes
+// take of their rows, and a flag of the warp says that all bytes are there. Runs begin and end with whole pieces of 16
+// bytes, and go on with the first cell of the row beyond the periodic face.
+#ifdef __CUDACC__
+// Raises the flag when so many bytes have come.
+__device__ __forceinline__ void expect(Flag* flag, const unsigned bytes) {
+    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(address(flag)),
+                 "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void copy_run(void* to, const void* from, const unsigned bytes, Flag* flag) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(bytes), "r"(address(flag))
+                 : "memory");
+}
+// What threads have done in shared memory comes before what bulk copies do there.
+__device__ __forceinline__ void before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+#endif  // elsewhere the host provides these
+
+//@begin runs
+constexpr int PIECE = 2, RUN = 34;  // cells of whole pieces; cells of a run
+constexpr int SHIFT = 1;            // cells of a run before those of the warp, -1: other ones in each block
+//@end runs
+
+// Places of a row in shared memory: of each warp a run of each group.
+constexpr int OF_WARP = RUN * MOMENTS * sizeof(Stored), SLOTS = OF_WARP * WARPS;  // bytes
+__device__ __forceinline__ char* runs_of(void* memory, const int r) {
+    return static_cast<char*>(memory) + r * SLOTS + threadIdx.y * OF_WARP;
+}
+
+// Of a lane.
+struct Slots {
+    const char *group, *rest;
+};
+__device__ __forceinline__ Slots slots_of(void* memory, const int r, const int shift) {
+    const char* const runs = runs_of(memory, r);
+    const int cell = shift + threadIdx.x * CELLS;
+    return {runs + cell * PACK * sizeof(Stored), runs + (RUN * GROUPS * PACK + cell * REST) * sizeof(Stored)};
+}
+
+__device__ __forceinline__ void take_cells(Cells& cells, const Slots& slots) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        cells.group[g] = *reinterpret_cast<const Group*>(slots.group + g * RUN * PACK * sizeof(Stored));
+    }
+    if (LEFT_OVER) cells.rest = *reinterpret_cast<const Rest*>(slots.rest);
+}
+
+// What lies side by side in memory: so many cells from x on, which are the cells of a run from `first` on.
+struct Part {
+    int first, x, cells;
+};
+__device__ __forceinline__ Part part_of(const int first, const int x, const int nx) {
+    return {first, x, least(RUN - first, nx - x)};
+}
+
+// Asks for a part of a row; place: of the cell x; pitch: elements from a group to the next one.
+__device__ __forceinline__ void ask_for_cells(
+    const Part& part, void* memory, const int r, Flag* arrived, const Stored* place, const Index pitch, const int x) {
+    const Stored* const from = place + (part.x - x) * PACK;
+    char* const to = runs_of(memory, r);
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        copy_run(to + (g * RUN + part.first) * PACK * sizeof(Stored), from + static_cast<unsigned long long>(pitch) * g,
+                 part.cells * PACK * sizeof(Stored), arrived);
+    }
+    if (LEFT_OVER) {
+        copy_run(to + (RUN * GROUPS * PACK + part.first * REST) * sizeof(Stored),
+                 from + static_cast<unsigned long long>(pitch) * GROUPS - part.x * (PACK - REST),
+                 part.cells * REST * sizeof(Stored), arrived);
+    }
+}
+
+__device__ __forceinline__ Flag* arrived_of(void* flags) {
+    Flag* const arrived = static_cast<Flag*>(flags) + threadIdx.y;
+    if (threadIdx.x == 0) {
+        make(arrived);
+        before_copies();
+    }
+    __syncwarp();
+    return arrived;
+}
+
+//@begin asks
+        __syncwarp();  // all lanes have taken what is there
+        if (lane == 0) {
+            before_copies();
+            expect(arrived, ROWS * OF_WARP);
+#pragma unroll 1
+            for (Part part = part_of(0, x - shift, nx); part.first < RUN; part = part_of(part.first + part.cells, 0, nx)) {
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    ask_for_cells(part, behind, r, arrived, source + (from + row[r]), pitch, x);
+                }
+            }
+        }
+//@end asks
