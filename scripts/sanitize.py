@@ -113,6 +113,10 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     ),
     "march": ("box", "d3q19", "regularised", {**_MARCH, "steps": 3, "rows": 2, "prefetch": 1}),
     "march, copies on their way": ("box", "d3q27", "regularised", {**_MARCH, "steps": 2, "rows": 2, "prefetch": 2}),
+    "march, bulk copies": (
+        *("box", "d3q19", "regularised"),
+        {**_MARCH, "steps": 3, "rows": 2, "prefetch": 3, "beyond": 1},
+    ),
     "march, on shelves": (
         *("box", "d3q19", "regularised"),
         {**_MARCH, "steps": 2, "rows": 2, "prefetch": 2, "pending": "shared"},

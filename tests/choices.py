@@ -69,6 +69,7 @@ LIMITS = Limits(
     cooperative=True,
     dependent=True,
     asynchronous=True,
+    bulk=True,
 )
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {

@@ -19,7 +19,7 @@ from lbmtune.catalogue.collision import assignments, population, relaxed, weight
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.march import chunk_planes, shared_bytes, tile
+from lbmtune.catalogue.march import chunk_planes, piece_cells, run_cells, shared_bytes, tile
 from lbmtune.catalogue.moment_collision import coefficients, moment, polynomial
 from lbmtune.catalogue.moments import orders, smallest_weight
 from lbmtune.catalogue.rules import Limits, broken
@@ -35,7 +35,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, seen
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
+LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 FORCE = (1e-3, -5e-4, 2e-4)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -121,6 +121,29 @@ def test_the_tile_and_its_halo() -> None:
     # 12 warps of 32 lanes exchange twice five sums in two stages, and have three rows of 40 bytes on the way
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
     assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
+    # runs that begin with whole pieces, and a flag for each warp
+    assert shared_bytes(flow(), replace(one, prefetch=3)) == shared_bytes(flow(), one) + 12 * 8
+
+
+@pytest.mark.parametrize(
+    ("axes", "piece", "run"),
+    [
+        ({"steps": 2, "pack": 4}, 2, 32),
+        ({"steps": 3, "pack": 4}, 2, 34),  # three cells of two values before the tile: half of a piece
+        ({"steps": 3, "pack": 8, "storage": "fp16s"}, 4, 36),
+        ({"steps": 1, "pack": 1}, 4, 36),
+        ({"steps": 3, "pack": 2, "storage": "fp64", "compute": "fp64"}, 1, 32),
+        ({"steps": 1, "pack": 2, "cells_per_thread": 2}, 2, 64),
+    ],
+)
+def test_bulk_copies_move_whole_pieces(axes: dict[str, object], piece: int, run: int) -> None:
+    one = config(prefetch=3, **axes)
+    assert (piece_cells(LATTICES["d3q19"], one), run_cells(flow(), one)) == (piece, run)
+
+
+def test_bulk_copies_are_for_devices_that_have_them() -> None:
+    reason = broken(flow(), config(prefetch=3), replace(LIMITS, bulk=False))
+    assert reason == "prefetch 3: this device has no bulk copies to shared memory"
 
 
 def test_storage_is_described_for_a_solver() -> None:
@@ -143,6 +166,8 @@ def test_storage_is_described_for_a_solver() -> None:
         (flow(), {"scheme": "aa"}, "scheme aa with representation moments"),
         (flow(), {"layout": "aosoa", "width": 16}, "layout aosoa with representation moments"),
         (flow(), {"layout": "soa", "pack": 2}, "pack 2 with layout soa: 1 for soa"),
+        (flow(), {"prefetch": 4}, "prefetch 4 with representation moments: 0, 1, 2 and 3 exist"),
+        (replace(flow(), domain=(65, 64, 64)), {"pack": 4, "prefetch": 3}, "which is 2 cells of fp32 with pack 4"),
         (flow(), {"storage": "fp16c"}, "numbers below 2"),
         (flow(), {"storage": "fp16s", "prefetch": 2}, "prefetch 2 with 2 bytes at once"),
         (flow(), {"block": (64, 4, 1)}, "block 64x4x1 with representation moments"),
@@ -177,6 +202,9 @@ SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "one step": ("d3q19", {}),
     "two steps, registers, quads": ("d3q19", {"steps": 2, "prefetch": 1, "pack": 4}),
     "three steps, shared memory": ("d3q19", {"steps": 3, "prefetch": 2, "pack": 2, "block": (32, 8, 1)}),
+    "three steps, bulk copies": ("d3q19", {"steps": 3, "rows": 2, "pack": 4, "prefetch": 3, "beyond": 1}),
+    "bulk copies, double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 3}),
+    "bulk copies, halves": ("d3q19", {"steps": 3, "rows": 2, "storage": "fp16s", "pack": 8, "prefetch": 3}),
     "rows and vectors": ("d3q19", {"steps": 2, "rows": 2, "cells_per_thread": 2, "prefetch": 1, "pack": 2}),
     "double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1}),
     "half": ("d3q19", {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2}),
@@ -239,6 +267,8 @@ FAULTS: dict[str, Callable[[str], str]] = {
     "row of the wrong warp": _text("sent.up.value, seat + v * 32 - NEXT", "sent.up.value, seat + v * 32"),
     "barrier lost": _text("__syncthreads();", "if (!nx) __syncthreads();"),
     "shelf of another step": _text("shelves[(t * ROWS + r)", "shelves[(0 * t + r)"),
+    "run not waited for": _text("await(arrived + warp, plane & 1)", "__syncwarp()"),
+    "another place of a run": _text("const int cell = shift +", "const int cell ="),
     "one plane not stored": _text("if (stored[r]) store_cells", "if (stored[r] && plane != 2 * STEPS) store_cells"),
 }
 
@@ -254,7 +284,8 @@ _IN_OTHER_PRECISIONS = [
 @needs_compiler
 @pytest.mark.parametrize(("fault", "storage"), [*((fault, "fp32") for fault in FAULTS), *_IN_OTHER_PRECISIONS])
 def test_verification_finds(fault: str, storage: str) -> None:
-    axes = {"storage": storage, "compute": "fp64" if storage == "fp64" else "fp32", "steps": 2, "prefetch": 1}
+    axes: dict[str, object] = {"storage": storage, "compute": "fp64" if storage == "fp64" else "fp32", "steps": 2}
+    axes["prefetch"] = 3 if "run" in fault.split() else 1
     program = render(flow(), config(**axes, pending="shared" if fault.startswith("shelf") else "registers"))
     changed = FAULTS[fault](program.source)
     assert changed != program.source

@@ -81,6 +81,7 @@ SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "one step": ("box", {}),
     "six steps, pairs": ("box", {"steps": 6, "cells_per_thread": 2, "pack": 2, "prefetch": 1}),
     "eight steps, shared memory": ("box", {"steps": 8, "pack": 2, "prefetch": 2}),
+    "eight steps, bulk copies": ("box", {"steps": 8, "pack": 2, "prefetch": 3, "beyond": 1}),
     "double": ("box", {"steps": 3, "layout": "soa", "storage": "fp64", "compute": "fp64", "prefetch": 1}),
     "channel": ("channel", {"steps": 2, "cells_per_thread": 4}),
     "cavity, four steps, halves": (

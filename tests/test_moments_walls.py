@@ -100,6 +100,8 @@ SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "duct of 27, flags": (duct("d3q27"), {**_VECTORS, "flags": "memory"}),
     "duct, three steps": (duct(), _ASYNC),
     "rock, halves": (stone(), {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2, "flags": "memory"}),
+    "duct, bulk copies": (duct(), {**_ASYNC, "prefetch": 3}),
+    "rock, bulk copies": (stone(), {"steps": 2, "rows": 2, "prefetch": 3, "barrier": "neighbours", "flags": "memory"}),
     "rock of 27": (stone("d3q27"), {**_ASYNC, "flags": "memory"}),
     "grinder, four steps": (mixed("grinder"), {"steps": 4, "rows": 2, "prefetch": 1, "pack": 4}),
     "solids of 27, double": (
@@ -115,7 +117,7 @@ def _some(names: Iterable[str], every_day: set[str]) -> list[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "name", _some(SAMPLES, {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves"})
+    "name", _some(SAMPLES, {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves", "rock, bulk copies"})
 )
 def test_kernels_on_the_host(name: str) -> None:
     case, axes = SAMPLES[name]

@@ -26,7 +26,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
+LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
 
@@ -127,6 +127,7 @@ def test_illegal(axes: dict[str, object], reason: str) -> None:
 SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
     "pairs": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3}),
     "vectors": ("d3q19", "trt", {"cells_per_thread": 2, "pack": 2, "rows": 2, "prefetch": 1}),
+    "bulk copies": ("d3q19", "bgk", {"steps": 3, "pack": 2, "rows": 2, "prefetch": 3}),
     "double": ("d3q19", "mrt", {"layout": "soa", "storage": "fp64", "compute": "fp64", "prefetch": 1}),
     "half": ("d3q19", "regularised", {"storage": "fp16s", "pack": 2, "prefetch": 1, "rows": 2, "steps": 4}),
     "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),

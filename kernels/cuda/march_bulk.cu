@@ -14,6 +14,12 @@ __device__ __forceinline__ void copy_run(void* to, const void* from, const unsig
                  "l"(from), "r"(bytes), "r"(address(flag))
                  : "memory");
 }
+// Of one lane of the warp: a compiler that knows it to be one alone asks once, and not lane by lane.
+__device__ __forceinline__ bool chosen() {
+    int found = 0;
+    asm volatile("{\n.reg .pred yes;\nelect.sync _|yes, 0xffffffff;\n@yes mov.s32 %0, 1;\n}" : "+r"(found));
+    return found;
+}
 // What threads have done in shared memory comes before what bulk copies do there.
 __device__ __forceinline__ void before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 #endif  // elsewhere the host provides these
@@ -25,16 +31,18 @@ constexpr int SHIFT = 1;            // cells of a run before those of the warp, 
 
 // Places of a row in shared memory: of each warp a run of each group.
 constexpr int OF_WARP = RUN * MOMENTS * sizeof(Stored), SLOTS = OF_WARP * WARPS;  // bytes
-__device__ __forceinline__ char* runs_of(void* memory, const int r) {
-    return static_cast<char*>(memory) + r * SLOTS + threadIdx.y * OF_WARP;
+__device__ __forceinline__ char* runs_of(void* memory, const int r, const int warp) {
+    return static_cast<char*>(memory) + r * SLOTS + warp * OF_WARP;
 }
+// What the first lane of a warp has: a compiler that knows all lanes to have it works with it once.
+__device__ __forceinline__ unsigned of_first(const unsigned value) { return __shfl_sync(0xffffffffu, value, 0, 32); }
 
 // Of a lane.
 struct Slots {
     const char *group, *rest;
 };
 __device__ __forceinline__ Slots slots_of(void* memory, const int r, const int shift) {
-    const char* const runs = runs_of(memory, r);
+    const char* const runs = runs_of(memory, r, threadIdx.y);
     const int cell = shift + threadIdx.x * CELLS;
     return {runs + cell * PACK * sizeof(Stored), runs + (RUN * GROUPS * PACK + cell * REST) * sizeof(Stored)};
 }
@@ -57,25 +65,27 @@ __device__ __forceinline__ Part part_of(const int first, const int x, const int 
 
 // Asks for a part of a row; place: of the cell x; pitch: elements from a group to the next one.
 __device__ __forceinline__ void ask_for_cells(
-    const Part& part, void* memory, const int r, Flag* arrived, const Stored* place, const Index pitch, const int x) {
+    const Part& part, void* memory, const int r, const int warp, Flag* arrived, const Stored* place, const Index pitch,
+    const int x) {
     const Stored* const from = place + (part.x - x) * PACK;
-    char* const to = runs_of(memory, r);
+    char* const to = runs_of(memory, r, warp);
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
         copy_run(to + (g * RUN + part.first) * PACK * sizeof(Stored), from + static_cast<unsigned long long>(pitch) * g,
-                 part.cells * PACK * sizeof(Stored), arrived);
+                 part.cells * PACK * sizeof(Stored), arrived + warp);
     }
     if (LEFT_OVER) {
         copy_run(to + (RUN * GROUPS * PACK + part.first * REST) * sizeof(Stored),
                  from + static_cast<unsigned long long>(pitch) * GROUPS - part.x * (PACK - REST),
-                 part.cells * REST * sizeof(Stored), arrived);
+                 part.cells * REST * sizeof(Stored), arrived + warp);
     }
 }
 
-__device__ __forceinline__ Flag* arrived_of(void* flags) {
-    Flag* const arrived = static_cast<Flag*>(flags) + threadIdx.y;
+// Flags of all warps, lowered.
+__device__ __forceinline__ Flag* lowered(void* memory) {
+    Flag* const arrived = static_cast<Flag*>(memory);
     if (threadIdx.x == 0) {
-        make(arrived);
+        make(arrived + threadIdx.y);
         before_copies();
     }
     __syncwarp();
@@ -84,14 +94,22 @@ __device__ __forceinline__ Flag* arrived_of(void* flags) {
 
 //@begin asks
         __syncwarp();  // all lanes have taken what is there
-        if (lane == 0) {
+        const int own = of_first(warp), begin_x = of_first(x);
+        Index begins[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            //@begin place
+            begins[r] = of_first(from + row[r]);
+            //@end place
+        }
+        if (chosen()) {
             before_copies();
-            expect(arrived, ROWS * OF_WARP);
+            expect(arrived + own, ROWS * OF_WARP);
 #pragma unroll 1
-            for (Part part = part_of(0, x - shift, nx); part.first < RUN; part = part_of(part.first + part.cells, 0, nx)) {
+            for (Part part = part_of(0, begin_x - shift, nx); part.first < RUN; part = part_of(part.first + part.cells, 0, nx)) {
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
-                    ask_for_cells(part, behind, r, arrived, source + (from + row[r]), pitch, x);
+                    ask_for_cells(part, behind, r, own, arrived, source + begins[r], pitch, begin_x);
                 }
             }
         }

@@ -49,7 +49,7 @@ def piece_cells(lattice: Lattice, config: CudaConfig) -> int:
 
 
 def run_cells(case: Case, config: CudaConfig) -> int:
-    """Cells that a warp has brought of a row by bulk copies: its own, and a piece more where it may begin within one."""
+    """Cells of a row that bulk copies bring to a warp: its own, and a piece more where it may begin within one."""
     piece = piece_cells(case.stencil, config)
     within = before_tile(case, config) % piece or sector_cells(config) % piece
     return WARP * config.cells_per_thread + (piece if within else 0)

@@ -96,6 +96,10 @@ unsigned __ballot_sync(unsigned mask, bool vote);
 inline bool __any_sync(const unsigned mask, const bool vote) { return __ballot_sync(mask, vote); }
 inline void __syncwarp() { __ballot_sync(0xffffffffu, true); }
 
+inline bool chosen() {
+    __syncwarp();
+    return host::my_lane() == 0;
+}
 inline void meet_block() { __syncthreads(); }
 
 // Of flags that warps raise for one another, or that bytes raise which have come: how often.

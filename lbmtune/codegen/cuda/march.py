@@ -102,10 +102,10 @@ def _entry(case: Case, config: CudaConfig) -> str:
         regions["stages"] = march_walls.stages(file, regions)
     walls = march_walls.parts(case, config, file, regions) if cuts(case) else none
     entry = fill(file, {**regions, **walls}, inside="entry")
-    if config.in_bulk:
-        entry = march_bulk.entry(entry, case, config)
     if cuts(case) and not flat:
         entry = march_walls.with_little_room(entry)
+    if config.in_bulk:
+        entry = march_bulk.entry(entry, case, config)
     return entry if config.chunks == "even" else _falling(entry)
 
 

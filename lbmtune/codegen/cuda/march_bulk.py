@@ -8,6 +8,7 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import before_tile, piece_cells, run_cells, sector_cells
+from lbmtune.catalogue.returning import cuts
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.skeleton import skeleton
 
@@ -31,7 +32,8 @@ def without_copies_of_lanes(text: str) -> str:
     """A text without the functions of copies that lanes ask for: their names are taken."""
     before, first, rest = text.partition(_FIRST)
     _, last, after = rest.partition(_LAST)
-    assert first and last
+    assert first
+    assert last
     line = 1 + skeleton(_FILE).partition(_LAST)[0].count("\n") + _LAST.count("\n")
     return f'{before}#line {line} "kernels/{_FILE}"\n{after}'
 
@@ -44,15 +46,15 @@ def entry(text: str, case: Case, config: CudaConfig) -> str:
     shift = "SHIFT" if _shift(case, config) >= 0 else "(first_x - lane * CELLS) & (PIECE - 1)"
     fetching = f"    const auto fetch_{plane} = [&]() {{\n"
     made = f"""    const int shift = {shift};
-    Flag* const arrived = arrived_of(static_cast<char*>(behind) + {behind});
+    Flag* const arrived = lowered(static_cast<char*>(behind) + {behind});
 """
     found = {
         fetching: made + fetching,
-        _fetched(flat): fill(_BULK, {}, inside="asks").replace(*_PLACES) if flat else fill(_BULK, {}, inside="asks"),
+        _fetched(case): fill(_BULK, {"place": f"begins[r] = of_first({_places(case)});"}, inside="asks"),
         _TAKEN.format(row=row): f"slots_of(behind, {row}, shift))",
         _BEGUN: _BEGUN if words else "",
-        _THERE: (f"{_THERE}\n" if words else "") + f"        await(arrived, {plane} & 1);",
-        _AT_THE_END: (f"{_AT_THE_END}\n" if words else "") + f"    if (BEYOND) await(arrived, {planes} & 1);",
+        _THERE: (f"{_THERE}\n" if words else "") + f"        await(arrived + warp, {plane} & 1);",
+        _AT_THE_END: (f"{_AT_THE_END}\n" if words else "") + f"    if (BEYOND) await(arrived + warp, {planes} & 1);",
     }
     for now, then in found.items():
         assert text.count(now) == 1, now
@@ -60,17 +62,20 @@ def entry(text: str, case: Case, config: CudaConfig) -> str:
     return text
 
 
-_PLACES = "source + (from + row[r])", "source + (along_y(next_y, n) + x * PACK)"
-"""Of the first cell of a lane, in three dimensions and in two."""
+def _places(case: Case) -> str:
+    """Of the first cell of a lane in row r of the next plane."""
+    if case.stencil.dimensions == 2:
+        return "along_y(next_y, n) + x * PACK"
+    return "from + at[r]" if cuts(case) else "from + row[r]"
 
 
-def _fetched(flat: bool) -> str:
+def _fetched(case: Case) -> str:
     """What stands where lanes copy planes."""
-    if flat:
-        return f"        fetch_cells(waiting, slots_of(behind, 0), {_PLACES[1]}, pitch, x);"
+    if case.stencil.dimensions == 2:
+        return f"        fetch_cells(waiting, slots_of(behind, 0), source + ({_places(case)}), pitch, x);"
     return f"""#pragma unroll
         for (int r = 0; r < ROWS; ++r) {{
-            fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), {_PLACES[0]}, pitch, x);
+            fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + ({_places(case)}), pitch, x);
         }}"""
 
 
