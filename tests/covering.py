@@ -121,7 +121,7 @@ _OF_TILES: Mapping[str, tuple[Any, ...]] = {
     "rows": (1, 2),
     "cells_per_thread": (1, 2),
     "pack": (1, 2, 4),
-    "prefetch": (0, 1, 2),
+    "prefetch": (0, 1, 2, 3),
     "barrier": ("block", "neighbours"),
     "pending": ("registers", "shared"),
     "beyond": (0, 1),

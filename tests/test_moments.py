@@ -240,6 +240,14 @@ def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
 
 
 @needs_compiler
+def test_bulk_copies_that_nobody_waits_for_are_found() -> None:
+    program = render(flow(), config(prefetch=3))
+    changed = _text("await(arrived + warp, plane & 1)", "__syncwarp()")(program.source)
+    with pytest.raises(AssertionError, match="or after its end"):
+        _on_host(replace(program, source=changed))
+
+
+@needs_compiler
 def test_at_full_size_both_buffers_are_read() -> None:
     case, one = replace(flow(), domain=(40, 11, 13)), config(steps=2, prefetch=1)
     program = render(case, one)
@@ -267,7 +275,7 @@ FAULTS: dict[str, Callable[[str], str]] = {
     "row of the wrong warp": _text("sent.up.value, seat + v * 32 - NEXT", "sent.up.value, seat + v * 32"),
     "barrier lost": _text("__syncthreads();", "if (!nx) __syncthreads();"),
     "shelf of another step": _text("shelves[(t * ROWS + r)", "shelves[(0 * t + r)"),
-    "run not waited for": _text("await(arrived + warp, plane & 1)", "__syncwarp()"),
+    "run of another group": _text("from + static_cast<unsigned long long>(pitch) * g,", "from + pitch * (g ? g : 1),"),
     "another place of a run": _text("const int cell = shift +", "const int cell ="),
     "one plane not stored": _text("if (stored[r]) store_cells", "if (stored[r] && plane != 2 * STEPS) store_cells"),
 }

@@ -115,10 +115,11 @@ def _some(names: Iterable[str], every_day: set[str]) -> list[Any]:
     return [name if name in every_day else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
+_EVERY_DAY = {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves", "rock, bulk copies"}
+
+
 @needs_compiler
-@pytest.mark.parametrize(
-    "name", _some(SAMPLES, {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves", "rock, bulk copies"})
-)
+@pytest.mark.parametrize("name", _some(SAMPLES, _EVERY_DAY))
 def test_kernels_on_the_host(name: str) -> None:
     case, axes = SAMPLES[name]
     assert broken(case, config(**axes), LIMITS) is None
