@@ -215,7 +215,10 @@ def test_probes_of_instructions_compile_without_spills(kind: str, meets: bool) -
 @pytest.mark.parametrize("meeting", MEETINGS)
 def test_the_probe_of_exchanges_compiles_without_spills(meeting: str) -> None:
     program = exchange_probe(meeting=meeting, threads=512)
-    assert compile_cuda(program).resources.spill_bytes == 0
+    found = compile_cuda(program).resources
+    assert found.spill_bytes == 0
+    rows, flags = 4 * (512 + 2 * 32) * 16, 2 * 512 // 32 * 8
+    assert found.shared_bytes == rows + flags * (meeting == "neighbours"), "what its addresses lead to is there"
     assert compile_cuda(program, "sm_80").resources.spill_bytes == 0
     assert ("bar.sync" in ptx(program).rpartition("fma")[2]) == (meeting == "block"), "after the last instruction"
     assert ("mbarrier.try_wait" in ptx(program)) == (meeting == "neighbours")

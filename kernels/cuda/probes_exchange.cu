@@ -46,7 +46,7 @@ constexpr int MOST = 512, ROOM = MOST + 64;  // threads; each has one place more
 
 extern "C" __global__ void __launch_bounds__(MOST) exchange(
     float* target, const int* nothing, const float factor, const int turns, const int length) {
-    __shared__ float4 up[2][ROOM], down[2][ROOM];
+    __shared__ float4 sent[4 * ROOM];  // up, then down, each for every other turn
     __shared__ Flag flags[2][MOST / 32];
     const unsigned aside = nothing[0];
     const int thread = threadIdx.x + aside, lane = thread % 32 + aside, warp = thread / 32 + aside;
@@ -55,11 +55,11 @@ extern "C" __global__ void __launch_bounds__(MOST) exchange(
     for (int k = 0; MEETS == 2 && lane == 0 && k < 2; ++k) {
         asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address(&flags[k][warp], 0)) : "memory");
     }
-    for (int i = thread; i < ROOM; i += blockDim.x) up[0][i] = up[1][i] = down[0][i] = down[1][i] = {0, 0, 0, 0};
+    for (int i = thread; i < 4 * ROOM; i += blockDim.x) sent[i] = {0, 0, 0, 0};
     __syncthreads();
     // what was sent lies a warp further up, or down, than what is taken
-    constexpr unsigned WARP = 32 * sizeof(float4), OTHER = sizeof(up[0]), BELOW = OTHER * 2;
-    const unsigned first = address(&up[0][thread], aside), own = address(&flags[0][warp], aside);
+    constexpr unsigned WARP = 32 * sizeof(float4), OTHER = ROOM * sizeof(float4), BELOW = OTHER * 2;
+    const unsigned first = address(&sent[thread], aside), own = address(&flags[0][warp], aside);
     float value[8];
 #pragma unroll
     for (int c = 0; c < 8; ++c) value[c] = thread + c;

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from lbmtune.catalogue.orders import ORDERS
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
+from lbmtune.measure.calibrate import calibrate
 from lbmtune.measure.devices import CONFIG_VARIABLE, describe
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.measure.timing import measure
@@ -67,6 +69,17 @@ def device() -> Device:
 def faulty() -> Iterator[Evaluator]:
     with Evaluator(SMALL, "0", replace(LOOK, verify_limit_s=10.0), renderer=planted) as opened:
         yield opened
+
+
+def test_a_calibration_is_whole_and_takes_less_than_a_minute(device: Device) -> None:
+    start = time.monotonic()
+    found = calibrate(device, compiler_for(device.environment), lambda _: None)
+    assert time.monotonic() - start < 60
+    for one in fields(found):
+        values = getattr(found, one.name)
+        rates = list(values.values()) if isinstance(values, dict) else [values]
+        assert rates, one.name
+        assert all(math.isfinite(rate) and rate > 0 for rate in rates), one.name
 
 
 def test_the_device_tells_what_it_is(device: Device) -> None:
