@@ -35,6 +35,7 @@ from lbmtune.measure.verify import error_bound, verify_single
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
 from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.report.tables import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
 from shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
@@ -329,6 +330,9 @@ def test_a_kernel_of_one_step_that_is_wrong_is_left_out() -> None:
         assert (one.kernel.single is None) == (error == 1.0)
         assert one.verification == found(error)
         assert b'"single"' in encode_best(one)
+        said = dict(verification_table(one.verification))["kernel of one step"]
+        assert said.startswith("passed in turn" if error == 0.0 else "failed in turn")
+    assert "kernel of one step" not in dict(verification_table(trial.verification))
 
 
 # docs/best-json.md, followed to the letter

@@ -147,6 +147,7 @@ def verification_table(found: Verification | None) -> Pairs:
     if not found:
         return []
     cell = ", ".join(map(str, found.worst_cell))
+    single = [("kernel of one step", _in_turn(found.single))] if found.single else []
     return [
         ("result", "passed" if found.passed else "failed"),
         ("largest error of a population", f"{found.error:.3g}"),
@@ -155,7 +156,13 @@ def verification_table(found: Verification | None) -> Pairs:
         ("found at", f"f_{found.worst_direction}, cell ({cell}), after {found.worst_steps} steps"),
         ("domains", "; ".join("x".join(map(str, domain)) for domain in found.domains)),
         ("full size", "verified at full size" if found.full_size else "not verified at full size"),
+        *single,
     ]
+
+
+def _in_turn(found: Verification) -> str:
+    """How the kernel for steps that are no whole launch was proved."""
+    return f"{'passed' if found.passed else 'failed'} in turn with it, error / bound {found.error / found.bound:.2%}"
 
 
 def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
