@@ -129,6 +129,17 @@ def test_kernels_on_the_host(name: str) -> None:
 
 
 @needs_compiler
+def test_threads_with_more_cells_than_a_word_has_bits() -> None:
+    """8 rows of 8 cells: a bit of each says whether anything returns to it."""
+    case, kernel = lid(), config(rows=8, cells_per_thread=8, storage="fp16s", block=(32, 2, 1))
+    assert broken(case, kernel, LIMITS) is None
+    program = render(case, kernel)
+    found = verify(program, compile_on_host(program), HostDevice(), 1)
+    assert found.passed, found
+    assert "long long returns" not in render(case, replace(kernel, rows=4)).source
+
+
+@needs_compiler
 @pytest.mark.parametrize(("flags", "size"), [("compiled", (2, 3, 1)), ("memory", (31, 9, 2))])
 def test_domains_smaller_than_the_halo(flags: str, size: tuple[int, int, int]) -> None:
     """Three steps of a launch see both faces of a narrow box."""

@@ -62,6 +62,7 @@ _LITTLE_ROOM = {
     "if (at[r] != NOWHERE) store_cells(m[r], target + (to + at[r]), pitch, x);",
 }
 """What stands in an entry in three dimensions, and how where numbers of a thread wait in shared memory."""
+_LONG_WORDS = {"unsigned returns =": "unsigned long long returns =", "returns |= 1u <<": "returns |= 1ull <<"}
 _NEEDED = """            if (plane < 2 * t) {{  // nobody takes what this stage would finish yet
                 // but what the stage before has sent is read before it sends again
     {meet}
@@ -118,7 +119,8 @@ def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) ->
     if file != FLAT:
         found["offsets"] = _KEPT
         found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
-        found["stages"] = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
+        ways = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
+        found["stages"] = ways if config.rows * config.cells_per_thread <= 32 else _with_long_words(ways)
     return found | ({} if config.flags == "memory" else {"fetch": ""})
 
 
@@ -128,6 +130,13 @@ def with_little_room(entry: str) -> str:
         assert entry.count(now) == 1, now
         entry = entry.replace(now, then)
     return entry
+
+
+def _with_long_words(stages: str) -> str:
+    """Stages of threads with more cells than a word has bits, one for each cell that something returns to."""
+    for now, then in _LONG_WORDS.items():
+        stages = stages.replace(now, then)
+    return stages
 
 
 def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
