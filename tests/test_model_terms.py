@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.case import box, cavity
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.rules.limits import registers_allowed
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.copies import bandwidth, in_place, partial, words_ahead
 from lbmtune.model.in_use import in_flight, waves
-from lbmtune.model.occupancy import registers_allowed, shared_of, taken_of, threads_together
+from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.model.once import rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart

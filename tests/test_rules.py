@@ -14,6 +14,7 @@ from lbmtune.errors import InputError
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
 LIMITS = Limits(cores=16, memory_bytes=2**36)
+TILES = "scheme=push,layout=rows,steps=2,march=64"
 
 SWEPT = "scheme=aa,loop=tile,tile_y=8,tile_z=1,steps=4"
 
@@ -211,6 +212,17 @@ CUDA = [
         "fetch shared: this device has no copies to shared memory that are under way on their own",
     ),
     ("march=4,prefetch=1", "prefetch=1", "prefetch 1 with march 1: a thread has no next cell to read"),
+    (
+        f"{TILES},block=32x8x1,min_blocks=2",
+        f"{TILES},block=32x8x1,min_blocks=3",
+        "min_blocks 3 x (22,528 + 1,024 reserved) bytes of shared memory; a multiprocessor has 49,152",
+    ),
+    (
+        f"{TILES},block=32x4x1,rows=5,max_registers=32",
+        f"{TILES},block=32x4x1,rows=6,max_registers=32",
+        "steps 2 x rows 6 x cells_per_thread 1: 228 registers wait for the next plane, more than 6 times the 32 that a "
+        "thread has",
+    ),
 ]
 CPU = [
     (
@@ -445,6 +457,49 @@ DOMAIN = [
 def test_rule_of_the_knobs(backend: str, legal: str, illegal: str, sentence: str) -> None:
     assert broken(CASE, parse_config(legal, backend), LIMITS) is None
     assert broken(CASE, parse_config(illegal, backend), LIMITS) == sentence
+
+
+def test_what_waits_is_held_against_the_registers_of_all_blocks_asked_for() -> None:
+    """Doubles take two each: 4 steps x 3 rows x 19 x 2 = 456, at most 6 x 64; one step less is 342."""
+    roomy = replace(LIMITS, shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10)
+    text = "scheme=push,layout=rows,block=32x6x1,march=64,rows=3,storage=fp64,compute=fp64"
+    four = parse_config(f"{text},steps=4", "cuda")
+    assert broken(CASE, four, roomy) is None
+    shared = replace(roomy, shared_bytes_per_multiprocessor=2**20)
+    assert "456 registers wait" in str(broken(CASE, replace(four, min_blocks=5), shared))
+    assert broken(CASE, replace(four, min_blocks=5, steps=3), shared) is None
+    assert broken(CASE, replace(four, min_blocks=5, pending="shared"), shared) is None
+
+
+@pytest.mark.parametrize(
+    ("lattice", "domain", "block"),
+    [("d3q19", (64, 6, 64), "32x8x1"), ("d3q19", (64, 3, 1), "32x8x1"), ("d2q9", (4096, 3, 1), "32x4x1")],
+)
+def test_tiles_may_end_beyond_the_domain(lattice: str, domain: tuple[int, int, int], block: str) -> None:
+    """Rows of a block of tiles are not those of the domain: its halo lies beyond, and in two dimensions warps do."""
+    case = box(lattice, "regularised", domain)
+    config = parse_config(f"representation=moments,layout=rows,block={block}", "cuda")
+    assert broken(case, config, LIMITS) is None
+    assert "reaches beyond the domain" in str(broken(case, parse_config(f"block={block}", "cuda"), LIMITS))
+
+
+def test_tiles_have_a_grid_of_their_own() -> None:
+    config = parse_config("representation=moments,layout=rows,block=32x8x1,march=2", "cuda")
+    low, high = (box("d2q9", "regularised", (64, height, 1)) for height in (131_070, 131_072))
+    assert broken(low, config, LIMITS) is None
+    assert broken(high, config, LIMITS) == (
+        "grid 1x65536x1 for block 32x8x1; this device allows 2147483647x65535x65535"
+    )
+
+
+def test_planes_where_links_are_cut_have_places_of_32_bits() -> None:
+    config = parse_config("representation=moments,layout=rows,block=32x8x1", "cuda")
+    periodic = box("d3q19", "regularised", (2**14, 13_108, 4))
+    walled = replace(periodic, faces=("periodic", "periodic", "wall", "wall", "periodic", "periodic"))
+    limits = replace(LIMITS, memory_bytes=2**50)
+    assert broken(periodic, config, limits) is None
+    assert "2,147,614,720 elements of a plane; at most 2,147,483,647" in str(broken(walled, config, limits))
+    assert broken(replace(walled, domain=(2**14, 13_104, 4)), config, limits) is None
 
 
 @pytest.mark.parametrize(("legal", "illegal", "text", "sentence"), DOMAIN)

@@ -9,7 +9,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.layout import Extents, Int
-from lbmtune.catalogue.moments import rows, unit_weight
+from lbmtune.catalogue.moments import rows, unit_weight, upright
 from lbmtune.catalogue.returning import WAITING, cuts, returning
 from lbmtune.lattice import Lattice
 
@@ -134,10 +134,34 @@ def _handed_on(lattice: Lattice) -> int:
 
 def rising(case: Case, config: CudaConfig) -> int:
     """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
-    up = [c for c in case.stencil.velocities if c[2] == 1]
     if not config.of_moments:
-        return len(up)
-    return sum(any(c[0] ** x * c[1] ** y for c in up) for x in range(3) for y in range(3 - x))
+        return sum(c[2] == 1 for c in case.stencil.velocities)
+    return len(_powers(case.stencil, 1))
+
+
+def waiting(case: Case, config: CudaConfig) -> int:
+    """Values of a cell that wait for the next plane in a stage: populations, or sums of them.
+
+    Of populations what goes up waits for two planes, and what stays for one. Of moments the sums of what stays wait,
+    those of what goes up, and with them what moments with c_z have so far.
+    """
+    if not config.of_moments:
+        return case.stencil.q
+    stay, rise = (_powers(upright(case.stencil), c_z) for c_z in (0, 1))
+    return len(stay) + len(rise) + sum(sum(powers) < 2 for powers in rise)
+
+
+def _powers(lattice: Lattice, c_z: int) -> list[tuple[int, int]]:
+    """Powers of c_x and c_y whose sums over the directions of one c_z are not always zero."""
+    found = [c for c in lattice.velocities if c[2] == c_z]
+    return [(x, y) for x in range(3) for y in range(3 - x) if any(c[0] ** x * c[1] ** y for c in found)]
+
+
+def waiting_words(case: Case, config: CudaConfig) -> int:
+    """Registers that a thread takes for what waits in them for the next plane, in all stages."""
+    shelved = rising(case, config) if config.pending == "shared" else 0
+    cells = config.cells_per_thread * config.rows
+    return cells * config.steps * (waiting(case, config) - shelved) * (config.computed.bytes // WORD_BYTES)
 
 
 def shared_bytes(case: Case, config: CudaConfig) -> int:

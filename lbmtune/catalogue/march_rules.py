@@ -12,6 +12,8 @@ from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CHUNKS, CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, piece_cells, sector_cells, shared_bytes, tile
 from lbmtune.catalogue.moment_rules import why_no_moments
+from lbmtune.catalogue.returning import cuts
+from lbmtune.catalogue.storage import stored_extents
 
 _MARCHES = "its blocks march over a box, with loads, stores and neighbours of their own"
 _FIXED = {
@@ -29,6 +31,7 @@ _FIXED = {
 """Axes that have no say, and why."""
 _OTHERS = "kernels of moments or of several steps have them"
 MAX_STEPS, MAX_ROWS, PACKS = 8, 8, (1, 2, 4, 8)
+MOST_OF_PLANE = 2**31
 
 
 def why_no_march(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | None:
@@ -144,6 +147,15 @@ def _block(case: Case, config: CudaConfig, shared_limit_bytes: int) -> str | Non
     return None
 
 
+def _planes(case: Case, config: CudaConfig, _: int) -> str | None:
+    """Where links are cut, places within a plane wait as 32 bits, of which one value says that there is none."""
+    elements = int(config.memory.along_z(1, stored_extents(case, config)))
+    if cuts(case) and case.stencil.dimensions == 3 and elements >= MOST_OF_PLANE:
+        cut = "faces or solid cells that cut links"
+        return f"{cut} with {_what(config)}: {elements:,} elements of a plane; at most {MOST_OF_PLANE - 1:,}"
+    return None
+
+
 def _chunks(case: Case, config: CudaConfig, _: int) -> str | None:
     height = case.domain[case.stencil.dimensions - 1]
     if not 1 <= config.march <= height:
@@ -161,5 +173,6 @@ _RULES: tuple[Callable[[Case, CudaConfig, int], str | None], ...] = (
     _other_axes,
     _format,
     _block,
+    _planes,
     _chunks,
 )

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks, chunk_planes, planes_together, rising, spared
+from lbmtune.catalogue.march import WARP, blocks, chunk_planes, planes_together, rising, spared, waiting, waiting_words
 from lbmtune.catalogue.moments import upright
+from lbmtune.catalogue.rules.limits import MOST_REGISTERS, SCHEDULERS, registers_allowed
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
 from lbmtune.codegen.moments import Sums
@@ -28,7 +29,6 @@ from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.named import numbered
-from lbmtune.model.occupancy import MOST_REGISTERS, SCHEDULERS, registers_allowed
 from lbmtune.model.walls import evenness
 
 _MULTIPLY_ADD, _APART = "multiply-add, ", 8
@@ -212,7 +212,7 @@ def exchanges(case: Case, config: CudaConfig) -> float:
 def _copied(case: Case, config: CudaConfig) -> float:
     """Of a cell in a stage, where what waits does so in registers; a pass that takes two planes needs no copies."""
     copies = config.pending == "registers" and planes_together(case, config) == 1
-    return _COPY * (config.computed.bytes // _WORD_BYTES) * _stage_of(case, config).waiting if copies else 0.0
+    return _COPY * (config.computed.bytes // _WORD_BYTES) * waiting(case, config) if copies else 0.0
 
 
 def _besides(case: Case, config: CudaConfig) -> float:
@@ -236,21 +236,18 @@ def registers(case: Case, config: CudaConfig) -> int:
     words, cells = config.computed.bytes // _WORD_BYTES, config.cells_per_thread * config.rows
     count = config.kept.values(case.stencil)
     ahead = count * config.stored.bytes / _WORD_BYTES if config.prefetch == 1 else 0
-    shelved = rising(case, config) if config.pending == "shared" else 0
-    waiting = config.steps * (_stage_of(case, config).waiting - shelved)
-    return round(_OTHER_REGISTERS + cells * (words * (waiting + count) + ahead))
+    return round(_OTHER_REGISTERS + waiting_words(case, config) + cells * (words * count + ahead))
 
 
 class _Stage(NamedTuple):
     """Of relaxing, spreading, summing up and gathering a cell. movers: populations that go right, as many go left.
 
-    sums: what a row hands on, up as well as down; waiting: what waits for the next plane.
+    sums: what a row hands on, up as well as down.
     """
 
     arithmetic: int
     movers: int
     sums: int
-    waiting: int
 
 
 def _stage_of(case: Case, config: CudaConfig) -> _Stage:
@@ -261,11 +258,11 @@ def _stage_of(case: Case, config: CudaConfig) -> _Stage:
 
 @lru_cache(maxsize=64)
 def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
-    """Collision is all that is computed. What goes up waits for two planes, what stays for one."""
+    """Collision is all that is computed."""
     stencil = upright(lattice(name))
     text, arguments = populations.relaxation(operator, name, forced), collision_scalars(operator, name, forced)
     along = [sum(c[axis] == 1 for c in stencil.velocities) for axis in range(3)]
-    return _Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1], stencil.q)
+    return _Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1])
 
 
 @lru_cache(maxsize=64)
@@ -274,8 +271,7 @@ def _stage(name: str, forced: bool, relaxes: bool = True) -> _Stage:
     text, arguments = moments.functions(stencil, forced, relaxes=relaxes), moments.scalars(stencil, forced, relaxes)
     counted = arithmetic(text, ("unit", *arguments))
     sums = Sums(upright(stencil))
-    waiting = len(sums.parts[0]) + len(sums.upward) + len(sums.parts[1])
-    return _Stage(counted, len(sums.movers), len(sums.along_y(1)), waiting)
+    return _Stage(counted, len(sums.movers), len(sums.along_y(1)))
 
 
 def slots_of_doubles(architecture: str) -> int:

@@ -16,9 +16,9 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, planes_together, spared
 from lbmtune.catalogue.returning import cuts
+from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.copies import bandwidth
-from lbmtune.model.occupancy import SCHEDULERS
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import spilled_bytes

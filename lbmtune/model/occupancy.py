@@ -1,4 +1,4 @@
-"""How many threads share a multiprocessor, and how many registers each of them has.
+"""How many threads share a multiprocessor.
 
 Source: CUDA C++ Programming Guide, technical specifications per compute capability.
 """
@@ -9,31 +9,20 @@ from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP
-from lbmtune.catalogue.rules.resident import RESERVED_BYTES
+from lbmtune.catalogue.rules.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS
 from lbmtune.records import Resources
 
-SCHEDULERS = 4
-MOST_REGISTERS = 255
-_REGISTERS = 65536
-"""Of a multiprocessor since compute capability 3.0; MOST_REGISTERS: of a thread."""
 _WARPS, _BLOCKS = 64, 32
 """Of a multiprocessor, at most, since compute capability 7.0 of data centre cards."""
-_UNIT = 8
 _SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """What L1 can be asked to be shared memory, as far as there is so much of that."""
-
-
-def registers_allowed(threads: int) -> int:
-    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time."""
-    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
-    return min(MOST_REGISTERS, _REGISTERS // together // _UNIT * _UNIT)
 
 
 def threads_together(config: CudaConfig, resources: Resources, shared_bytes: int) -> int:
     """Threads that share a multiprocessor: of as many blocks as there are registers, warps and shared memory for."""
     warps = -(-prod(config.block) // WARP)
-    allocated = -(-max(resources.registers, 1) // _UNIT) * _UNIT * WARP
-    by_registers = SCHEDULERS * (_REGISTERS // SCHEDULERS // allocated) // warps
+    allocated = -(-max(resources.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
+    by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
     by_shared = shared_bytes // taken_of(resources.shared_bytes) if resources.shared_bytes else _BLOCKS
     return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
 

@@ -9,7 +9,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import planes_together
-from lbmtune.model.occupancy import registers_allowed
+from lbmtune.catalogue.rules.limits import registers_allowed
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, asked_bytes, between, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 

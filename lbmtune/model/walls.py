@@ -13,7 +13,7 @@ from heapq import heapreplace
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import blocks, chunk_planes, spared
-from lbmtune.model.occupancy import SCHEDULERS
+from lbmtune.catalogue.rules.limits import SCHEDULERS
 
 _ACROSS_X, _ANYTHING = 1.22, 1.71
 """Instructions of the texts for faces across x and for anything, over those of a text without a cut link; medians of 89

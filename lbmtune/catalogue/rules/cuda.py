@@ -11,13 +11,13 @@ from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
 from lbmtune.catalogue.rules import blocks, common, resident
-from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.catalogue.rules.limits import MOST_REGISTERS, Limits, extents
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.catalogue.waiting import LEAST_BYTES, most_waiting_bytes
 
 MOST_AHEAD = 3
 """Cells that a thread reads before their turn, at most."""
-_MOST_REGISTERS, _REGISTER_BYTES = 255, 4
+_REGISTER_BYTES = 4
 
 
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -127,11 +127,11 @@ def _sets_of_registers(case: Case, config: CudaConfig) -> str | None:
     """Why a thread cannot hold the cells that it has read and those that it reads."""
     sets = config.prefetch + 1
     needed = sets * config.cells_per_thread * case.stencil.q * (config.computed.bytes // _REGISTER_BYTES)
-    if sets == 2 or needed <= _MOST_REGISTERS or config.copies_ahead:
+    if sets == 2 or needed <= MOST_REGISTERS or config.copies_ahead:
         return None  # two sets may be spilled in part; what is copied takes no registers
     return (
         f"prefetch {config.prefetch} with {config.cells_per_thread} cells per thread: {sets} sets of {case.stencil.q} "
-        f"populations in {config.compute} take {needed} registers; a thread has {_MOST_REGISTERS}"
+        f"populations in {config.compute} take {needed} registers; a thread has {MOST_REGISTERS}"
     )
 
 
@@ -238,6 +238,8 @@ RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _prefetch,
     _fetch,
     _asynchronous,
+    blocks.shared,
+    blocks.waiting,
     common.neighbours,
     _cache_hints,
     _index_bits,

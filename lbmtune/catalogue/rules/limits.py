@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lbmtune.catalogue.march import WARP
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -67,6 +69,26 @@ def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> L
         asynchronous=number >= _ASYNCHRONOUS_SINCE,
         bulk=number >= _BULK_SINCE,
     )
+
+
+MOST_REGISTERS = 255
+"""Of a thread."""
+REGISTERS, SCHEDULERS = 65536, 4
+"""Of a multiprocessor since compute capability 3.0."""
+REGISTER_UNIT = 8
+
+
+def registers_allowed(threads: int) -> int:
+    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time.
+
+    Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+    """
+    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
+    return min(MOST_REGISTERS, REGISTERS // together // REGISTER_UNIT * REGISTER_UNIT)
+
+
+RESERVED_BYTES = 1 << 10
+"""Of shared memory, for each block, that the device keeps for itself. Source: the same."""
 
 
 def extents(cells: Sequence[int]) -> str:

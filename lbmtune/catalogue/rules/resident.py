@@ -8,12 +8,10 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.resident import shared_bytes
-from lbmtune.catalogue.rules.limits import Limits, extents
+from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
 
-RESERVED_BYTES = 1 << 10
-"""Of shared memory, for each block, that the device keeps for itself."""
 _OWN = "its tiles have loads, stores and neighbours of their own"
 _FIXED = {
     "scheme": "populations wait on chip at the cell that they left, as in pull",
