@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -13,7 +13,7 @@ from lbmtune.catalogue.axes import AXES, DEPENDENCES, Dependence, completed, def
 from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.faces import Face, Faces, Patch
-from lbmtune.catalogue.rules import RULES, Limits
+from lbmtune.catalogue.rules import RULES, Limits, Rule
 from lbmtune.lattice import LATTICES
 from lbmtune.search.verdicts import watched
 
@@ -71,6 +71,8 @@ LIMITS = Limits(
     asynchronous=True,
     bulk=True,
 )
+ROOMY = replace(LIMITS, shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10)
+"""With shared memory for kernels of tiles, as devices of compute capability 9.0 have it."""
 _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
@@ -159,13 +161,17 @@ def patched(lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
 class Choices:
     """The rules about points of a backend: an axis acts only where the others let it, and no rule is broken.
 
-    domain: every value of each axis, neutral ones included.
+    values: of each axis that varies, those of the case included; others stand at their defaults. besides: rules that
+    are asked first. domain: every value of each axis, neutral ones included.
     """
 
-    def __init__(self, backend: str) -> None:
-        self._backend, self._values = backend, values_of(backend)
-        self._axes = tuple(axis.name for axis in AXES[backend] if axis.name not in _APART[backend])
-        self._dependences = {name: _dependences(backend, name) for name in self._axes}
+    def __init__(
+        self, backend: str, values: Mapping[str, tuple[Any, ...]], besides: Sequence[Rule] = (), limits: Limits = LIMITS
+    ) -> None:
+        self._backend, self._values, self._limits = backend, values, limits
+        self._rules = (*besides, *RULES[backend])
+        self._axes = tuple(axis.name for axis in AXES[backend] if axis.name in values)
+        self._dependences = {name: _dependences(backend, name, values.keys()) for name in self._axes}
         quiet = {name: [value for value, _, _ in found] for name, found in self._dependences.items()}
         self.domain = {
             name: tuple(dict.fromkeys((*self._values[name], *quiet.get(name, ()))))
@@ -214,10 +220,10 @@ class Choices:
             reason = f"collision {point['collision']} with lattice {point['lattice']}: it has other moments"
             return frozenset(("collision", "lattice")), reason
         sample = sample_of(self._backend, point)
-        for rule in RULES[self._backend]:
-            if reason := rule(*sample, LIMITS):
+        for rule in self._rules:
+            if reason := rule(*sample, self._limits):
                 (case, of_case), (config, of_config) = map(watched, sample)
-                rule(case, config, LIMITS)
+                rule(case, config, self._limits)
                 axes = {axis for name in of_case for axis in _axes_behind(name)} | of_config.keys()
                 return frozenset(axes & self.domain.keys()), reason
         return None
@@ -231,11 +237,11 @@ class Choices:
         return None, asked
 
 
-def _dependences(backend: str, name: str) -> list[tuple[Any, Dependence, frozenset[str]]]:
+def _dependences(backend: str, name: str, varied: Collection[str]) -> list[tuple[Any, Dependence, frozenset[str]]]:
     """What an axis depends on, in the order asked: the value that each leads to, and all axes asked until then."""
     usual, asked, found = default(name, {"backend": backend}), set[str](), []
     for one in DEPENDENCES[backend].get(name, ()):
-        asked |= {one.on, *(one.or_else or ())[:1]} - _APART[backend].keys()
+        asked |= {str(on) for on in (one.on, *(one.or_else or ())[:1]) if on in varied}
         found.append((usual if one.neutral is None else one.neutral, one, frozenset(asked)))
     return found
 

@@ -1,33 +1,34 @@
 """What a conformance run checks: every pair of choices that the catalogue allows, in as few kernels as chance gives.
 
-Seven parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on
-two schemes; kernels of moments and kernels of several steps per launch, both without and with walls; kernels that stay
-on chip; and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same list.
-What is left out is illegal, and proved to be by the rules that stand against it.
+Parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on two
+schemes; kernels that march over tiles, of moments and of several steps per launch, both without and with walls, filled
+up to pairwise covering arrays of their axes; kernels that stay on chip; and a pairwise covering array of all other
+axes, cases included. Deterministic: the same seed, the same list. What is left out is illegal, and proved to be by the
+rules that stand against it.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
-from choices import FLOWS, LIMITS, Choices, Sample, case_of, sample_of, values_of
+from choices import FLOWS, LIMITS, ROOMY, Choices, Sample, case_of, sample_of, values_of
 from directed import Conflict, Point, Search, UndecidedError
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, collides
-from lbmtune.catalogue.config import MEETINGS, defaults, from_flat
+from lbmtune.catalogue.config import MEETINGS, CudaConfig, defaults, from_flat
+from lbmtune.catalogue.march_rules import why_no_march
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.rules import broken
-from lbmtune.errors import InputError
+from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.lattice import LATTICES
 
 Values = tuple[tuple[str, Any], ...]
-_TRIES, _CANDIDATES, _MOST_POINTS = 200, 6, 20_000
+_CANDIDATES, _TRIES, _REPAIRS, _MOST_POINTS = 6, 20, 40, 20_000
 
 
 class Missing(NamedTuple):
@@ -48,9 +49,6 @@ class Covering:
     samples: tuple[Sample, ...]
     missing: tuple[Missing, ...]
     pairs: int
-
-
-_OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
 
 
 def with_patches(backend: str, seed: int = 1) -> Iterator[Sample | Missing]:
@@ -87,28 +85,60 @@ def collisions_precisions(backend: str) -> Iterator[Sample | Missing]:
 
 def pairwise(backend: str, seed: int = 1) -> Covering:
     """A covering array: every pair of values of two axes that some legal point has."""
-    draw, search = random.Random(seed), _search(backend)
-    left = pairs_of(backend)
-    total, samples, missing = len(left), list[Sample](), list[Missing]()
-    for pair in sorted(left, key=repr):
-        if pair not in left:
-            continue
-        found = [_found(backend, search, dict(pair), draw)]
-        if isinstance(found[0], Missing):
-            missing.append(found[0])
-            left.discard(pair)
-            continue
-        found += [_found(backend, search, dict(pair), draw) for _ in range(1, _CANDIDATES)]
-        legal = (point for point in found if not isinstance(point, Missing))
+    draw, search, values = random.Random(seed), _search(backend), values_of(backend)
+
+    def find(given: Point) -> Iterator[Point | Missing]:
+        for _ in range(_CANDIDATES):
+            yield _found(backend, search, given, draw)
+
+    found = _array(values, find)
+    samples = tuple(dict.fromkeys(sample_of(backend, point) for point in found.points))
+    return Covering(samples, found.missing, found.pairs)
+
+
+class _Array(NamedTuple):
+    """Points that have every pair of values but those that are missing."""
+
+    points: list[Point]
+    missing: tuple[Missing, ...]
+    pairs: int
+
+
+def _array(
+    values: Mapping[str, Any], find: Callable[[Point], Iterator[Point | Missing]], wanted: Iterable[Point] = ()
+) -> _Array:
+    """A covering array of some axes. find: points with values given, or why there are none; wanted: first."""
+    left = pairs_among(values)
+    total, points, missing = len(left), list[Point](), list[Missing]()
+
+    def add(given: Point) -> Missing | None:
+        """The point that has the most of what is left."""
+        found = find(given)
+        first = next(found)
+        if isinstance(first, Missing):
+            return first
+        legal = (first, *(point for point in found if not isinstance(point, Missing)))
         best = max(legal, key=lambda point: len(_pairs(point) & left))
-        left -= _pairs(best)
-        samples.append(sample_of(backend, best))
-    return Covering(tuple(dict.fromkeys(samples)), tuple(missing), total - len(missing))
+        left.difference_update(_pairs(best))
+        points.append(best)
+        return None
+
+    for given in wanted:
+        assert add(given) is None, given
+    for pair in sorted(left, key=repr):
+        if pair in left and (reason := add(dict(pair))):
+            missing.append(reason)
+            left.discard(pair)
+    return _Array(points, tuple(missing), total - len(missing))
 
 
 def pairs_of(backend: str) -> set[Values]:
     """Every pair of values of two axes."""
-    values = values_of(backend)
+    return pairs_among(values_of(backend))
+
+
+def pairs_among(values: Mapping[str, tuple[Any, ...]]) -> set[Values]:
+    """Every pair of values of two of these axes."""
     return {
         ((one, a), (other, b))
         for one, other in combinations(sorted(values), 2)
@@ -116,17 +146,43 @@ def pairs_of(backend: str) -> set[Values]:
     }
 
 
+_OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
 _OF_TILES: Mapping[str, tuple[Any, ...]] = {
-    "steps": (1, 2, 3),
-    "rows": (1, 2),
-    "cells_per_thread": (1, 2),
-    "pack": (1, 2, 4),
+    "flow": _OF_WHOLE_FACES,
+    "lattice": tuple(name for name in LATTICES if name != "d2q9"),
+    "collision": tuple(COLLISIONS),
+    "representation": ("moments", "populations"),
+    "scheme": ("pull", "push"),
+    "storage": ("fp64", "fp32", "fp16s", "fp16c", "bf16"),
+    "layout": ("soa", "rows"),
+    "flags": ("compiled", "memory"),
+    "block": ("32x2x1", "32x3x1", "32x8x1", "32x12x1"),
+    "march": (1, 3, 5),
+    "steps": (1, 2, 3, 4),
+    "rows": (1, 2, 3, 5),
+    "cells_per_thread": (1, 2, 4, 8),
+    "pack": (1, 2, 4, 8),
     "prefetch": (0, 1, 2, 3),
     "barrier": ("block", "neighbours"),
     "pending": ("registers", "shared"),
     "beyond": (0, 1),
     "chunks": ("even", "falling"),
+    "min_blocks": (0, 2),
+    "launch": ("call", "graph", "dependent"),
 }
+_OF_FLAT_TILES: Mapping[str, tuple[Any, ...]] = {
+    **{name: _OF_TILES[name] for name in _OF_TILES if name not in ("rows", "barrier", "pending", "chunks")},
+    "lattice": ("d2q9",),
+    "collision": tuple(name for name in COLLISIONS if collides(name, "d2q9")),
+    "block": ("32x1x1", "32x2x1", "32x4x1"),
+    "steps": tuple(range(1, 9)),
+}
+TILES = {3: _OF_TILES, 2: _OF_FLAT_TILES}
+"""What varies in kernels that march over tiles, by the dimensions of the lattice."""
+_OF_ROOM = ("block", "steps", "rows", "cells_per_thread", "pending", "prefetch")
+"""Axes by which a tile gets room for its halo, or finds room on chip: what to change first."""
+_MOST_STAGES = 72
+"""Cells of a thread times steps: beyond it a text is so long that it takes minutes to compile."""
 
 
 _OF_PIPELINES: Mapping[str, tuple[Any, ...]] = {
@@ -141,16 +197,9 @@ _OF_PIPELINES: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-def of_moments(backend: str, seed: int = 1) -> Iterator[Sample]:
-    """Kernels of moments: every storage and lattice with a seeded choice of what else they have, each pair often."""
-    if backend == "cpu":
-        yield from _pipelines(seed)
-        return
-    draw = random.Random(seed)
-    storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
-    for lattice, (storage, compute), layout in product(LATTICES, storages, ("soa", "rows", "rows")):
-        case = replace(case_of("box", lattice, "regularised"), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
-        yield from _march(backend, case, {"layout": layout, "storage": storage, "compute": compute}, draw)
+def of_pipelines(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Kernels of moments on a CPU: every storage, lattice and layout with a seeded choice of what else they have."""
+    yield from _pipelines(seed) if backend == "cpu" else ()
 
 
 def _pipelines(seed: int) -> Iterator[Sample]:
@@ -166,60 +215,121 @@ def _pipelines(seed: int) -> Iterator[Sample]:
         yield case, config
 
 
-def of_moments_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
-    """The same on every flow with walls or solid cells, by faces and by words."""
-    draw = random.Random(seed)
-    flows = [name for name in _OF_WHOLE_FACES if name != "box"]
-    for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
-        fixed = {"flags": flags, "layout": draw.choice(("soa", "rows")), "storage": draw.choice(("fp32", "fp16s"))}
-        yield from _march(backend, case_of(flow, lattice, "regularised"), fixed, draw)
+@cache
+def of_tiles(dimensions: int, seed: int = 1) -> Covering:
+    """Kernels that march over tiles: each of `_marches` that these values have, and every pair that is legal."""
+    draw, values = random.Random(seed), TILES[dimensions]
+    wanted = [point for point in _marches(draw) if point["lattice"] in values["lattice"]]
+    rules = Choices("cuda", values, (_is_no_march, _is_too_long, _is_too_wide, _has_no_room), ROOMY)
+    found = _array(paired(values), _Near(rules, values, draw), wanted)
+    samples = dict.fromkeys(_forced(sample_of("cuda", point)) for point in found.points)
+    return Covering(tuple(samples), found.missing, found.pairs)
 
 
-def of_several_steps(backend: str, seed: int = 1) -> Iterator[Sample]:
-    """Kernels of populations with several steps per launch: every collision, lattice and storage, each pair of them."""
-    draw = random.Random(seed)
-    collisions = [(name, lattice) for name, lattice in product(COLLISIONS, LATTICES) if _relaxes(name, lattice)]
+class _Near:
+    """Finds legal points near those that it knows. Where chance finds none, a search does, or proves that none is."""
+
+    def __init__(self, rules: Choices, values: Mapping[str, tuple[Any, ...]], draw: random.Random) -> None:
+        self._rules, self._values, self._draw = rules, values, draw
+        self._search = Search(rules, _MOST_POINTS)
+        self._known: list[Point] = []
+
+    def __call__(self, given: Point) -> Iterator[Point | Missing]:
+        """A few with these values, or one reason."""
+        tries = (self._drawn(given) for _ in range(_TRIES if self._known else 0))
+        found = list[Point | Missing](islice(filter(None, tries), _CANDIDATES // 2))
+        found = found or [_decided(self._search, given, self._drawn_near(1.0), self._draw)]
+        self._known += [point for point in found if not isinstance(point, Missing)]
+        yield from found
+
+    def _drawn(self, given: Point) -> Point | None:
+        """One whose broken rules were mended, an axis at a time that they look at."""
+        wished = self._drawn_near(self._draw.choice((0.5, 0.8)))
+        for _ in range(_REPAIRS):
+            point = self._rules.completed(given, wished)
+            conflict = self._rules.conflict(given, point)
+            if conflict is None:
+                return point
+            free = sorted(conflict.axes - given.keys())
+            if not free:
+                return None
+            axis = self._draw.choice([name for name in free if name in _OF_ROOM] or free)
+            wished[axis] = self._draw.choice(self._values[axis])
+        return None
+
+    def _drawn_near(self, share: float) -> Point:
+        """A known point, of which that share of the values stays."""
+        near = (
+            self._draw.choice(self._known) if self._known else {name: value[0] for name, value in self._values.items()}
+        )
+        return {
+            name: near[name] if self._draw.random() < share else self._draw.choice(choice)
+            for name, choice in self._values.items()
+        }
+
+
+def paired(values: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """All axes of tiles but the block, which follows from the others: a halo has to fit, and shared memory to do."""
+    return {name: choice for name, choice in values.items() if name != "block"}
+
+
+def _marches(draw: random.Random) -> Iterator[Point]:
+    """Moments and populations, each: every storage and lattice, every flow with walls or solid cells, by both flags.
+
+    Populations with every collision, too.
+    """
+    moments = {"representation": "moments", "collision": "regularised", "flow": "box"}
+    for lattice, storage, layout in product(LATTICES, ("fp64", "fp32", "fp16s", "bf16"), ("soa", "rows")):
+        yield {**moments, "lattice": lattice, "storage": storage, "layout": layout}
+    several = {"representation": "populations", "scheme": "push", "flow": "box"}
+    relaxing = [(name, lattice) for name, lattice in product(COLLISIONS, LATTICES) if collides(name, lattice)]
     storages = ("fp64", "fp32", "fp16s", "fp16c", "bf16")
-    for n, (name, lattice) in enumerate(collisions):
-        case = replace(case_of("box", lattice, name), force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
+    for n, (name, lattice) in enumerate(relaxing):
         for storage in (storages[n % 5], storages[(n + 2) % 5]):
-            fixed = {"scheme": "push", "layout": draw.choice(("soa", "rows")), "storage": storage}
-            fixed |= {"representation": "populations", "steps": draw.choice((2, 3))}
-            fixed |= {"compute": "fp64" if storage == "fp64" else "fp32"}
-            yield from _march(backend, case, fixed, draw)
+            yield {**several, "collision": name, "lattice": lattice, "storage": storage}
+    walls = [name for name in _OF_WHOLE_FACES if name != "box"]
+    for lattice, flow, flags in product(LATTICES, walls, ("compiled", "memory")):
+        if flags == "compiled" and flow in ("solids", "rocks"):
+            continue  # solid cells are known by words alone
+        name = draw.choice([one for one in COLLISIONS if collides(one, lattice)])
+        yield {**moments, "lattice": lattice, "flow": flow, "flags": flags}
+        yield {**several, "collision": name, "lattice": lattice, "flow": flow, "flags": flags}
 
 
-def of_several_steps_with_walls(backend: str, seed: int = 1) -> Iterator[Sample]:
-    """The same on every flow with walls or solid cells, by faces and by words."""
-    draw = random.Random(seed)
-    flows = [name for name in _OF_WHOLE_FACES if name != "box"]
-    for lattice, flow, flags in product(LATTICES, flows, ("compiled", "memory")):
-        name = draw.choice([one for one in COLLISIONS if _relaxes(one, lattice)])
-        fixed = {"scheme": "push", "representation": "populations", "steps": draw.choice((2, 3)), "flags": flags}
-        fixed |= {"layout": draw.choice(("soa", "rows")), "storage": draw.choice(("fp32", "fp16s"))}
-        yield from _march(backend, case_of(flow, lattice, name), fixed, draw)
+def _is_no_march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    if config.marches:
+        return None
+    return f"representation {config.representation} with steps {config.steps}: no kernel of tiles"
 
 
-def _relaxes(collision: str, lattice: str) -> bool:
-    try:
-        case_of("box", lattice, collision)
-    except InputError:
-        return False
-    return True
+def _is_too_long(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    stages = config.steps * config.rows * config.cells_per_thread
+    return f"steps x rows x cells_per_thread {stages}: too long to be compiled" if stages > _MOST_STAGES else None
 
 
-def _march(backend: str, case: Case, fixed: Point, draw: random.Random) -> Iterator[Sample]:
-    """A legal kernel of tiles with these values, of a draw; none on a CPU, or where no choice of the others helps."""
-    flat = case.lattice == "d2q9"
-    usual = {"backend": backend, "representation": "moments", "block": "32x2x1" if flat else "32x8x1", "march": 5}
-    for _ in range(_TRIES if backend == "cuda" else 0):
-        chosen = {name: draw.choice(values) for name, values in _OF_TILES.items()}
-        if flat:
-            chosen |= {"rows": 1, "steps": draw.choice((1, 3, 6)), "barrier": "block", "pending": "registers"}
-        config = from_flat({**usual, **chosen, **fixed})
-        if broken(case, config, LIMITS) is None:
-            yield case, config
-            return
+def _is_too_wide(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """What depends on the fewest choices, said before all that they are part of."""
+    width = config.cells_per_thread * config.stored.bytes
+    if width > 16 or width * config.pack > 32:
+        return (
+            f"cells_per_thread {config.cells_per_thread} x {config.stored.bytes} bytes x pack {config.pack}: too wide"
+        )
+    return None
+
+
+def _has_no_room(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """What is true of the simplest kernel with such a tile: said first, since it depends on few choices."""
+    tiles = {"steps": config.steps, "rows": config.rows, "cells_per_thread": config.cells_per_thread}
+    plain = CudaConfig(representation="moments", layout="rows", block=config.block, **tiles)
+    return why_no_march(case_of("box", case.lattice, "regularised"), plain, limits.shared_bytes_per_block)
+
+
+def _forced(sample: Sample) -> Sample:
+    """In a box a force, along z, too, where there is one."""
+    case, config = sample
+    if case.flow != "box":
+        return sample
+    return replace(case, force=(1e-3, -5e-4, 2e-4 * (case.stencil.dimensions == 3))), config
 
 
 def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
@@ -242,10 +352,11 @@ def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
-    marches = (of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls)
-    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, *marches, on_chip)
+    marches = [one for dimensions in (TILES if backend == "cuda" else ()) for one in of_tiles(dimensions, seed).samples]
+    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, of_pipelines, on_chip)
     found = [one for part in parts for one in part(backend)]
-    samples = tuple(dict.fromkeys((*(one for one in found if not isinstance(one, Missing)), *covering.samples)))
+    parted = (one for one in found if not isinstance(one, Missing))
+    samples = tuple(dict.fromkeys((*parted, *marches, *covering.samples)))
     having = defaultdict[tuple[str, Any], set[int]](set)
     for number, sample in enumerate(samples):
         for value in point_of(sample).items():
@@ -271,7 +382,7 @@ def _pairs(point: Point) -> set[Values]:
 
 
 def _search(backend: str) -> Search:
-    return Search(Choices(backend), _MOST_POINTS)
+    return Search(Choices(backend, values_of(backend)), _MOST_POINTS)
 
 
 def _legal(backend: str, search: Search, wanted: Point) -> Sample | Missing:
@@ -288,6 +399,10 @@ def _found(backend: str, search: Search, given: Point, draw: random.Random) -> P
         name: usual[name] if usual.get(name) in values and draw.random() < 0.6 else draw.choice(values)
         for name, values in values_of(backend).items()
     }
+    return _decided(search, given, wished, draw)
+
+
+def _decided(search: Search, given: Point, wished: Point, draw: random.Random) -> Point | Missing:
     try:
         found = search.legal(given, wished, draw)
     except UndecidedError:

@@ -14,8 +14,19 @@ from typing import Any
 
 import pytest
 
-from choices import LIMITS, Sample, sample_of, values_of
-from covering import Covering, Missing, everything, pairs_of, point_of, schemes_layouts_lattices
+from choices import LIMITS, ROOMY, Sample, sample_of, values_of
+from covering import (
+    TILES,
+    Covering,
+    Missing,
+    everything,
+    of_tiles,
+    paired,
+    pairs_among,
+    pairs_of,
+    point_of,
+    schemes_layouts_lattices,
+)
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.axes import neutral
 from lbmtune.catalogue.case import collides
@@ -62,7 +73,7 @@ def test_a_part_on_the_processor() -> None:
 def test_the_part_has_every_value_of_every_choice(backend: str) -> None:
     part = {fact for sample in for_every_day(backend) for fact in point_of(sample).items()}
     assert part == {fact for sample in kernels(backend) for fact in point_of(sample).items()}
-    assert len(for_every_day(backend)) < 25
+    assert len(for_every_day(backend)) < 28
 
 
 def _all_right(check: Callable[[Sample], str | None], samples: Sequence[Sample]) -> None:
@@ -81,7 +92,7 @@ def test_no_scheme_layout_addressing_or_lattice_is_forgotten(backend: str) -> No
 
 
 def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:
-    assert all(broken(case, config, LIMITS) is None for case, config in kernels())
+    assert all(broken(case, config, ROOMY) is None for case, config in kernels())
     assert len({(case, config) for case, config in kernels()}) == len(kernels())
     assert {config.scheme for _, config in kernels()} == {*SCHEMES} - {"swap-ordered"}
     assert {config.layout for _, config in kernels()} == set(LAYOUTS)
@@ -95,6 +106,16 @@ def test_every_pair_is_in_a_sample_or_illegal(backend: str) -> None:
     assert len(covered) == found.pairs
     assert all(missing.proved for missing in found.missing)
     illegal = {frozenset(missing.values) for missing in found.missing}
+    assert {pair for pair in left if any(core <= {*pair} for core in illegal)} == left - covered
+
+
+@pytest.mark.parametrize("dimensions", TILES)
+def test_every_pair_of_kernels_of_tiles_is_in_a_sample_or_illegal(dimensions: int) -> None:
+    found, left = of_tiles(dimensions), pairs_among(paired(TILES[dimensions]))
+    covered = left & {pair for one in found.samples for pair in combinations(sorted(point_of(one).items()), 2)}
+    illegal = {frozenset(missing.values) for missing in found.missing}
+    assert {*found.samples} <= {*kernels()}
+    assert all(missing.proved for missing in found.missing)
     assert {pair for pair in left if any(core <= {*pair} for core in illegal)} == left - covered
 
 
