@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from choices import FLOWS, LIMITS, ROOMY, Choices, Sample, case_of, sample_of, values_of
@@ -28,7 +28,7 @@ from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.lattice import LATTICES
 
 Values = tuple[tuple[str, Any], ...]
-_CANDIDATES, _TRIES, _REPAIRS, _MOST_POINTS = 6, 20, 40, 20_000
+_CANDIDATES, _TRIES, _REPAIRS, _MOST_POINTS = 6, 20, 25, 20_000
 
 
 class Missing(NamedTuple):
@@ -231,16 +231,21 @@ class _Near:
 
     def __init__(self, rules: Choices, values: Mapping[str, tuple[Any, ...]], draw: random.Random) -> None:
         self._rules, self._values, self._draw = rules, values, draw
-        self._search = Search(rules, _MOST_POINTS)
+        self._glance, self._search = Search(rules, _MOST_POINTS // 50), Search(rules, _MOST_POINTS)
         self._known: list[Point] = []
 
     def __call__(self, given: Point) -> Iterator[Point | Missing]:
         """A few with these values, or one reason."""
-        tries = (self._drawn(given) for _ in range(_TRIES if self._known else 0))
-        found = list[Point | Missing](islice(filter(None, tries), _CANDIDATES // 2))
+        found = self._several(given, _CANDIDATES // 2) if self._known else []
+        if not found:
+            soon = _decided(self._glance, given, self._drawn_near(1.0), self._draw)
+            found = [soon] if not isinstance(soon, Missing) or soon.proved else self._several(given, _TRIES)
         found = found or [_decided(self._search, given, self._drawn_near(1.0), self._draw)]
         self._known += [point for point in found if not isinstance(point, Missing)]
         yield from found
+
+    def _several(self, given: Point, tries: int) -> list[Point | Missing]:
+        return [point for _ in range(tries) if (point := self._drawn(given))]
 
     def _drawn(self, given: Point) -> Point | None:
         """One whose broken rules were mended, an axis at a time that they look at."""

@@ -36,6 +36,7 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
+from lbmtune.lattice import LATTICES
 from shim.device import COMPILER, HostDevice, compile_on_host
 from thinning import drawn, facts
 
@@ -117,6 +118,13 @@ def test_every_pair_of_kernels_of_tiles_is_in_a_sample_or_illegal(dimensions: in
     assert {*found.samples} <= {*kernels()}
     assert all(missing.proved for missing in found.missing)
     assert {pair for pair in left if any(core <= {*pair} for core in illegal)} == left - covered
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_kernels_of_several_steps_have_every_collision(lattice: str) -> None:
+    samples = of_tiles(LATTICES[lattice].dimensions).samples
+    found = {case.collision for case, config in samples if case.lattice == lattice and not config.of_moments}
+    assert found == {name for name in OPERATORS if collides(name, lattice)}
 
 
 @pytest.mark.parametrize(

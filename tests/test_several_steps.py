@@ -9,10 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from covering import TILES, of_tiles
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
-from lbmtune.catalogue.case import COLLISIONS, Case, box
+from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.march import shared_bytes, tile
@@ -188,13 +187,6 @@ def test_verification_finds(fault: str) -> None:
     program = render(flow(), config(rows=2))
     changed = FAULTS[fault](program.source)
     assert not _on_host(replace(program, source=changed)).passed
-
-
-@pytest.mark.parametrize("lattice", LATTICES)
-def test_a_covering_set_has_every_collision(lattice: str) -> None:
-    samples = [one for dimensions in TILES for one in of_tiles(dimensions).samples]
-    found = {case.collision for case, kernel in samples if case.lattice == lattice and not kernel.of_moments}
-    assert found == set(COLLISIONS) - ({"cumulant"} if lattice != "d3q27" else set())
 
 
 @needs_nvrtc
