@@ -26,7 +26,7 @@ _FIXED = {
     "index_bits": _MARCHES,
     "block_order": _MARCHES,
     "macroscopics": "only what a launch ends with is written",
-    "fetch": "prefetch 2 and 3 let the next plane wait in shared memory",
+    "fetch": "prefetch 2 lets the next plane wait in shared memory",
 }
 """Axes that have no say, and why."""
 _OTHERS = "kernels of moments or of several steps have them"
