@@ -169,7 +169,10 @@ def test_roles_follow_launches(launch: str) -> None:
     simulation = Simulation(program, Binary(b"", "", Resources()), Watching(), single=compiled)
     simulation.initialise(oracle.random_state(case))
     simulation.step(6)
+    simulation.prepare(6)
     assert not asked  # until it is needed
+    simulation.prepare(7)
+    assert asked
     for steps in (1, 20, 2, 9):
         simulation.step(steps)
     assert [steps for steps, _ in seen] == [3, 3, 1, *[3] * 6, 1, 1, 1, 1, 3, 3, 3]

@@ -169,7 +169,7 @@ class Simulation:
         Raises InputError as `step` does.
         """
         if self._left_over(steps):
-            assert self._one_step
+            _ = self._one_step
         while self._graphed and steps >= self.parity_steps:
             together = _whole(steps, self.parity_steps)
             self._graph(together)
