@@ -324,9 +324,15 @@ def _is_too_wide(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 def _has_no_room(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """What is true of the simplest kernel with such a tile: said first, since it depends on few choices."""
-    tiles = {"steps": config.steps, "rows": config.rows, "cells_per_thread": config.cells_per_thread}
-    plain = CudaConfig(representation="moments", layout="rows", block=config.block, **tiles)
-    return why_no_march(case_of("box", case.lattice, "regularised"), plain, limits.shared_bytes_per_block)
+    tile = (config.block, config.steps, config.rows, config.cells_per_thread)
+    return _why_no_room(case.lattice, *tile, limits.shared_bytes_per_block)
+
+
+@cache
+def _why_no_room(lattice: str, block: Any, steps: int, rows: int, cells: int, shared_bytes: int) -> str | None:
+    tile = {"block": block, "steps": steps, "rows": rows, "cells_per_thread": cells}
+    plain = CudaConfig(representation="moments", layout="rows", **tile)
+    return why_no_march(case_of("box", lattice, "regularised"), plain, shared_bytes)
 
 
 def _forced(sample: Sample) -> Sample:
