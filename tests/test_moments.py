@@ -240,6 +240,17 @@ def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
 
 
 @needs_compiler
+def test_runs_of_buffers_beyond_32_bits_begin_where_they_lie() -> None:
+    """Every plane as if it lay 2^33 elements further on."""
+    program = render(replace(flow(), domain=(1024, 1024, 512)), config(prefetch=3))
+    assert "unsigned long long Index;" in program.source
+    there = "of_first(from + row[r])"
+    away = _text(there, "of_first(from + row[r] + (Index(1) << 33))")(program.source)
+    back = _text("source + begins[r]", "source + (begins[r] - (Index(1) << 33))")(away)
+    assert _on_host(replace(program, source=back)).passed
+
+
+@needs_compiler
 def test_bulk_copies_that_nobody_waits_for_are_found() -> None:
     program = render(flow(), config(prefetch=3))
     changed = _text("await(arrived + warp, plane & 1)", "__syncwarp()")(program.source)

@@ -35,7 +35,10 @@ __device__ __forceinline__ char* runs_of(void* memory, const int r, const int wa
     return static_cast<char*>(memory) + r * SLOTS + warp * OF_WARP;
 }
 // What the first lane of a warp has: a compiler that knows all lanes to have it works with it once.
-__device__ __forceinline__ unsigned of_first(const unsigned value) { return __shfl_sync(0xffffffffu, value, 0, 32); }
+template <class T>
+__device__ __forceinline__ T of_first(const T value) {
+    return __shfl_sync(0xffffffffu, value, 0, 32);
+}
 
 // Of a lane.
 struct Slots {
