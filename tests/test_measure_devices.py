@@ -193,3 +193,27 @@ def test_the_clock_of_cores_is_what_the_system_tells(
 ) -> None:
     monkeypatch.setattr(cpu_device.psutil, "cpu_freq", lambda: told)
     assert cpu_device.core_clock_hz() == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("multiprocessors = 132", "multiprocessors = 0", "multiprocessors is 0"),
+        ("latency_s = ", "latency_s = nan # ", "calibration.latency_s is nan"),
+        ("copy_bytes_per_s = ", "copy_bytes_per_s = -1.0 # ", "copy_bytes_per_s is -1.0"),
+        ("[calibration.displaced_bytes_per_s]", "[spare]", "displaced_bytes_per_s"),
+        (
+            "[calibration.listed_bytes_per_s]",
+            "[calibration.listed_bytes_per_s]\n[spare]",
+            "listed_bytes_per_s is empty",
+        ),
+    ],
+)
+def test_a_machine_whose_figures_cannot_be_is_told_with_the_figure(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    shipped = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
+    path = tmp_path / "machine.toml"
+    path.write_text(shipped.read_text().replace(old, new, 1))
+    with pytest.raises(InputError, match=re.escape(said)):
+        read_machine(path)

@@ -46,8 +46,9 @@ compiled for compute capability 9.0: with them the count is within 2 % of what w
 within 4 % in nine tenths."""
 _LOCAL_SLOTS = 4
 """A multiprocessor moves 32 lanes to or from its caches in a cycle, in which it issues four instructions."""
-_HALF_RATE = ("sm_60", "sm_70", "sm_80", "sm_90", "sm_100")
-"""Architectures with half as many units for double as for single precision, the others have 1/32 or fewer.
+_SLOTS_OF_DOUBLES = {"sm_35": 3, "sm_37": 3, **dict.fromkeys(("sm_60", "sm_70", "sm_80", "sm_90", "sm_100"), 2)}
+_FEW_DOUBLES = 64
+"""Units for single over those for double precision, by architecture; the others have 1/32 or fewer of them.
 
 Source: CUDA C++ Programming Guide, throughput of arithmetic instructions.
 """
@@ -276,7 +277,7 @@ def _stage(name: str, forced: bool, relaxes: bool = True) -> _Stage:
 
 def slots_of_doubles(architecture: str) -> int:
     """Issue slots of an instruction in double precision."""
-    return 2 if architecture.rstrip("af") in _HALF_RATE else 64
+    return _SLOTS_OF_DOUBLES.get(architecture.rstrip("af"), _FEW_DOUBLES)
 
 
 def _moved(case: Case, config: CudaConfig) -> float:

@@ -38,7 +38,7 @@ _FLAT = 3
 """The same in two dimensions, where warps wait for nobody, beside one in the stages of each block."""
 _SPREAD = ("8", "12", "16")
 """Warps of blocks whose stages were measured."""
-_FLAGS = 16
+_TO_MEET = 16
 """Instructions of a warp in a stage that waits for its neighbours, which are counted with all others."""
 _IN_LOOP = {1: 0.70, 2: 0.59}
 """Share of spilled bytes that the loop stores and loads, by the planes that a pass of it takes; medians of 94 loops
@@ -218,7 +218,7 @@ def stages_wait(subject: Subject) -> float:
     more = [measured[f"{config.barrier} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
     waited = sum(more) / len(more)
     if config.barrier == "neighbours":
-        waited -= _FLAGS * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(subject)
+        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(subject)
     return _turns(subject) * waited / subject.case.fluid_sites
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +29,38 @@ def write_machine(path: Path, machine: Machine) -> None:
 def read_machine(path: Path) -> Machine:
     """Raises InputError where the file is missing or damaged."""
     try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Machine)
+        machine = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Machine)
+        _check(machine)
+        return machine
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; lbmtune devices writes it.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InputError(
             f"{path} is damaged, or of another version: {error}; delete it and run lbmtune devices again."
         ) from error
+
+
+def _check(machine: Machine) -> None:
+    """Raises ValidationError where figures cannot have been measured."""
+    for name, value in _numbers(msgspec.to_builtins(machine)):
+        if not isfinite(value) or (value <= 0 and "_per_s" in name):
+            raise msgspec.ValidationError(f"{name} is {value}")
+    if machine.calibration is None:
+        return
+    if machine.multiprocessors < 1:
+        raise msgspec.ValidationError(f"multiprocessors is {machine.multiprocessors}")
+    for one in fields(machine.calibration):
+        if one.default_factory is MISSING and getattr(machine.calibration, one.name) == {}:
+            raise msgspec.ValidationError(f"calibration.{one.name} is empty")
+
+
+def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    """All numbers of a table and of those in it, by their names with dots."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, (*path, key))
+        elif isinstance(value, (int, float)):
+            yield ".".join((*path, key)), value
 
 
 def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
