@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, product
-from math import prod
+from itertools import chain, combinations, islice, product
+from math import prod, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,13 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.axes import neutral
 from lbmtune.catalogue.case import collides
 from lbmtune.catalogue.collisions import OPERATORS
-from lbmtune.catalogue.config import defaults
+from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.march import shared_bytes
 from lbmtune.catalogue.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.codegen.render import render
+from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.render import render, render_single
 from lbmtune.lattice import LATTICES
 from shim.device import COMPILER, HostDevice, compile_on_host
 from thinning import drawn, facts
@@ -57,8 +59,15 @@ def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
 def for_every_day(backend: str) -> list[Sample]:
     """A part of the list in which each choice stands at each of its values, on small lattices where it can."""
     samples = kernels(backend)
-    costs = [case.stencil.q**2 for case, _ in samples]  # pairs of directions are what text grows with
+    costs = [_length(sample) for sample in samples]
     return [samples[n] for n in sorted(drawn([facts(point_of(sample)) for sample in samples], len(samples), costs))]
+
+
+def _length(sample: Sample) -> float:
+    """What the text of a kernel grows with: pairs of directions, and less so cells that a thread has at once."""
+    case, config = sample
+    cells = config.steps * config.rows * config.cells_per_thread if isinstance(config, CudaConfig) else 1
+    return case.stencil.q**2 * sqrt(cells)
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -74,7 +83,7 @@ def test_a_part_on_the_processor() -> None:
 def test_the_part_has_every_value_of_every_choice(backend: str) -> None:
     part = {fact for sample in for_every_day(backend) for fact in point_of(sample).items()}
     assert part == {fact for sample in kernels(backend) for fact in point_of(sample).items()}
-    assert len(for_every_day(backend)) < 28
+    assert len(for_every_day(backend)) <= 30
 
 
 def _all_right(check: Callable[[Sample], str | None], samples: Sequence[Sample]) -> None:
@@ -190,3 +199,24 @@ def test_a_wrong_kernel_is_reported() -> None:
 def _wrong(sample: Sample) -> Binary:
     program = render(*sample)
     return compile_on_host(replace(program, source=program.source.replace("lane.before)", "lane.after)")))
+
+
+def test_kernels_of_several_steps_and_of_one_keep_a_state_in_the_same_way() -> None:
+    """Places, formulas, buffers, arguments and the reach of indices, and no more shared memory."""
+    checked = 0
+    for case, config in islice(chain.from_iterable(of_tiles(n).samples for n in (3, 2)), 0, None, 8):
+        program = render(case, config)
+        single = render_single(program)
+        assert (single is None) == (config.fused_steps == 1)
+        if single is None:
+            continue
+        one, several = describe_kernel(single), describe_kernel(program)
+        assert isinstance(config, CudaConfig)
+        assert isinstance(single.config, CudaConfig)
+        assert describe_storage(single) == describe_storage(program)
+        assert (one.buffers, one.arguments) == (several.buffers, several.arguments)
+        assert one.max_elements == several.max_elements
+        assert [g.arguments for g in one.period[0]] == [g.arguments for g in several.period[0]]
+        assert shared_bytes(case, single.config) <= shared_bytes(case, config)
+        checked += 1
+    assert checked > 10

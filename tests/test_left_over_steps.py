@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,12 @@ import pytest
 import lbmtune
 import made_up_records as made
 from choices import case_of
-from covering import of_moments, of_moments_with_walls, of_several_steps, of_several_steps_with_walls
 from cpu_cases import InterpretingDevice
 from lbmtune.backend.protocol import Binary, CompileError, Device
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.geometry import solid
-from lbmtune.catalogue.march import shared_bytes
 from lbmtune.catalogue.rules import Limits, broken
-from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError
@@ -103,28 +100,6 @@ def test_any_number_of_steps_on_a_cpu() -> None:
     simulation = Simulation(program, empty, InterpretingDevice(), single=lambda: (single, empty))
     for steps, found, expected in run(simulation, (1, 4, 5)):
         assert np.abs(found - expected).max() <= error_bound(case, config, steps), steps
-
-
-def test_both_kernels_keep_a_state_in_the_same_way() -> None:
-    """Places, formulas, buffers, arguments and the reach of indices, and no more shared memory."""
-    drawn = chain(of_moments("cuda"), of_moments_with_walls("cuda"), of_several_steps("cuda"))
-    checked = 0
-    for case, config in islice(chain(drawn, of_several_steps_with_walls("cuda")), 0, None, 5):
-        program = render(case, config)
-        single = render_single(program)
-        assert (single is None) == (config.fused_steps == 1)
-        if single is None:
-            continue
-        one, several = describe_kernel(single), describe_kernel(program)
-        assert isinstance(config, CudaConfig)
-        assert isinstance(single.config, CudaConfig)
-        assert describe_storage(single) == describe_storage(program)
-        assert (one.buffers, one.arguments) == (several.buffers, several.arguments)
-        assert one.max_elements == several.max_elements
-        assert [g.arguments for g in one.period[0]] == [g.arguments for g in several.period[0]]
-        assert shared_bytes(case, single.config) <= shared_bytes(case, config)
-        checked += 1
-    assert checked > 10
 
 
 def test_one_step_programs_need_none() -> None:
