@@ -37,7 +37,7 @@ from lbmtune.runtime.solver import equilibrium
 
 Array = Any
 PARTS = ("vortex", "cavity", "turbulence")
-SIZES = (128, 256)
+SIZES = (128, 192, 256)
 OPERATORS = ("regularised", "bgk")
 REYNOLDS = 1600
 SPEED = 0.05
@@ -101,9 +101,7 @@ class Bench:
 
     def simulation(self, case: Case, storage: str) -> Simulation:
         """Raises ValueError where the kernel is not legal here."""
-        flat = case.stencil.dimensions == 2
-        alike = replace(case, domain=(64, 64, 1 if flat else 64), relaxation_rate=1.0, velocity_scale=SPEED)
-        key = alike, kernel(alike, storage)
+        key = alike(case, storage)
         if reason := broken(*key, self.device.limits):
             raise ValueError(reason)
         if key not in self._kernels:
@@ -111,6 +109,13 @@ class Bench:
             self._kernels[key] = program, self._compiler(program)
             self.sources.setdefault(f"{case.stencil.name} {case.collision} {storage}", []).append(program.digest)
         return Simulation(*self._kernels[key], self.device, case)
+
+
+def alike(case: Case, storage: str) -> tuple[Case, CudaConfig]:
+    """What all flows of one kernel have in common: the case that it is printed for, and its configuration."""
+    extents = (64, 64, 1 if case.stencil.dimensions == 2 else 64)
+    common = replace(case, domain=extents, relaxation_rate=1.0, velocity_scale=SPEED)
+    return common, kernel(common, storage)
 
 
 def kernel(case: Case, storage: str) -> CudaConfig:

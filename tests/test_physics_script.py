@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from lbmtune.catalogue.case import box, cavity
+from lbmtune.codegen.render import render
 from script_module import load
 from shim.device import COMPILER, HostDevice, compile_on_host
 
-SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "physics.py"
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT, RECORD = ROOT / "scripts" / "physics.py", ROOT / "studies" / "recorded" / "nvidia-h200" / "physics.json"
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +59,20 @@ def test_both_operators_decay_as_fast_as_the_vortex(physics: ModuleType) -> None
         "d2q9 regularised fp64": 1,
         "d2q9 bgk fp64": 1,
     }
+
+
+def test_what_is_recorded_ran_by_the_texts_that_are_printed_now(physics: ModuleType) -> None:
+    """Boxes of every lattice, operator and storage, and the cavity in two dimensions."""
+    recorded = json.loads(RECORD.read_text())["sources"]
+    assert set(recorded) == {
+        f"{lattice} {operator} {storage}"
+        for lattice in ("d2q9", "d3q19")
+        for operator in physics.OPERATORS
+        for storage in ("fp64", "fp32")
+    }
+    for name, digests in recorded.items():
+        lattice, operator, storage = name.split()
+        flows = [box(lattice, operator, (64, 64, 1))]
+        flows += [cavity(lattice, operator, (64, 64, 1), 1.0, physics.SPEED)] if len(digests) > 1 else []
+        assert {render(*physics.alike(flow, storage)).digest for flow in flows} == set(digests), name
+    assert sum(map(len, recorded.values())) == len(recorded) + len(physics.OPERATORS)
