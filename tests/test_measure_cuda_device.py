@@ -59,6 +59,7 @@ class FakeCupy:
 
     count: int = 1
     driver_version: int = 13000
+    capability: tuple[int, int] = (9, 0)
     raises: dict[str, Exception] = field(default_factory=dict)
     launched: list[Any] = field(default_factory=list)
     settings: list[Any] = field(default_factory=list)
@@ -66,7 +67,7 @@ class FakeCupy:
 
     def module(self) -> ModuleType:
         cupy: Any = ModuleType("cupy")
-        attributes = dict(ATTRIBUTES.values()) | {75: 9, 76: 0}
+        attributes = dict(ATTRIBUTES.values()) | dict(zip((75, 76), self.capability, strict=True))
         runtime = SimpleNamespace(
             CUDARuntimeError=CUDARuntimeError,
             getDeviceCount=self._does("getDeviceCount", self.count),
@@ -145,6 +146,7 @@ def device(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[CudaDevice
     return open_cuda(0), fake
 
 
+ABILITIES = ("asynchronous", "bulk", "dependent")
 BINARY = Binary(b"cubin", "digest", Resources(registers=40))
 PROGRAM = renderer(CASE, config("right", "cuda"))
 
@@ -212,6 +214,17 @@ def test_limits_and_environment_come_from_the_device(monkeypatch: pytest.MonkeyP
     assert (found.backend, found.device, found.architecture) == ("cuda", "NVIDIA Fake", "sm_90")
     assert (found.runtime, found.ecc, found.memory_bytes) == ("CUDA 13.2", True, 8 << 30)
     assert registry.compiler_for(found).keywords == {"architecture": "sm_90"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("capability", "able"),
+    [((7, 5), ()), ((8, 6), ("asynchronous",)), ((9, 0), ABILITIES), ((11, 0), ABILITIES)],
+)
+def test_what_an_architecture_can_do(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], able: tuple[str, ...]
+) -> None:
+    opened, _ = device(monkeypatch, capability=capability)
+    assert tuple(name for name in ABILITIES if getattr(opened.limits, name)) == able
 
 
 def test_a_launch_passes_grid_block_and_typed_arguments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import metadata
@@ -27,16 +27,13 @@ from lbmtune.backend.protocol import (
     Placing,
     TooManyResourcesError,
 )
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.rules import Limits, cuda_limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
 _NO_DEVICE = 100
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
-_ASYNCHRONOUS_SINCE, _BULK_SINCE, _DEPENDENT_SINCE = 8, 9, 9
-"""Compute capabilities from which on copies to shared memory are under way on their own, and from which on launches
-may begin before the one before them has ended."""
 _STATIC_SHARED_BYTES = 48 << 10
 """Shared memory beyond this has to be asked for, per kernel."""
 
@@ -136,35 +133,34 @@ class CudaDevice:
 
     @cached_property
     def limits(self) -> Limits:
-        """Of the device; memory that was free when first asked."""
+        """Of the device, what its architecture can do included; memory that was free when first asked."""
         get = self._attribute
-        return Limits(
+        return replace(
+            cuda_limits(self._architecture, self.multiprocessors, int(self._runtime.memGetInfo()[0])),
             threads_per_block=get("MaxThreadsPerBlock"),
             block=(get("MaxBlockDimX"), get("MaxBlockDimY"), get("MaxBlockDimZ")),
             grid=(get("MaxGridDimX"), get("MaxGridDimY"), get("MaxGridDimZ")),
             threads_per_multiprocessor=get("MaxThreadsPerMultiProcessor"),
             cores=os.cpu_count() or 1,
-            memory_bytes=int(self._runtime.memGetInfo()[0]),
             shared_bytes_per_block=get("MaxSharedMemoryPerBlockOptin"),
             shared_bytes_per_multiprocessor=get("MaxSharedMemoryPerMultiprocessor"),
-            multiprocessors=self.multiprocessors,
             cooperative=bool(get("CooperativeLaunch")),
-            dependent=get("ComputeCapabilityMajor") >= _DEPENDENT_SINCE,
-            asynchronous=get("ComputeCapabilityMajor") >= _ASYNCHRONOUS_SINCE,
-            bulk=get("ComputeCapabilityMajor") >= _BULK_SINCE,
         )
+
+    @property
+    def _architecture(self) -> str:
+        return f"sm_{self._attribute('ComputeCapabilityMajor')}{self._attribute('ComputeCapabilityMinor')}"
 
     @cached_property
     def environment(self) -> Environment:
         """The GPU, what drives it and what compiles for it."""
         name = self._runtime.getDeviceProperties(self._index)["name"].decode()
         bus = self._runtime.deviceGetPCIBusId(self._index)
-        capability = f"{self._attribute('ComputeCapabilityMajor')}{self._attribute('ComputeCapabilityMinor')}"
         return Environment(
             backend="cuda",
             device=name,
             device_id=self._monitor.uuid or f"{name} at {bus}",
-            architecture=f"sm_{capability}",
+            architecture=self._architecture,
             driver=self._monitor.driver or f"CUDA {_version(self._runtime.driverGetVersion())}",
             runtime=f"CUDA {_version(self._runtime.runtimeGetVersion())}",
             compiler="NVRTC " + ".".join(map(str, nvrtc.version())),

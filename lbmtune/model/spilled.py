@@ -10,7 +10,8 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import planes_together
 from lbmtune.catalogue.rules.limits import registers_allowed
-from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, asked_bytes, between, stays_at_home, walking_name
+from lbmtune.catalogue.waiting import asked_bytes
+from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 
 _ADDRESSES = {1: 60, 2: 32}

@@ -10,10 +10,10 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import block_cells, blocks, shared_bytes
+from lbmtune.catalogue.march import block_cells, blocks
 from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
-from lbmtune.catalogue.waiting import most_waiting_bytes
+from lbmtune.catalogue.waiting import asked_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.records import Resources
@@ -73,11 +73,6 @@ class Subject:
         config = self.config
         cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
         return cells * config.stored.bytes
-
-
-def asked_bytes(case: Case, config: CudaConfig) -> int:
-    """Of shared memory, what a launch asks for."""
-    return shared_bytes(case, config) if config.marches else most_waiting_bytes(case, config)
 
 
 def side_of(phase: Phase) -> str:

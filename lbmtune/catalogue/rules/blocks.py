@@ -8,7 +8,7 @@ from lbmtune.catalogue import march as marches
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents, registers_allowed
-from lbmtune.catalogue.waiting import most_waiting_bytes
+from lbmtune.catalogue.waiting import asked_bytes
 
 _TIMES_REGISTERS = 6
 """What may wait from plane to plane, in registers that a thread has; all beyond those goes to local memory and back.
@@ -82,7 +82,7 @@ def shared(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """Shared memory for as many blocks as launch bounds ask for; where they stay on chip their number follows."""
     if config.min_blocks < 2 or config.resident:
         return None
-    needed = marches.shared_bytes(case, config) if config.marches else most_waiting_bytes(case, config)
+    needed = asked_bytes(case, config)
     if not needed or config.min_blocks * (needed + RESERVED_BYTES) <= limits.shared_bytes_per_multiprocessor:
         return None
     return (

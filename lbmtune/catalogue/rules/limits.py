@@ -48,9 +48,8 @@ _SHARED_KIB = {
 
 Source: CUDA C++ Programming Guide, technical specifications per compute capability.
 """
-_DEPENDENT = ("9", "10", "12")
-"""First digits of the compute capabilities with programmatic dependent launch."""
-_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE, _BULK_SINCE = 60, 80, 90
+_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE, _BULK_SINCE, _DEPENDENT_SINCE = 60, 80, 90, 90
+"""Compute capabilities, times ten. Sources: CUDA C++ Programming Guide; PTX ISA, target notes of the instructions."""
 
 
 def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
@@ -65,7 +64,7 @@ def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> L
         shared_bytes_per_multiprocessor=whole << 10,
         multiprocessors=multiprocessors,
         cooperative=number >= _COOPERATIVE_SINCE,
-        dependent=capability.startswith(_DEPENDENT),
+        dependent=number >= _DEPENDENT_SINCE,
         asynchronous=number >= _ASYNCHRONOUS_SINCE,
         bulk=number >= _BULK_SINCE,
     )
