@@ -1,8 +1,9 @@
 """Fails if a recorded set is stale: if codegen now prints another source for one of its configurations.
 
 Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
-Also checks that the best.json beside a set can be read and holds a kernel of the set, and that README.md there says of
-each set how many configurations were verified, how many per second, and how its finals went; --write sets that right.
+Also checks that the best.json beside a set can be read and holds a kernel of the set as it would be exported now,
+with the one for single steps where its launches do several, and that README.md there says of each set how many
+configurations were verified, how many per second, and how its finals went; --write sets that right.
 Recorded claims are stale, too, where the published documents have changed since, where an experiment of theirs is
 missing, and where they would be judged otherwise now.
 """
@@ -14,6 +15,7 @@ import gzip
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +26,7 @@ from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.cli.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.export import exported
 from lbmtune.measure.duties import equipped
 from lbmtune.records import Trial
 from lbmtune.records.best import read_best
@@ -51,13 +54,20 @@ def stale_trials(study: StudyRecord) -> list[str]:
 
 
 def stale_best(study: StudyRecord, folder: Path) -> list[str]:
-    """A line if best.json is missing or damaged, or holds a kernel that no trial of the set has."""
+    """A line if best.json is missing or damaged, holds a kernel that no trial has, or not as it would be written now.
+
+    Its launches, its buffers and its kernel of one step, which no digest of the trial is of, are compared, too.
+    """
     try:
         kernel = read_best(folder / "best.json").kernel
     except InputError as error:
         return [str(error)]
-    known = any(trial.source_digest == kernel.source_digest for trial in study.ranked)
-    return [] if known else [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
+    trial = next((trial for trial in study.ranked if trial.source_digest == kernel.source_digest), None)
+    if trial is None:
+        return [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
+    now = exported(render(study.header.spec.case, from_flat(trial.config)), trial)
+    changed = [field.name for field in fields(now) if getattr(now, field.name) != getattr(kernel, field.name)]
+    return [f"best.json: of its kernel {', '.join(changed)} would be written otherwise now"] if changed else []
 
 
 def row(name: str, study: StudyRecord) -> str:

@@ -14,8 +14,9 @@ import pytest
 
 import made_up_records as made
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.catalogue.precision import STORAGES
+from lbmtune.catalogue.rules import broken, cuda_limits
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import decoded
 from lbmtune.cli.claimsfile import load_documents
@@ -23,6 +24,7 @@ from lbmtune.codegen.render import render
 from lbmtune.export import write_best
 from lbmtune.measure.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
+from lbmtune.records.best import encode_best, read_best, source_digest
 from lbmtune.records.claims import Claim, Claims
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
 from script_module import load
@@ -139,6 +141,32 @@ def test_what_is_stale_is_told(
     out = capsys.readouterr().out
     assert said in out
     assert out.endswith("1 recorded sets, 1 stale\n")
+
+
+def test_the_kernel_of_one_step_of_the_best_one_is_looked_at_too(check: ModuleType, tmp_path: Path) -> None:
+    """No digest of a trial is of its text. One that was verified and found wrong is left out, and may be."""
+    study = made.gpu_study()
+    case = replace(study.header.spec.case, collision="regularised", domain=(96, 96, 96))
+    config = CudaConfig(representation="moments", layout="rows", steps=2, block=(32, 8, 1))
+    assert broken(case, config, cuda_limits("sm_90", 132, 2**36)) is None
+    program = render(case, config)
+    trial = replace(study.ranked[0], config=config.flat(), key=config.key, source_digest=program.digest)
+    header = replace(study.header, spec=replace(study.header.spec, case=case))
+    study = replace(study, header=header, trials=(trial,))
+    path = tmp_path / "best.json"
+    write_best(study, path)
+    assert check.stale_best(study, tmp_path) == []
+    found = read_best(path)
+    assert found.kernel.single
+    other = replace(found.kernel.single, source=f"{found.kernel.single.source}\n")
+    other = replace(other, source_digest=source_digest(other, "cuda"))
+    stale = ["best.json: of its kernel single would be written otherwise now"]
+    for single in (other, None):
+        path.write_bytes(encode_best(replace(found, kernel=replace(found.kernel, single=single))))
+        assert check.stale_best(study, tmp_path) == stale
+    assert trial.verification
+    wrong = replace(trial.verification, single=replace(trial.verification, error=1.0, bound=0.5))
+    assert check.stale_best(replace(study, trials=(replace(trial, verification=wrong),)), tmp_path) == []
 
 
 def test_recorded_claims_are_judged_as_they_would_be_now() -> None:

@@ -16,7 +16,7 @@ from lbmtune.records.best import Alternate, Best, Expected, Kernel, encode_best,
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
-__all__ = ["best", "read_best", "write_best"]
+__all__ = ["best", "exported", "read_best", "write_best"]
 ALTERNATES = 20
 
 
@@ -42,7 +42,7 @@ def best(study: StudyRecord) -> Best:
         case=header.spec.case,
         key=winner.key,
         configuration=winner.config,
-        kernel=_kernel(program, winner),
+        kernel=exported(program, winner),
         storage=describe_storage(program),
         expected=_expected(study, winner, program),
         ceiling=header.ceiling,
@@ -67,8 +67,8 @@ def _program(study: StudyRecord, winner: Trial) -> Program:
     return program
 
 
-def _kernel(program: Program, winner: Trial) -> Kernel:
-    """The winner's kernel; with the one for steps that are no whole launch unless that one was found to be wrong."""
+def exported(program: Program, winner: Trial) -> Kernel:
+    """A trial's kernel; with the one for steps that are no whole launch unless that one was found to be wrong."""
     kernel = describe_kernel(program, winner.binary_digest)
     single = winner.verification and winner.verification.single
     return replace(kernel, single=None) if single and not single.passed else kernel
