@@ -27,9 +27,9 @@ import msgspec
 
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.axes import Scalar, completed
+from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.codegen.render import render
 from lbmtune.errors import NothingValidError
@@ -38,7 +38,7 @@ from lbmtune.records.study import TimingProtocol
 
 _MARCH: dict[str, Scalar] = {"layout": "rows", "block": "32x8x1", "rows": 2, "march": 4}
 _TILES: dict[str, Scalar] = {"scheme": "esoteric-twist", "loop": "tile", "tile_y": 8, "tile_z": 4}
-_FUSED = {"cuda": {"scheme": "push", **_MARCH}, "cpu": _TILES}
+_FUSED: dict[str, dict[str, Scalar]] = {"cuda": {"scheme": "push", **_MARCH}, "cpu": _TILES}
 _MOMENTS: dict[str, dict[str, Scalar]] = {
     "cuda": {"representation": "moments", **_MARCH},
     "cpu": {"representation": "moments"},
@@ -48,7 +48,7 @@ _MOMENTS: dict[str, dict[str, Scalar]] = {
 def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[str, Scalar]]:
     """What of a kernel its rounding depends on besides the formats, as configurations that say so much."""
     for taken in steps:
-        yield {"backend": backend} | ({**_FUSED[backend], "steps": taken} if taken > 1 else {})
+        yield {"backend": backend, **(_FUSED[backend] if taken > 1 else {}), "steps": taken}
     if collision == "regularised":
         yield from ({"backend": backend, **_MOMENTS[backend], "steps": taken} for taken in steps)
 

@@ -14,7 +14,7 @@ from sympy import Rational, Symbol
 
 from cuda_samples import needs_nvrtc
 from lbmtune.backend import nvrtc
-from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.collision import assignments, population, relaxed, weight
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.config import CudaConfig, defaults
@@ -29,10 +29,10 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, Lattice
 from lbmtune.measure import oracle
-from lbmtune.measure.verify import verify, verify_full_size
+from lbmtune.measure.verify import error_bounds, verify, verify_full_size
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.moments import moments_of, places, seen
+from lbmtune.runtime.moments import moments_of, places, populations_of, seen
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -308,6 +308,44 @@ def test_verification_finds(fault: str, storage: str) -> None:
     program = render(flow(), config(**axes, pending="shared" if fault.startswith("shelf") else "registers"))
     changed = FAULTS[fault](program.source)
     assert changed != program.source
+    assert not _on_host(replace(program, source=changed)).passed
+
+
+def test_a_bound_counts_what_all_moments_of_a_cell_are_rounded_by() -> None:
+    """The largest moments that noise makes, each off by epsilon of itself, all in the direction that hurts most."""
+    exact = config(storage="bf16")
+    rest, axis, diagonal = (error_bounds(flow(), exact, 1)[i] for i in (0, 1, 7))
+    arithmetic = 6 * 2.0**-24 * oracle.NOISE / 3 + 2.0**-50
+    for found, moved, of_one in ((rest, 4, 3), (axis, 4, 18), (diagonal, 6, 36)):
+        assert found == pytest.approx(2 * 2.0**-8 * moved * oracle.NOISE / of_one + arithmetic, rel=1e-12)
+    stencil, draw = LATTICES["d3q19"], np.random.default_rng(5)
+    weights = np.array([float(w) for w in stencil.weights]).reshape(-1, 1, 1, 1)
+    noise = weights * oracle.NOISE * draw.choice((-1, 1), (19, 4, 4, 4))
+    kept = np.stack(list(moments_of(noise, stencil, np)))
+    rounded = kept * (1 + 2.0**-8 * draw.choice((-1, 1), kept.shape))
+    moved = abs(
+        np.stack(list(populations_of(rounded, stencil, np))) - np.stack(list(populations_of(kept, stencil, np)))
+    )
+    most = np.array([m / w for m, w in ((4, 3), *[(4, 18)] * 6, *[(6, 36)] * 12)]) * 2.0**-8 * oracle.NOISE
+    assert (moved.max(axis=(1, 2, 3)) <= most).all()
+    assert moved.max() > 0.3 * most.max()
+    # three steps of a launch are stored once
+    assert max(error_bounds(flow(), replace(exact, steps=3), 3)) == pytest.approx(rest + 2 * arithmetic, rel=1e-12)
+
+
+def test_moving_faces_add_to_what_is_rounded() -> None:
+    lid = cavity("d3q19", "regularised", (64, 64, 64), 1.3)
+    still = replace(lid, faces=("wall",) * 6)
+    exact = config(storage="bf16")
+    assert error_bounds(still, exact, 1) == pytest.approx(error_bounds(flow(), exact, 1), rel=1e-3)
+    assert all(a > 1.1 * b for a, b in zip(error_bounds(lid, exact, 1), error_bounds(still, exact, 1), strict=True))
+
+
+@needs_compiler
+@pytest.mark.parametrize(("storage", "factor"), [("fp32", 1.00001), ("fp16s", 1.01), ("bf16", 1.06)])
+def test_verification_finds_a_rate_that_is_little_wrong(storage: str, factor: float) -> None:
+    program = render(flow(), config(storage=storage))
+    changed = _text("const Real keep = Real(3)", f"const Real keep = Real({factor}) * Real(3)")(program.source)
     assert not _on_host(replace(program, source=changed)).passed
 
 

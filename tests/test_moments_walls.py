@@ -104,6 +104,19 @@ SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "rock, bulk copies": (stone(), {"steps": 2, "rows": 2, "prefetch": 3, "barrier": "neighbours", "flags": "memory"}),
     "rock of 27": (stone("d3q27"), {**_ASYNC, "flags": "memory"}),
     "grinder, four steps": (mixed("grinder"), {"steps": 4, "rows": 2, "prefetch": 1, "pack": 4}),
+    # roundings of a cell in a corner of three faces that move
+    "solids, bfloat": (
+        mixed("solids"),
+        {
+            "layout": "soa",
+            "storage": "bf16",
+            "flags": "memory",
+            "block": (32, 2, 1),
+            "cells_per_thread": 2,
+            "rows": 3,
+            "march": 3,
+        },
+    ),
     "solids of 27, double": (
         mixed("solids", "d3q27"),
         {"layout": "soa", "storage": "fp64", "compute": "fp64", "cells_per_thread": 2, "flags": "memory"},
@@ -115,7 +128,14 @@ def _some(names: Iterable[str], every_day: set[str]) -> list[Any]:
     return [name if name in every_day else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-_EVERY_DAY = {"channel", "cavity, three steps, flags", "duct of 27, flags", "rock, halves", "rock, bulk copies"}
+_EVERY_DAY = {
+    "channel",
+    "cavity, three steps, flags",
+    "duct of 27, flags",
+    "rock, halves",
+    "rock, bulk copies",
+    "solids, bfloat",
+}
 
 
 @needs_compiler

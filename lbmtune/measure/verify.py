@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate
-from math import lcm, prod
+from math import ceil, lcm, prod
 from types import ModuleType
 from typing import Any
 
@@ -22,10 +22,12 @@ from lbmtune.catalogue.march import block_cells, ends, piece_cells
 from lbmtune.catalogue.remember import remembered
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.cores import usable_cores
+from lbmtune.lattice import Vector
 from lbmtune.measure import oracle
 from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.moments import moved_by_moments
 
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation that one step may add up to, on storing and on computing."""
@@ -70,7 +72,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
     It takes so many steps that each parity and each exchange of the buffers occurs.
     """
     case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
-    bound, implicit = error_bound(case, simulation.program.config, steps), simulation.program.config.implicit
+    bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
     roomy = xp is np and _ROOM * _state_bytes(case) <= psutil.virtual_memory().available
     whole_states = {n: _whole_state(case, n, implicit) for n in (0, steps)} if roomy else {}
 
@@ -86,7 +88,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
 
     def judge(parts: Sequence[Window]) -> list[Verification]:
         after = states(parts, steps, implicit=implicit)
-        found = [_deviation(simulation, state, steps, bound, part) for part, state in zip(parts, after, strict=True)]
+        found = [_deviation(simulation, state, steps, bounds, part) for part, state in zip(parts, after, strict=True)]
         if simulation.outputs:
             before = expected_slabs(case, parts, steps - 1, xp)
             found += [_written(simulation, state, steps, part) for part, state in zip(parts, before, strict=True)]
@@ -163,8 +165,8 @@ def _compared(simulation: Simulation, at_once: Sequence[int]) -> Verification:
     worst: Verification | None = None
     for taken, steps in zip(at_once, compared, strict=True):
         simulation.step(taken)
-        bound = error_bound(case, program.config, steps)
-        found = _deviation(simulation, states[steps], steps, bound, whole(case.domain))
+        bounds = error_bounds(case, program.config, steps)
+        found = _deviation(simulation, states[steps], steps, bounds, whole(case.domain))
         if simulation.outputs:
             found = _worst([found, _written(simulation, states[steps - 1], steps, whole(case.domain))])
         if worst is None or not found.passed or found.error / found.bound > worst.error / worst.bound:
@@ -244,19 +246,49 @@ def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any
     return oracle.scattered_state(case, x, y, z, xp, out)
 
 
-def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
-    """Largest deviation from the oracle allowed after some steps.
+def error_bounds(case: Case, config: KernelConfig, steps: int) -> tuple[float, ...]:
+    """Largest deviation of each population from the oracle allowed after some steps.
 
     Storage and arithmetic round shifted values, which reach the noise of the start and what moving walls and faces add;
-    the oracle rounds unshifted ones, of order one, in float64.
+    the oracle rounds unshifted ones, of order one, in float64. Moments are rounded when a state is given and when a
+    launch has ended, and as many at once as a cell keeps (`_moved`).
     """
     heaviest = float(max(case.stencil.weights))
     given = [*case.wall_velocity, *case.inlet_velocity, case.outlet_density - 1]
     given += [value for patch in case.patches for value in (*patch.velocity, patch.density - 1)]
-    largest = max(map(abs, given))
-    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * largest
-    roundings = STORED_ROUNDINGS * config.stored.epsilon + COMPUTED_ROUNDINGS * config.computed.epsilon
-    return steps * (roundings * scale + _ORACLE_ROUNDINGS * _ORACLE_EPSILON)
+    scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * max(map(abs, given))
+    stored = [steps * STORED_ROUNDINGS * scale] * case.stencil.q
+    if config.kept.name == "moments":
+        stored = [(1 + ceil(steps / config.fused_steps)) * moved for moved in _moved(case)]
+    by_steps = steps * (COMPUTED_ROUNDINGS * config.computed.epsilon * scale + _ORACLE_ROUNDINGS * _ORACLE_EPSILON)
+    return tuple(config.stored.epsilon * size + by_steps for size in stored)
+
+
+def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
+    """The largest of them."""
+    return max(error_bounds(case, config, steps))
+
+
+def _moved(case: Case) -> list[float]:
+    """How far each population moves where all moments of a cell are rounded at once, over the unit round-off.
+
+    A shifted population reaches d_j = w_j NOISE, and what moving faces add. M_n = sum_j c_j^n d_j is rounded by at most
+    epsilon |M_n|, and f_i = w_i + sum_n a_in M_n is what is seen of it (`runtime.moments`), so f_i moves by at most
+    epsilon sum_n |a_in| sum_j |c_j^n| d_j. Without such faces that is 4 (rest and axes) or 6 epsilon w_i NOISE of
+    D3Q19: a rest population moves four times as far as if it were rounded by itself, a diagonal one, of a twelfth of
+    that weight, half as far as that.
+    """
+    reached = [
+        float(w) * (oracle.NOISE + 6 * _driven(case, c))
+        for w, c in zip(case.stencil.weights, case.stencil.velocities, strict=True)
+    ]
+    return moved_by_moments(reached, case.stencil)
+
+
+def _driven(case: Case, c: Vector) -> float:
+    """|c.u| of what comes back from a face that moves, where a population of that direction may come from one."""
+    moving = any(case.faces[2 * axis + (c[axis] < 0)] == "moving" for axis in range(3) if c[axis])
+    return abs(sum(a * b for a, b in zip(c, case.wall_velocity, strict=True))) if moving else 0.0
 
 
 def with_short_chunks(config: CudaConfig) -> CudaConfig:
@@ -336,25 +368,29 @@ def ring_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
     return (max(1, 3 * rows // 4) * unit, *awkward_domain(case, config)[1:]) if rows else None
 
 
-def _deviation(simulation: Simulation, expected: Any, steps: int, bound: float, part: Window) -> Verification:
-    """The worst population of the fluid cells of a part."""
+def _deviation(
+    simulation: Simulation, expected: Any, steps: int, bounds: Sequence[float], part: Window
+) -> Verification:
+    """The worst population of the fluid cells of a part: the one that comes closest to the bound of its direction."""
     xp, case = simulation.xp, simulation.case
-    error, at, first = -1.0, (0, 0, 0, 0), 0
+    worst, first = (-1.0, -1.0, 0, 0), 0
     expected = simulation.kept.seen(expected)
     solid = solid_in(case, part, xp) if case.geometry else None
     for found in simulation.population_blocks(part):
         difference = _difference(found, expected[first : first + len(found)], xp)
         if solid is not None:
             difference[:, solid] = 0.0
-        flat = int(difference.argmax())
-        if (largest := float(difference.reshape(-1)[flat])) > error:
-            i, z, y, x = (int(n) for n in np.unravel_index(flat, difference.shape))
-            error, at = largest, (first + i, z, y, x)
+        cells = difference.reshape(len(found), -1)
+        for i, cell in enumerate(cells.argmax(axis=1).tolist(), start=first):
+            error = float(cells[i - first, cell])
+            if error / bounds[i] > worst[0]:
+                worst = error / bounds[i], error, i, cell
         first += len(found)
-    direction, z, y, x = at
+    _, error, direction, cell = worst
+    z, y, x = (int(n) for n in np.unravel_index(cell, difference.shape[1:]))
     return Verification(
         error=error,
-        bound=bound,
+        bound=bounds[direction],
         worst_cell=(part[0][x], part[1][y], part[2][z]),
         worst_direction=direction,
         worst_steps=steps,

@@ -6,7 +6,7 @@ density, momentum and second moments and no others. A step takes nothing else of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -42,6 +42,15 @@ def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     weights = xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
     found = xp.stack(list(moments_of(populations - weights, lattice, xp)))
     return xp.stack(list(populations_of(found, lattice, xp)))
+
+
+def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
+    """How far f_i moves at most where every moment is off by its own size: sum_n |a_in| sum_j |c_j^n| |f_j - w_j|.
+
+    shifted: the largest |f_j - w_j| of each direction.
+    """
+    found: list[float] = (np.abs(_polynomials(lattice)) @ (np.abs(_powers(lattice)) @ np.array(shifted))).tolist()
+    return found
 
 
 def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
