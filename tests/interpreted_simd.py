@@ -108,6 +108,7 @@ def memory(compute: str, lanes: int, codes: str = "") -> SimpleNamespace:
 
     def store(array: np.ndarray | Placed, i: int, value: Any) -> None:
         assert value.dtype == real
+        value = value.reshape(1) if lanes == 1 else value
         assert value.shape == (lanes,)
         _store(*_element(array, i), value)
 

@@ -86,7 +86,7 @@ def kept_bytes(case: Case, config: KernelConfig) -> int:
     """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps."""
     phase = config.propagation.phase(case.stencil, 0)
     if isinstance(config, CpuConfig) and config.of_moments:
-        return config.threads * thread_values(case.stencil, config) * config.computed.bytes
+        return config.threads * thread_values(case, config) * config.computed.bytes
     if not isinstance(config, CpuConfig) or not phase.blockwise:
         return 0
     rows, planes = reach(phase)

@@ -16,6 +16,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.layout import Extents, Int, index
 from lbmtune.catalogue.moments import upright
+from lbmtune.catalogue.returning import cuts
 from lbmtune.lattice import Lattice
 
 MARGIN = 16
@@ -47,9 +48,13 @@ def planes(lattice: Lattice, config: CpuConfig) -> int:
     return (config.tile_z if reach(lattice) else config.tile_y) + 2 * config.steps
 
 
-def ring_rows(lattice: Lattice, config: CpuConfig, c_z: int) -> int:
-    """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0)."""
-    return (1 + c_z) * width(lattice, config) + 2 * reach(lattice) + 1
+def ring_rows(case: Case, config: CpuConfig, c_z: int) -> int:
+    """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0).
+
+    Where links may be cut, what goes down is kept until its own cell has looked for what comes back.
+    """
+    lattice, planes_kept = case.stencil, 1 + (max(c_z, 0) if cuts(case) else c_z)
+    return planes_kept * width(lattice, config) + 2 * reach(lattice) + 1
 
 
 def pitch(config: CpuConfig) -> int:
@@ -57,10 +62,10 @@ def pitch(config: CpuConfig) -> int:
     return config.tile_x + 2 * MARGIN
 
 
-def ring_values(lattice: Lattice, config: CpuConfig) -> int:
+def ring_values(case: Case, config: CpuConfig) -> int:
     """Values of the ring of one step."""
-    sent = [c[2] for c in upright(lattice).velocities]
-    return pitch(config) * sum(ring_rows(lattice, config, c_z) for c_z in sent)
+    sent = [c[2] for c in upright(case.stencil).velocities]
+    return pitch(config) * sum(ring_rows(case, config, c_z) for c_z in sent)
 
 
 def edge_planes(lattice: Lattice, config: CpuConfig) -> int:
@@ -68,15 +73,15 @@ def edge_planes(lattice: Lattice, config: CpuConfig) -> int:
     return reach(lattice) * (planes(lattice, config) + EDGE_LAG)
 
 
-def stage_values(lattice: Lattice, config: CpuConfig) -> int:
+def stage_values(case: Case, config: CpuConfig) -> int:
     """Values that wait in one step of a launch: the ring, and the last rows of each plane for the tile beside."""
-    edges = edge_planes(lattice, config) * EDGE_ROWS * lattice.q * pitch(config)
-    return ring_values(lattice, config) + edges
+    edges = edge_planes(case.stencil, config) * EDGE_ROWS * case.stencil.q * pitch(config)
+    return ring_values(case, config) + edges
 
 
-def thread_values(lattice: Lattice, config: CpuConfig) -> int:
+def thread_values(case: Case, config: CpuConfig) -> int:
     """Values that a thread keeps: those of all steps, with a margin at both ends."""
-    return config.steps * stage_values(lattice, config) + 2 * MARGIN
+    return config.steps * stage_values(case, config) + 2 * MARGIN
 
 
 def fetched(case: Case, config: CpuConfig) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.moment_rules import why_no_moments
 from lbmtune.catalogue.pipeline import EDGE_ROWS, MARGIN, MAX_STEPS, reach, width
@@ -12,7 +13,6 @@ _FIXED = {
     "reads": "once",
     "prefetch_propagated": 0,
     "prefetch_local": 0,
-    "flags": "compiled",
     "stride": 0,
     "far_ends": "inside",
 }
@@ -24,12 +24,10 @@ def why_no_pipeline(case: Case, config: CpuConfig) -> str | None:
 
 
 def _physics(case: Case) -> str | None:
-    if case.geometry:
-        return f"representation moments with geometry {case.geometry}: on the CPU no cell of it is solid"
-    walls = [n for n, kind in enumerate(case.faces) if kind != "periodic"]
-    if walls:
-        where = f"{case.faces[walls[0]]} face {'xyz'[walls[0] // 2]}{'+' if walls[0] % 2 else '-'}"
-        return f"{where} with representation moments: on the CPU all faces are periodic"
+    if where := told(case):
+        return f"{where} with representation moments: its cells complete what arrives, which is not kept"
+    if case.patches:
+        return f"{case.patches[0].kind} patch with representation moments: its rows know whole faces alone"
     return None
 
 

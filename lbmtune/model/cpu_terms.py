@@ -319,7 +319,7 @@ def kept_bytes(subject: CpuSubject) -> int:
     """What a thread goes through from one step of a row to the next."""
     case, config = subject.case, subject.config
     if config.of_moments:
-        return thread_values(case.stencil, config) * _waiting_bytes(config)
+        return thread_values(case, config) * _waiting_bytes(config)
     rows = config.tile_y * (config.tile_z + config.steps)
     return rows * int(stored_extents(case, config).x) * case.stencil.q * config.stored.bytes
 

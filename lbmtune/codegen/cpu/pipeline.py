@@ -1,53 +1,30 @@
 """The kernel of moments as Python text: rows that go through the steps of a launch one behind the other.
 
-See `catalogue.pipeline` for the order of rows and the rings in which they wait, `codegen.cpu.moments` for what a cell
-does. A row of a ring has what its cells send in one array after the other, with a margin at both ends; what arrives is
-read from the rows next to it and, along x, one cell to the side. Row r of plane p of a tile has the number
-p * (rows of a tile) + r, by which it finds its place in each ring; since each step lies a row behind the one before
-it, what arrives from c_y rows below has been sent by the row with the number that is 1 + c_y smaller.
+See `catalogue.pipeline` for the order of rows and the rings in which they wait, `pipeline_rows` for the text of a row,
+`pipeline_walls` for what comes back from walls, `codegen.cpu.moments` for what a cell does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.pipeline import (
-    EDGE_LAG,
-    EDGE_ROWS,
-    MARGIN,
-    edge_planes,
-    kept_index,
-    pitch,
-    reach,
-    ring_rows,
-    ring_values,
-    stage_values,
-    thread_values,
-    width,
-)
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.pipeline import MARGIN, reach, stage_values, thread_values, width
+from lbmtune.codegen.cpu import pipeline_walls
 from lbmtune.codegen.cpu.expressions import Constants
 from lbmtune.codegen.cpu.filling import filled, indented
 from lbmtune.codegen.cpu.loops import spread
-from lbmtune.codegen.cpu.moments import Carried, Cell
+from lbmtune.codegen.cpu.moments import Cell
+from lbmtune.codegen.cpu.pipeline_rows import Rows
 from lbmtune.codegen.cpu.signatures import launch_arguments, parameter_names, signature
-from lbmtune.codegen.cpu.streams import plain
-from lbmtune.codegen.moments import Row
 from lbmtune.codegen.passes import passes
 from lbmtune.codegen.program import RINGS, Launch
-from lbmtune.codegen.trace import Traced
 
 
 def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
     """All functions of a legal configuration."""
-    rows = _Rows(case, config, Cell(case, constants))
+    rows = Rows(case, config, Cell(case, constants))
     lattice, (one,) = case.stencil, passes(config, case.stencil)
-    stage, across, halo = stage_values(lattice, config), reach(lattice), 2 * config.steps
+    stage, across, halo = stage_values(case, config), reach(lattice), 2 * config.steps
     return filled(
         "pipeline",
         entry=one.entry,
@@ -69,10 +46,11 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         threads=str(config.threads),
         margin=str(MARGIN),
         stage=str(stage),
-        values=str(thread_values(lattice, config)),
+        values=str(thread_values(case, config)),
         **{name: indented(lines, 1) for name, lines in rows.before().items()},
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
         **spread(config),
+        **pipeline_walls.parts(rows, constants),
     ).rstrip()
 
 
@@ -89,148 +67,3 @@ def pipeline_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...]
     """The one launch of any number of them."""
     (one,) = passes(config, case.stencil)
     return ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Lines before and inside of the loops along x."""
-
-    case: Case
-    config: CpuConfig
-    cell: Cell
-
-    @cached_property
-    def _sent(self) -> dict[int, list[Carried]]:
-        """What goes along each c_z, in the order in which it lies in a row."""
-        return {c_z: [one for one in self.cell.carried if one.row[1] == c_z] for c_z in (-1, 0, 1)}
-
-    def before(self) -> dict[str, list[str]]:
-        """Lines ahead of each loop: what parameters make, and where rows begin."""
-        parameters = self.cell.before(self.config.unit)
-        last = f"before = {(self.config.steps - 1) * stage_values(self.case.stencil, self.config)}"
-        return {
-            "enter_before": [*parameters, *self._stored_row(), "after = 0", *self._written()],
-            "relay_before": [*parameters, *self._read(), *self._written()],
-            "leave_before": [*self._stored_row(), last, *self._read()],
-        }
-
-    def bodies(self) -> dict[str, list[str]]:
-        """Lines inside of each loop, and what joins the ends of a row that is as long as the domain."""
-        relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
-        arrived = [*self._arrive(), *self.cell.gather()]
-        kept = list(zip(self.cell.moments, self._places("y", "z"), strict=True))
-        asked = self._places("next_y", "next_z") if self.config.prefetch_rows else []
-        store = "stream" if self.config.streaming_stores else "store"
-        return {
-            "enter_body": [
-                *(f"prefetch(source, {at})" for at in asked),
-                *(f"{name} = load(source, {at})" for name, at in kept),
-                *relaxed,
-            ],
-            "relay_body": [*arrived, *relaxed],
-            "leave_body": [*arrived, *(f"{store}(target, {at}, {name})" for name, at in kept)],
-            "ends": list(self._ends()),
-        }
-
-    def _stored_row(self) -> list[str]:
-        """Cells of a stored row."""
-        stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
-        return [f"pitch = {plain(stored.x)}"]
-
-    def _places(self, row: str, plane: str) -> list[str]:
-        """Where the moments of a cell of a row are kept."""
-        extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
-        x, y, z = (Traced(name, "//") for name in ("at", row, plane))
-        return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
-
-    def _read(self) -> list[str]:
-        """The rows of what arrives: from the tile before, where that many rows are not there yet."""
-        lines = [f"number = plane * {self._width} + row", *self._edges("before", f"first // {self._width} - 1")]
-        for c_y, c_z in self._all_rows:
-            number = _minus("number", c_y + self._reach + c_z * self._width)
-            ring = f"before + {self._in_ring(c_z, number)}"
-            edge = f"edges + {self._in_edges(c_z, _minus('at_edge', c_z), f'({c_y} - row)')}"
-            beside = self._reach and c_y >= 0
-            lines.append(f"{_name('from', (c_y, c_z))} = {f'{ring} if row > {c_y} else {edge}' if beside else ring}")
-        return lines
-
-    def _written(self) -> list[str]:
-        """The rows of what leaves: where the next tile finds it, if none of this one takes it."""
-        lines = [f"number = plane * {self._width} + row", *self._edges("after", f"first // {self._width}")]
-        for c_y, c_z in self._all_rows:
-            last = self._width - 1
-            ring = f"after + {self._in_ring(c_z, 'number')}"
-            edge = f"edges + {self._in_edges(c_z, 'at_edge', f'({last} - row)')}"
-            beside = self._reach and c_y >= 0
-            found = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
-            lines.append(f"{_name('to', (c_y, c_z))} = {found}")
-        return lines
-
-    def _edges(self, stage: str, tile: str) -> list[str]:
-        """Where the last rows of a tile's planes wait."""
-        if not self._reach:
-            return []
-        return [
-            f"edges = {stage} + {ring_values(self.case.stencil, self.config)}",
-            f"at_edge = plane - {EDGE_LAG} * ({tile})",
-        ]
-
-    @property
-    def _reach(self) -> int:
-        return reach(self.case.stencil)
-
-    @property
-    def _width(self) -> int:
-        return width(self.case.stencil, self.config)
-
-    @property
-    def _all_rows(self) -> list[Row]:
-        return list(dict.fromkeys(one.row for one in self.cell.carried))
-
-    def _in_ring(self, c_z: int, number: str) -> str:
-        """The first cell of a row, of what goes along c_z."""
-        sizes = {one: ring_rows(self.case.stencil, self.config, one) for one in self._sent}
-        first = sum(sizes[one] * self._row_values(one) for one in self._sent if one < c_z)
-        return f"{number} % {sizes[c_z]} * {self._row_values(c_z)} + {first + 2 * MARGIN}"
-
-    def _in_edges(self, c_z: int, plane: str, row: str) -> str:
-        """The same of a row that waits for the next tile."""
-        every = sum(map(self._row_values, self._sent))
-        first = sum(self._row_values(one) for one in self._sent if one < c_z)
-        places = edge_planes(self.case.stencil, self.config)
-        return f"{plane} % {places} * {EDGE_ROWS * every} + {row} * {every} + {first + 2 * MARGIN}"
-
-    def _row_values(self, c_z: int) -> int:
-        """Values of a row of what goes along c_z."""
-        return len(self._sent[c_z]) * pitch(self.config)
-
-    def _array(self, one: Carried) -> int:
-        """Where a value lies behind the start of its row."""
-        return self._sent[one.row[1]].index(one) * pitch(self.config)
-
-    def _arrive(self) -> list[str]:
-        every = ((one, self._array(one) - one.along_x) for one in self.cell.carried)
-        return [f"{one.name} = load(rings, {_name('from', one.row)} + {at} + x)" for one, at in every]
-
-    def _leave(self) -> list[str]:
-        every = ((one, self._array(one)) for one in self.cell.carried)
-        return [f"store(rings, {_name('to', one.row)} + {at} + x, {one.name})" for one, at in every]
-
-    def _ends(self) -> Iterator[str]:
-        """What leaves one end arrives at the other."""
-        for one in self.cell.carried:
-            start = f"{_name('to', one.row)} + {self._array(one)}"
-            there, back = (f"{start} - 1", f"{start} + nx - 1") if one.along_x > 0 else (f"{start} + nx", start)
-            if one.along_x:
-                yield f"store_one(rings, {there}, load_one(rings, {back}))"
-
-
-def _minus(name: str, number: int) -> str:
-    if not number:
-        return name
-    return f"({name} - {number})" if number > 0 else f"({name} + {-number})"
-
-
-def _name(what: str, row: Row) -> str:
-    """Of the start of a row: to_uh goes up along y and stays in its plane."""
-    return f"{what}_{''.join('dhu'[1 + c] for c in row)}"

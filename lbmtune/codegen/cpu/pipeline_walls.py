@@ -1,0 +1,167 @@
+"""What comes back from walls to the cells of a pipeline of moments, as Python text.
+
+A cell finds what arrives along c_i in a place of its own, which the cell at -c_i has filled. Where that link is cut,
+nobody else looks there: what the cell itself has sent along -c_i is put there, and what a moving face adds, before the
+row takes its step. So the loops over vectors of cells are those of a periodic box, and cut links alone cost anything:
+those at faces as whole rows or as one cell of each, those that words tell of as cells one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Integer
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.collision import wall_gain, weight
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.flagging import moving_links
+from lbmtune.catalogue.moments import upright
+from lbmtune.catalogue.pipeline import stage_values
+from lbmtune.catalogue.returning import cuts, returning
+from lbmtune.codegen.cpu.expressions import Constants, text
+from lbmtune.codegen.cpu.filling import filled, indented
+from lbmtune.codegen.cpu.moments import Carried
+from lbmtune.codegen.cpu.pipeline_rows import Rows, row_place
+from lbmtune.codegen.cpu.signatures import parameter_names
+from lbmtune.codegen.passes import passes
+
+_DEPTH = 6
+"""Blocks around the steps of a row."""
+_WHERE = "first_x, y, z"
+
+
+def parts(rows: Rows, constants: Constants) -> dict[str, str]:
+    """What a pipeline has besides where links may be cut, by the names that its skeleton gives it."""
+    case, config = rows.case, rows.config
+    if not cuts(case):
+        return dict.fromkeys(("walls", "kept", "returned", "returned_last", "emptied"), "")
+    walls, (one,) = _Walls(rows, constants), passes(config, case.stencil)
+    arguments = ", ".join(parameter_names(case, config, one.phase))
+    cut = {"before": indented(walls.before(), 1), "cut": indented([*walls.lines()], 1)}
+    functions = [filled("pipeline_walls", arguments=arguments, **cut)]
+    if case.geometry:
+        empty = {"before": indented(rows.stored_row(), 1), "empty": indented(walls.empty(), 3)}
+        functions.append(filled("pipeline_solid", arguments=arguments, **empty))
+    last, place = (config.steps - 1) * stage_values(case, config), "first, plane - s, row"
+    calls = {
+        "returned": f"returned({arguments}, rings, before, {place}, low, high, {_WHERE})",
+        "returned_last": f"returned({arguments}, rings, {last}, {place}, 0, cells, {_WHERE})",
+        "emptied": f"emptied({arguments}, cells, first_x, y, z)" if case.geometry else "",
+    }
+    return {
+        "walls": "".join(f"{function.rstrip()}\n\n\n" for function in functions),
+        "kept": _after(rows.kept(walls.sent), 1),
+        **{name: _after([call] if call else [], _DEPTH) for name, call in calls.items()},
+    }
+
+
+def _after(lines: list[str], depth: int) -> str:
+    """Lines behind another one."""
+    return f"\n{indented(lines, depth)}" if lines else ""
+
+
+@dataclass(frozen=True)
+class _Walls:
+    rows: Rows
+    constants: Constants
+
+    @property
+    def _case(self) -> Case:
+        return self.rows.case
+
+    @property
+    def _config(self) -> CpuConfig:
+        return self.rows.config
+
+    @cached_property
+    def _carried(self) -> dict[tuple[int, int, int], Carried]:
+        """What a cell sends, by its velocity upright."""
+        return {(one.along_x, *one.row): one for one in self.rows.cell.carried}
+
+    def _of(self, i: int) -> Carried:
+        return self._carried[upright(self._case.stencil).velocities[i]]
+
+    def _back(self, i: int) -> Carried:
+        """What the cell itself sends against c_i."""
+        return self._of(self._case.stencil.opposite[i])
+
+    @cached_property
+    def sent(self) -> list[Carried]:
+        """What may come back."""
+        return [self._back(i) for i in returning(self._case)]
+
+    def before(self) -> list[str]:
+        """Where rows begin, and what moving faces add."""
+        gains = [
+            f"gain{i} = {text(wall_gain(self._case.stencil, i) / weight(self._case.stencil, i), self.constants)}"
+            for i in moving_links(self._case)
+        ]
+        return [*self.rows.read(), *self.rows.own(self.sent), *gains]
+
+    def lines(self) -> Iterator[str]:
+        """What is put in its place: by words, then at faces; a moving face is the one that counts at an edge."""
+        by_words = self._config.flags == "memory"
+        if by_words:
+            yield from self._by_words()
+        kinds = ("moving",) if by_words else ("wall", "moving")
+        for kind in kinds:
+            for face, found in enumerate(self._case.faces):
+                if found == kind:
+                    yield from self._at_face(face, moving=kind == "moving")
+
+    def _at_face(self, face: int, *, moving: bool) -> Iterator[str]:
+        axis, high = divmod(face, 2)
+        velocities = self._case.stencil.velocities
+        links = [i for i in returning(self._case) if velocities[i][axis] == (-1 if high else 1)]
+        if not links:
+            return
+        if axis == 0:
+            place = "nx - 1 - first_x" if high else "-first_x"
+            yield f"if {place} < high:" if high else f"if {place} >= low:"
+            yield from self._put(links, f"({place})", "_one", moving=moving, depth=1)
+            return
+        name = "yz"[axis - 1]
+        yield f"if {name} == {f'n{name} - 1' if high else '0'}:"
+        yield f"    for x in range(low, high, {self._config.lanes}):"
+        yield from self._put(links, "x", "", moving=moving, depth=2)
+
+    def _by_words(self) -> Iterator[str]:
+        """By the bits of each cell's word. Beyond a wall are images, whose places are those of what cells have sent."""
+        lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
+        inside = " and ".join(f"0 <= {name} < n{name}" for name in "yz" if name in walled)
+        cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
+        found = [
+            "words = (z % nz * ny + y % ny) * nx",
+            f"for x in range({cells}, {lanes}):",
+            "    at = first_x + x",
+            "    at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
+            "    cut = flags[at]",
+            *([f"    for lane in range(1, {lanes}):", "        cut |= flags[at + lane]"] if lanes > 1 else []),
+            "    if cut:",
+            f"        for lane in range({lanes}):",
+            "            word, cell = flags[at + lane], x + lane",
+            "            if word & 1:",
+            "                continue",
+        ]
+        for i in returning(self._case):
+            found += [f"            if word & {1 << i}:", *self._put([i], "cell", "_one", moving=False, depth=4)]
+        yield from [f"if {inside}:", *(f"    {line}" for line in found)] if inside else found
+
+    def _is_walled(self, axis: int) -> bool:
+        return self._case.faces[2 * axis] != "periodic"
+
+    def _put(self, links: Sequence[int], x: str, one: str, *, moving: bool, depth: int) -> Iterator[str]:
+        for i in links:
+            there, back = self._of(i), self._back(i)
+            place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + {x}"
+            value = f"load{one}(rings, {row_place('own', back.row)} + {self.rows.array(back)} + {x})"
+            gain = f" + gain{i}" if moving else ""
+            yield f"{'    ' * depth}store{one}(rings, {place}, {value}{gain})"
+
+    def empty(self) -> list[str]:
+        """Zeros in place of the moments of a cell."""
+        zero = self.constants.name(Integer(0))
+        return [f"store_one(target, {at}, {zero})" for at in self.rows.places("y", "z")]
