@@ -18,6 +18,7 @@ from lbmtune.catalogue.representation import FUSED, POPULATIONS, Representation,
 from lbmtune.catalogue.scheme import Scheme, bundled
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.errors import InputError, unknown
+from lbmtune.lattice import Lattice
 
 Scalar = int | str
 Block = tuple[int, int, int]
@@ -29,6 +30,7 @@ LAUNCHES = ("call", "graph", "dependent", "resident")
 MEETINGS = ("all", "neighbours")
 CHUNKS = ("even", "falling")
 FETCHES = ("registers", "shared")
+HALOS = ("computed", "faces")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +120,15 @@ class KernelConfig:
         return 1
 
     @property
+    def copies(self) -> int:
+        """How many times memory has room for the state."""
+        return self.propagation.lattices
+
+    def exchanges(self, lattice: Lattice) -> bool:
+        """Whether two copies exchange their roles after every launch."""
+        return self.propagation.exchanges(lattice)
+
+    @property
     def unit(self) -> float:
         """The density one, as stored."""
         return self.kept.scale(self.stored)
@@ -198,8 +209,10 @@ class CudaConfig(KernelConfig):
     pending: where what goes up waits for the next plane, in registers or in shared memory.
     beyond: whether it reads ahead after the last plane of a chunk, too, so that there is no branch to read behind.
     chunks: whether all of them have as many planes, or those that begin later fewer, so that the last end together.
-    fetch: where what a thread of a column, or of a list, has read ahead waits: in registers, or in shared memory, where
-    it is copied while the thread goes on.
+    halo: what a tile of moments needs of those beside it: their rim, which it computes again, or what they have left at
+    its faces in the launch before, which needs no second copy of the state (block: cells of the tile).
+    fetch: where what a thread of a column, or of a list, has read ahead, or what comes in through a face, waits: in
+    registers, or in shared memory, where it is copied while the thread goes on.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -228,6 +241,7 @@ class CudaConfig(KernelConfig):
     beyond: int = 0
     chunks: str = "even"
     fetch: str = "registers"
+    halo: str = "computed"
 
     @property
     def of_moments(self) -> bool:
@@ -248,7 +262,21 @@ class CudaConfig(KernelConfig):
     @property
     def marches(self) -> bool:
         """Whether its blocks march over tiles with a halo: those of moments, and of several steps per launch."""
-        return self.of_moments or self.steps > 1
+        return not self.by_faces and (self.of_moments or self.steps > 1)
+
+    @property
+    def by_faces(self) -> bool:
+        """Whether tiles leave at their faces what crosses them."""
+        return self.halo == "faces"
+
+    @property
+    def copies(self) -> int:
+        """How many times memory has room for the state: once where tiles only leave what crosses their faces."""
+        return 1 if self.by_faces else super().copies
+
+    def exchanges(self, lattice: Lattice) -> bool:
+        """Whether two copies exchange their roles after every launch."""
+        return not self.by_faces and super().exchanges(lattice)
 
     @property
     def fused_steps(self) -> int:

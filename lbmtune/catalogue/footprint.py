@@ -18,14 +18,19 @@ from lbmtune.catalogue.resident import face_values
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 from lbmtune.catalogue.sweeps import fetched
+from lbmtune.catalogue.tile_faces import array_elements
+from lbmtune.catalogue.tile_faces import face_values as face_values_of_tiles
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
 
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
-    """Elements of one copy of the lattice, ghost cells and padding included."""
-    return int(config.memory.length(stored_extents(case, config, domain)))
+    """Elements of one copy of the lattice, ghost cells, padding and what waits at the faces of tiles included."""
+    cells = int(config.memory.length(stored_extents(case, config, domain)))
+    if isinstance(config, CudaConfig) and config.by_faces:
+        return cells + 2 * int(array_elements(case.stencil, config, domain or case.domain))
+    return cells
 
 
 def list_elements(case: Case, config: KernelConfig) -> int:
@@ -75,7 +80,7 @@ def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
 
 def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int) -> int:
     """elements: of one copy of the lattice; listed_words: of the index list."""
-    populations = config.propagation.lattices * elements * config.stored.bytes
+    populations = config.copies * elements * config.stored.bytes
     every = phases(case.stencil, config.propagation)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + listed_words
@@ -131,6 +136,8 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
     """
     if isinstance(config, CudaConfig) and config.resident:
         return 2 * face_values(case.stencil, config) * config.stored.bytes
+    if isinstance(config, CudaConfig) and config.by_faces:
+        return 2 * (config.kept.values(case.stencil) + face_values_of_tiles(case, config)) * config.stored.bytes
     fetches = isinstance(config, CpuConfig) and not config.streaming_stores
     if isinstance(config, CpuConfig) and config.of_moments:
         values = config.kept.values(case.stencil)

@@ -8,7 +8,7 @@ from math import gcd
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORD_BYTES
-from lbmtune.catalogue.layout import Extents, Int
+from lbmtune.catalogue.layout import Extents, Int, index
 from lbmtune.catalogue.moments import rows, unit_weight, upright
 from lbmtune.catalogue.returning import WAITING, cuts, returning
 from lbmtune.lattice import Lattice
@@ -23,6 +23,8 @@ _PIECE_BYTES = 16
 
 def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
     """The element of value k of a cell, a moment or a population; ints, arrays that go together, or traced values."""
+    if config.by_faces:
+        return index(config.memory, extents, x, y, z, k)
     memory, pack, count = config.memory, config.pack, config.kept.values(lattice)
     whole, rest = count // pack * pack, count % pack
     size = k // whole * (rest - pack) + pack if rest else pack

@@ -101,6 +101,8 @@ def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
     if config.propagation.phase(lattice, 0).blockwise:
         ring = (1, 1, int(lattice.dimensions == 3))
         return StorageFrame((True, True, bool(ring[2])), ring, ring, align, lattice.q, config.block)
+    if config.by_faces:
+        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), (x, y, z), config.kept.values(lattice))
     if config.wrap == "arithmetic":
         return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, config.kept.values(lattice))
     # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy

@@ -14,7 +14,7 @@ from lbmtune.catalogue.exchange import phases_of
 from lbmtune.catalogue.flagging import WORD_BYTES
 from lbmtune.catalogue.indirect import listed_rows, used
 from lbmtune.catalogue.links import seen_by
-from lbmtune.catalogue.march import WARP, shared_bytes
+from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.scheme import Phase
 
 LEAST_BYTES = 4
@@ -36,11 +36,6 @@ def most_waiting_bytes(case: Case, config: CudaConfig) -> int:
     period = config.propagation.period
     every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
     return max(waiting_bytes(case, config, phase) for phase in every)
-
-
-def asked_bytes(case: Case, config: CudaConfig) -> int:
-    """Shared memory of a block that a launch asks for, where no state stays on chip."""
-    return shared_bytes(case, config) if config.marches else most_waiting_bytes(case, config)
 
 
 def _words_bytes(case: Case, config: CudaConfig, phase: Phase) -> int:

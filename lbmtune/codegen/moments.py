@@ -212,6 +212,18 @@ class Stage:
             if terms:
                 yield self._part(c_z, (power, 0), outer, f"({' + '.join(terms)})" if len(terms) > 1 else terms[0])
 
+    def total(self) -> Iterator[str]:
+        """The moments of a cell to which the rows of all c_z come at once."""
+        sums = self.sums
+        for c_z in (-1, 0, 1):
+            yield from self.plane(c_z)
+        for n in orders(self.lattice):
+            part, power = n[:2], n[2]
+            planes = ((1, " + "), (0, " + "), (-1, " - " if power == 1 else " + "))
+            terms = [(sign, part_name(c_z, part)) for c_z, sign in planes if part in sums.parts[c_z] and (c_z or not power)]
+            (_, first), *others = terms
+            yield self.writing.assigned(self.moment(n), first + "".join(f"{sign}{name}" for sign, name in others))
+
     def _part(self, c_z: int, part: Part, factor: int, value: str) -> str:
         return self.writing.named(part_name(c_z, part), self._times(factor, value))
 

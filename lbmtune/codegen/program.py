@@ -14,7 +14,8 @@ from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
 from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
-from lbmtune.codegen.passes import BUFFERS, SLOT
+from lbmtune.catalogue.tile_faces import array_elements
+from lbmtune.codegen.passes import BUFFERS, FACES, SLOT
 
 Target = Literal["cuda", "cpu"]
 MACROSCOPICS = "macroscopics"
@@ -74,7 +75,9 @@ class Program:
 
     period[p]: the launches that advance a state of parity p by one time step.
     options: for the compiler, in order; steps: time steps that each of them advances instead of one.
-    storing: the same, and density and velocity of the state before the step are left in the buffer 'macroscopics';
+    opening: for each parity, the launches that make ready what its steps take besides the state: before the first one,
+    and after values of the case have changed.
+    storing: the same as period, and density and velocity of the state before the step are left in the buffer 'macroscopics';
     empty where the text has no such entries.
     """
 
@@ -86,6 +89,7 @@ class Program:
     period: tuple[tuple[Launch, ...], ...]
     storing: tuple[tuple[Launch, ...], ...] = ()
     steps: int = 1
+    opening: tuple[tuple[Launch, ...], ...] = ()
 
     @property
     def divisible(self) -> bool:
@@ -95,12 +99,16 @@ class Program:
     @property
     def entries(self) -> tuple[str, ...]:
         """Names of the functions to look up."""
-        return tuple(dict.fromkeys(launch.entry for step in (*self.period, *self.storing) for launch in step))
+        return tuple(dict.fromkeys(launch.entry for step in self._every for launch in step))
+
+    @property
+    def _every(self) -> tuple[tuple[Launch, ...], ...]:
+        return (*self.period, *self.storing, *self.opening)
 
     @property
     def asked_shared_bytes(self) -> int:
         """Shared memory that a launch asks for, the most of them: the compiler knows nothing of it."""
-        return max((launch.shared_bytes for step in (*self.period, *self.storing) for launch in step), default=0)
+        return max((launch.shared_bytes for step in self._every for launch in step), default=0)
 
     @property
     def lasting(self) -> bool:
@@ -110,7 +118,7 @@ class Program:
     @property
     def meets(self) -> bool:
         """Whether threads wait for each other, or launches for the one before: a fault of theirs may be a race."""
-        launches = [launch for step in (*self.period, *self.storing) for launch in step]
+        launches = [launch for step in self._every for launch in step]
         return self.lasting or any(launch.shared_bytes or launch.mode == "dependent" for launch in launches)
 
     @property
@@ -130,7 +138,7 @@ class Program:
 
     def buffers(self) -> tuple[str, ...]:
         """Names of the lattice copies."""
-        return BUFFERS[: self.config.propagation.lattices]
+        return BUFFERS[: self.config.copies]
 
     def tables(self) -> tuple[str, ...]:
         """Names of the constant arrays that launches take beside the lattice copies: words of flags."""
@@ -138,11 +146,18 @@ class Program:
         return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
 
     def slot_starts(self, domain: tuple[int, int, int]) -> dict[str, int]:
-        """The element of f0 at which each slot starts that launches take by itself."""
+        """The element of f0 at which each slot, or array of what crosses between tiles, starts that launches take."""
         used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
         extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
         names = (name for name in used if name.startswith(SLOT))
-        return {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in names}
+        starts = {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in names}
+        return starts | {name: self._faces_start(name, domain) for name in FACES if name in used}
+
+    def _faces_start(self, name: str, domain: tuple[int, int, int]) -> int:
+        """The arrays come after the state, one after the other."""
+        assert isinstance(self.config, CudaConfig)
+        array = int(array_elements(self.case.stencil, self.config, domain))
+        return self.buffer_elements(domain) - (len(FACES) - FACES.index(name)) * array
 
     def barrier_words(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer by which blocks meet; 0 where none do."""

@@ -36,6 +36,10 @@ def _render_cuda(case: Case, config: CudaConfig) -> Program:
         from lbmtune.codegen.cuda.resident import render_resident
 
         return render_resident(case, config)
+    if config.by_faces:
+        from lbmtune.codegen.cuda.tile_faces import render_tile_faces
+
+        return render_tile_faces(case, config)
     if config.marches:
         from lbmtune.codegen.cuda.march import render_march
 

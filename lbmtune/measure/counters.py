@@ -168,7 +168,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _counters(rows: Sequence[Mapping[str, float]], case: Case, config: KernelConfig) -> Iterator[Counter]:
-    exchanges = config.propagation.exchanges(case.stencil)
+    exchanges = config.exchanges(case.stencil)
     steps = max(config.propagation.period, 2 if exchanges else 1) * config.fused_steps
     updates = steps * case.fluid_sites
     ideal = _ideal(case, config)

@@ -314,7 +314,8 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     if isinstance(config, CudaConfig) and config.resident:
         return _whole_tiles(*block_cells(case.stencil, config), flat=flat)
     if isinstance(config, CudaConfig):
-        unit = lcm(config.cells_per_thread, max(config.memory.run, 1))
+        run = 1 if config.by_faces and config.layout.startswith("tiled") else config.memory.run
+        unit = lcm(config.cells_per_thread, max(run, 1))
         unit = lcm(unit, piece_cells(case.stencil, config)) if config.in_bulk else unit
         along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
         nx = along_x + unit

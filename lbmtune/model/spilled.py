@@ -9,8 +9,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import planes_together
+from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.rules.limits import registers_allowed
-from lbmtune.catalogue.waiting import asked_bytes
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 
@@ -98,7 +98,7 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         # with a list, few words are read ahead, and no populations; and what is copied takes none
         further = 0 if config.indirect or config.copies_ahead else config.prefetch
         words, sets = config.computed.bytes // 4, 1 + further
-        wanted = _ADDRESSES[config.propagation.lattices] + words * sets * config.cells_per_thread * case.stencil.q
+        wanted = _ADDRESSES[config.copies] + words * sets * config.cells_per_thread * case.stencil.q
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
     spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)
     return Resources(

@@ -11,9 +11,9 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import block_cells, blocks
+from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
-from lbmtune.catalogue.waiting import asked_bytes
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.records import Resources

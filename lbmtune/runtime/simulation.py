@@ -57,7 +57,7 @@ class Simulation:
         self.steps_done = 0
         self._singly, self._single = 0, single
         self._stored = program.config.stored
-        self._exchanges = program.config.propagation.exchanges(self.case.stencil)
+        self._exchanges = program.config.exchanges(self.case.stencil)
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
@@ -71,6 +71,8 @@ class Simulation:
         """Launches get the values of the case."""
         self.kept = state_of(self.case, self.program.config, self.xp)
         self._plan = self._planned(self.program.period)
+        self._opening = [[self._bound(launch, 0) for launch in step] for step in self.program.opening]
+        self._opened = False
         self._singles: Plan = []
         self._any: dict[tuple[int, int, int], list[Bound]] = {}
         self._graphs: dict[int, Callable[[], None]] = {}
@@ -131,6 +133,7 @@ class Simulation:
         With a window: of its cells only, so that a large state can be set part by part.
         """
         self.steps_done = self._singly = 0
+        self._opened = False
         self.kept.put(populations, self.buffers["f0"], window)
 
     def step(self, steps: int) -> None:
@@ -140,6 +143,7 @@ class Simulation:
         """
         rest = self._left_over(steps)
         last = self.steps_done + steps - rest
+        self._open()
         while self.steps_done < last:
             together = self._together(last - self.steps_done)
             if together:
@@ -152,6 +156,12 @@ class Simulation:
                 self._advance(self._plan)
         for _ in range(rest):
             self._advance_singly()
+
+    def _open(self) -> None:
+        """Enqueues what makes ready what the next step takes besides the state, where that has not been done."""
+        if self._opening and not self._opened:
+            self._launch_all(self._opening[self._launches % len(self._opening)])
+        self._opened = True
 
     def _left_over(self, steps: int) -> int:
         """How many of the steps are no whole launch. Raises InputError where there is no kernel for them."""

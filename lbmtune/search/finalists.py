@@ -47,7 +47,7 @@ _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 def family_of(config: KernelConfig) -> Family:
     """The family of a configuration."""
     links = "list" if config.indirect else "flags" if config.flags == "memory" else "compiled"
-    of = Class(config.kept.name, config.propagation.lattices, links)
+    of = Class(config.kept.name, config.copies, links)
     return Family(of, config.scheme, config.fused_steps)
 
 

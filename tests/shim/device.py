@@ -20,7 +20,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.passes import SLOT
+from lbmtune.codegen.passes import FACES, SLOT
 from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
@@ -81,7 +81,7 @@ def _compile(library: Path, *options: str | Path) -> None:
 
 def _source(program: Program) -> str:
     """The text itself between the shim and one launcher per entry."""
-    steps = (*program.period, *program.storing)
+    steps = (*program.period, *program.storing, *program.opening)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
     return f'#include "{_header()}"\n{program.source}\n{entries}'
@@ -109,7 +109,7 @@ def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
-    if argument.startswith(SLOT):
+    if argument.startswith(SLOT) or argument in FACES:
         return "Stored*"
     if argument == BARRIER:
         return "unsigned*"

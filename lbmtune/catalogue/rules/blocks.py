@@ -7,8 +7,8 @@ from math import prod
 from lbmtune.catalogue import march as marches
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents, registers_allowed
-from lbmtune.catalogue.waiting import asked_bytes
 
 _TIMES_REGISTERS = 6
 """What may wait from plane to plane, in registers that a thread has; all beyond those goes to local memory and back.

@@ -10,7 +10,7 @@ from lbmtune.catalogue.flagging import by_words
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.march_rules import why_no_fusion, why_no_march
-from lbmtune.catalogue.rules import blocks, common, resident
+from lbmtune.catalogue.rules import blocks, common, resident, tile_faces
 from lbmtune.catalogue.rules.limits import MOST_REGISTERS, Limits, extents
 from lbmtune.catalogue.scheme import shared_slot
 from lbmtune.catalogue.waiting import LEAST_BYTES, most_waiting_bytes
@@ -23,6 +23,8 @@ _REGISTER_BYTES = 4
 def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.resident:
         return resident.why_not(case, config, limits)
+    if config.halo != "computed":
+        return tile_faces.why_not(case, config, limits)
     if config.marches:
         return why_no_march(case, config, limits.shared_bytes_per_block)
     return why_no_fusion(config)
@@ -78,7 +80,7 @@ def _fetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """Copies to shared memory that are under way while the thread goes on."""
     if config.fetch not in FETCHES:
         return f"fetch {config.fetch!r}: {' and '.join(FETCHES)} exist"
-    if not config.copies_ahead:
+    if not config.copies_ahead or config.by_faces:
         return None
     if not config.prefetch:
         return f"fetch {config.fetch} with prefetch 0: nothing is read ahead"

@@ -18,6 +18,7 @@ _FIXED = {
     "representation": "only populations are kept on chip",
     "addressing": "tiles are cut out of a box",
     "boundary": "a cell reads again what it left itself",
+    "halo": "only populations are kept on chip",
     "steps": "a launch does as many steps as it is asked for",
     "rows": _OWN,
     "pack": _OWN,

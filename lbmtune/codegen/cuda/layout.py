@@ -16,9 +16,9 @@ _HEAD = "__device__ __forceinline__"
 
 def functions(case: Case, config: CudaConfig) -> str:
     """Storage extents of a domain, the index along each axis and the start of a component."""
-    memory, q = config.memory, case.stencil.q
+    memory = config.memory
     stored = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
-    n = Extents(Traced("n.x"), Traced("n.y"), Traced("n.z"), q)
+    n = Extents(Traced("n.x"), Traced("n.y"), Traced("n.z"), stored.q)
     parts = {
         "Index along_x(const Index x": memory.along_x(Traced("x"), n),
         "Index along_y(const Index y": memory.along_y(Traced("y"), n),

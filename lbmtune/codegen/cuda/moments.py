@@ -42,6 +42,18 @@ def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool
 
 
 @lru_cache(maxsize=64)
+def functions_at_once(lattice: Lattice, forced: bool, relaxes: bool) -> str:
+    """The same of a step in which a cell has all that comes to it at once, and no plane waits for the next."""
+    stage = Stage(Sums(upright(lattice)), InC())
+    total = function(
+        "total(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
+        "Real (&m)[MOMENTS])",
+        stage.total(),
+    )
+    return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), total))
+
+
+@lru_cache(maxsize=64)
 def constants(lattice: Lattice, split: bool = False) -> str:
     """Lengths of the arrays; those of sums that go along y are of one element at least."""
     sums = Sums(upright(lattice), split)

@@ -1,0 +1,212 @@
+"""The CUDA program of a kernel whose tiles leave at their faces what crosses them. See kernels/cuda/tile_faces.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.moments import upright
+from lbmtune.catalogue.tile_faces import crossing, list_starts, through, tile_bytes
+from lbmtune.codegen.cuda import access, layout, march_links, moments, physics
+from lbmtune.codegen.cuda.assemble import excerpt, fill
+from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.moments import Sums
+from lbmtune.codegen.passes import FACES
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.lattice import Lattice, Vector, negate
+
+_FILE = "cuda/tile_faces.cu"
+_EXTENTS = ("nx", "ny", "nz")
+_COPIES = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
+"""First and last line of what begins copies, as marches have it."""
+_AT_WALL = {
+    "x_low": "seat.x.first && !seat.x.low",
+    "x_high": "seat.x.last && !seat.x.high",
+    "y_low": "seat.y.first && !seat.y.low",
+    "y_high": "seat.y.last && !seat.y.high",
+    "z_low": "seat.z.first && !seat.z.low",
+    "z_high": "seat.z.last && !seat.z.high",
+}
+
+
+class _Comer(NamedTuple):
+    """What comes in through a face: its direction, in which list its link lies, and which array is that of its end."""
+
+    i: int
+    c: Vector
+    axis: int
+    array: str
+    start: int
+
+    @property
+    def link(self) -> str:
+        return f"link<{self.axis}, {_moves(self.c)}>(seat)"
+
+    @property
+    def place(self) -> str:
+        return f"{self.array} + {self.start}" if self.start else self.array
+
+
+def render_tile_faces(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
+    period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACES, FACES[::-1]))
+    opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACES[::-1], FACES))
+    return Program(
+        "cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening
+    )
+
+
+def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
+    steps = entry == "step_0"
+    return Launch(
+        entry,
+        ("f0", *arrays, *_EXTENTS, *(_scalars(case) if steps else _relaxation(case))),
+        block=config.block,
+        covers=config.block,
+        shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
+    )
+
+
+def _relaxation(case: Case) -> tuple[str, ...]:
+    return moments.scalars(case.stencil, case.forced, case.relaxes)
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    """Launch arguments that relaxation and walls use."""
+    return (*_relaxation(case), *march_links.scalars(case))
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
+        "constants": _constants(case, config),
+        "storage": stored_format(config),
+        "layout": layout.functions(case, config),
+        "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
+        "copies": excerpt("cuda/march.cu", *_COPIES) if config.copies_ahead else "",
+        "leave": _at_faces(case.stencil, config, _left),
+    }
+    relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
+    inner = {
+        "opening": _signature("fill_faces", "const Stored* moments", _relaxation(case), config),
+        "signature": _signature("step_0", "Stored* moments", _scalars(case), config),
+        "relax": f"    {relaxes}",
+        "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _taken_in),
+        "keep": "\n".join(_kept(case.stencil)),
+        "walls": "\n".join(_walls(case)),
+        "meet": "    copies_begin();\n    copies_end();\n    __syncthreads();" if config.copies_ahead else "    __syncthreads();",
+        "take": "\n".join(_taken(case.stencil)),
+    }
+    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    walled = [kind != "periodic" for kind in case.faces]
+    block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
+    return "\n".join(
+        (
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {layout.index_type(case, config)} Index;",
+            "constexpr int CELLS = 1;",
+            f"constexpr int {block};",
+            f"constexpr int CROSSING = {crossing(case.stencil, config)};",
+            *(
+                f"constexpr bool WALL_LOW_{a} = {_bool(walled[2 * n])}, WALL_HIGH_{a} = {_bool(walled[2 * n + 1])};"
+                for n, a in enumerate("XYZ")
+            ),
+            f"constexpr Real unit = {config.unit:.0f};",
+            moments.constants(case.stencil),
+        )
+    )
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _moves(c: Vector) -> str:
+    return ", ".join(map(str, c))
+
+
+def _value(lattice: Lattice, i: int) -> str:
+    """Where a thread has what moves along a direction, over its weight."""
+    sums = Sums(upright(lattice))
+    x, *row = sums.lattice.velocities[i]
+    at = (row[0], row[1])
+    return f"still[{sums.rows.index(at)}]" if not x else f"{'right' if x > 0 else 'left'}[{sums.movers.index(at)}]"
+
+
+def _comers(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Iterator[_Comer]:
+    """Of the lower (0) or upper (1) face across an axis. What comes down lies with the way up of its link."""
+    starts = list_starts(lattice, config)
+    for i in through(lattice, axis):
+        comes = lattice.opposite[i] if side else i
+        yield _Comer(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
+
+
+def _at_faces(lattice: Lattice, config: CudaConfig, does: object) -> str:
+    """Lines for each face of a tile."""
+    assert callable(does)
+    lines = []
+    for axis in range(lattice.dimensions):
+        for side, name in enumerate(("low", "high")):
+            found = tuple(_comers(lattice, config, axis, side))
+            lines += [f"if (seat.{'xyz'[axis]}.{name}) {{", *(f"    {line}" for line in does(lattice, found)), "}"]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _taken_in(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    """All are asked for before the first one is needed."""
+    for one in comers:
+        yield f"const Real in_{one.i} = widen(({one.place})[{one.link}]);"
+    for one in comers:
+        yield f"{_slot(one)} = in_{one.i};"
+
+
+def _copied(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"copy_later<sizeof(Real)>(&{_slot(one)}, {one.place} + {one.link});"
+
+
+def _slot(one: _Comer) -> str:
+    return f"moving({one.i - 1})[origin<{_moves(one.c)}>(seat)]"
+
+
+def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    """What goes the other way takes the place of what came."""
+    for one in comers:
+        yield f"({one.place})[{one.link}] = narrow({_value(lattice, lattice.opposite[one.i])});"
+
+
+def _kept(lattice: Lattice) -> Iterator[str]:
+    for i, c in enumerate(lattice.velocities[1:], 1):
+        yield f"            if (stays<{_moves(c)}>(seat)) moving({i - 1})[here] = {_value(lattice, i)};"
+
+
+def _taken(lattice: Lattice) -> Iterator[str]:
+    for i, c in enumerate(lattice.velocities[1:], 1):
+        yield f"    {_value(lattice, i)} = moving({i - 1})[origin<{_moves(c)}>(seat)];"
+
+
+def _walls(case: Case) -> Iterator[str]:
+    """What walls send back: what the cell itself has for the way there, and what a moving wall adds."""
+    stencil = case.stencil
+    cut = [(i, c, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
+    used = {name for *_, link in cut for name in link.x + link.row}
+    yield from (f"            const bool {name} = {at};" for name, at in _AT_WALL.items() if name in used)
+    for i, c, link in cut:
+        if not link:
+            continue
+        back = _value(stencil, stencil.opposite[i])
+        if moving := " || ".join(link.x_moving + link.row_moving):
+            back += f" + ({moving} ? {march_links.gained(case, i)} : Real(0))"
+        at = " || ".join(link.x + link.row)
+        yield f"            if ({at}) moving({i - 1})[origin<{_moves(c)}>(seat)] = {back};"
+
+
+def _signature(entry: str, state: str, scalars: tuple[str, ...], config: CudaConfig) -> str:
+    taken = ", ".join([f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in scalars])
+    head = f'extern "C" __global__ void {bounds(config)}{entry}('
+    return f"{head}\n    {state}, Stored* rising, Stored* falling, {taken})"
