@@ -59,5 +59,7 @@ def face_values(case: Case, config: CudaConfig) -> float:
 
 
 def tile_bytes(lattice: Lattice, config: CudaConfig) -> int:
-    """Shared memory of a block: the populations of its tile that move."""
-    return (lattice.q - 1) * prod(config.block) * config.computed.bytes
+    """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain."""
+    x, y, z = config.block
+    reach = (x * y if z > 1 else 0) + x + 1
+    return ((lattice.q - 1) * x * y * z + 2 * reach) * config.computed.bytes

@@ -26,6 +26,7 @@ _FIXED = {
     "beyond": _MARCH,
     "chunks": _MARCH,
     "prefetch": "a thread has no next cell to read",
+    "fetch": "a thread has no next cell to read",
     "boundary": "walls are known by the faces of the box",
     "load_hint": "its loads and stores are its own",
     "store_hint": "its loads and stores are its own",
@@ -78,22 +79,6 @@ def _physics(case: Case, config: CudaConfig, _: Limits) -> str | None:
     return None
 
 
-def _copies(case: Case, config: CudaConfig, _: Limits) -> str | None:
-    """What an asynchronous copy cannot bring to shared memory."""
-    if not config.copies_ahead:
-        return None
-    if config.storage != config.compute:
-        return (
-            f"fetch {config.fetch} with storage {config.storage} and compute {config.compute}: a copy does not convert"
-        )
-    if case.walled:
-        return (
-            f"fetch {config.fetch} with walls and halo {config.halo}: what a wall sends back takes the place of a copy "
-            "that may be under way"
-        )
-    return None
-
-
 def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     needed, allowed = tile_bytes(case.stencil, config), limits.shared_bytes_per_block
     if needed <= allowed:
@@ -108,6 +93,5 @@ _RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _moments,
     _other_axes,
     _physics,
-    _copies,
     _on_chip,
 )

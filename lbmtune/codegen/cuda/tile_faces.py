@@ -8,9 +8,9 @@ from typing import NamedTuple
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.moments import upright
-from lbmtune.catalogue.tile_faces import crossing, list_starts, through, tile_bytes
+from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, through, tile_bytes
 from lbmtune.codegen.cuda import access, layout, march_links, moments, physics
-from lbmtune.codegen.cuda.assemble import excerpt, fill
+from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Sums
 from lbmtune.codegen.passes import FACES
@@ -19,15 +19,10 @@ from lbmtune.lattice import Lattice, Vector, negate
 
 _FILE = "cuda/tile_faces.cu"
 _EXTENTS = ("nx", "ny", "nz")
-_COPIES = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
-"""First and last line of what begins copies, as marches have it."""
 _AT_WALL = {
-    "x_low": "seat.x.first && !seat.x.low",
-    "x_high": "seat.x.last && !seat.x.high",
-    "y_low": "seat.y.first && !seat.y.low",
-    "y_high": "seat.y.last && !seat.y.high",
-    "z_low": "seat.z.first && !seat.z.low",
-    "z_high": "seat.z.last && !seat.z.high",
+    f"{a}_{side}": f"cell.along_{a}.{end} && !cell.along_{a}.{side}"
+    for a in "xyz"
+    for side, end in (("low", "first"), ("high", "last"))
 }
 
 
@@ -42,7 +37,7 @@ class _Comer(NamedTuple):
 
     @property
     def link(self) -> str:
-        return f"link<{self.axis}, {_moves(self.c)}>(seat)"
+        return f"link<{self.axis}, {_moves(self.c)}>(cell)"
 
     @property
     def place(self) -> str:
@@ -85,7 +80,6 @@ def _source(case: Case, config: CudaConfig) -> str:
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
         "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
-        "copies": excerpt("cuda/march.cu", *_COPIES) if config.copies_ahead else "",
         "leave": _at_faces(case.stencil, config, _left),
     }
     relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
@@ -93,10 +87,9 @@ def _source(case: Case, config: CudaConfig) -> str:
         "opening": _signature("fill_faces", "const Stored* moments", _relaxation(case), config),
         "signature": _signature("step_0", "Stored* moments", _scalars(case), config),
         "relax": f"    {relaxes}",
-        "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _taken_in),
-        "keep": "\n".join(_kept(case.stencil)),
+        "send": "\n".join(_sent(case.stencil)),
+        "arrive": _at_faces(case.stencil, config, _arriving),
         "walls": "\n".join(_walls(case)),
-        "meet": "    copies_begin();\n    copies_end();\n    __syncthreads();" if config.copies_ahead else "    __syncthreads();",
         "take": "\n".join(_taken(case.stencil)),
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
@@ -111,6 +104,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"typedef {layout.index_type(case, config)} Index;",
             "constexpr int CELLS = 1;",
             f"constexpr int {block};",
+            f"typedef {_place(case, config)} Place;",
             f"constexpr int CROSSING = {crossing(case.stencil, config)};",
             *(
                 f"constexpr bool WALL_LOW_{a} = {_bool(walled[2 * n])}, WALL_HIGH_{a} = {_bool(walled[2 * n + 1])};"
@@ -120,6 +114,12 @@ def _constants(case: Case, config: CudaConfig) -> str:
             moments.constants(case.stencil),
         )
     )
+
+
+def _place(case: Case, config: CudaConfig) -> str:
+    """Type of an element of either array of what crosses."""
+    narrow = int(array_elements(case.stencil, config, case.domain)) < 2**32
+    return "unsigned int" if narrow else "unsigned long long"
 
 
 def _bool(value: bool) -> str:
@@ -153,25 +153,13 @@ def _at_faces(lattice: Lattice, config: CudaConfig, does: object) -> str:
     for axis in range(lattice.dimensions):
         for side, name in enumerate(("low", "high")):
             found = tuple(_comers(lattice, config, axis, side))
-            lines += [f"if (seat.{'xyz'[axis]}.{name}) {{", *(f"    {line}" for line in does(lattice, found)), "}"]
+            lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *(f"    {line}" for line in does(lattice, found)), "}"]
     return "\n".join(f"    {line}" for line in lines)
 
 
-def _taken_in(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    """All are asked for before the first one is needed."""
+def _arriving(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
     for one in comers:
-        yield f"const Real in_{one.i} = widen(({one.place})[{one.link}]);"
-    for one in comers:
-        yield f"{_slot(one)} = in_{one.i};"
-
-
-def _copied(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    for one in comers:
-        yield f"copy_later<sizeof(Real)>(&{_slot(one)}, {one.place} + {one.link});"
-
-
-def _slot(one: _Comer) -> str:
-    return f"moving({one.i - 1})[origin<{_moves(one.c)}>(seat)]"
+        yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
 
 
 def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
@@ -180,30 +168,29 @@ def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
         yield f"({one.place})[{one.link}] = narrow({_value(lattice, lattice.opposite[one.i])});"
 
 
-def _kept(lattice: Lattice) -> Iterator[str]:
-    for i, c in enumerate(lattice.velocities[1:], 1):
-        yield f"            if (stays<{_moves(c)}>(seat)) moving({i - 1})[here] = {_value(lattice, i)};"
+def _sent(lattice: Lattice) -> Iterator[str]:
+    for i in range(1, lattice.q):
+        yield f"        moving({i - 1})[here] = {_value(lattice, i)};"
 
 
 def _taken(lattice: Lattice) -> Iterator[str]:
     for i, c in enumerate(lattice.velocities[1:], 1):
-        yield f"    {_value(lattice, i)} = moving({i - 1})[origin<{_moves(c)}>(seat)];"
+        yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
 
 
 def _walls(case: Case) -> Iterator[str]:
-    """What walls send back: what the cell itself has for the way there, and what a moving wall adds."""
+    """What walls send back: what the cell itself has sent the way there, and what a moving wall adds."""
     stencil = case.stencil
-    cut = [(i, c, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
-    used = {name for *_, link in cut for name in link.x + link.row}
-    yield from (f"            const bool {name} = {at};" for name, at in _AT_WALL.items() if name in used)
-    for i, c, link in cut:
+    cut = [(i, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
+    used = {name for _, link in cut for name in link.x + link.row}
+    yield from (f"    const bool {name} = {at};" for name, at in _AT_WALL.items() if name in used)
+    for i, link in cut:
         if not link:
             continue
-        back = _value(stencil, stencil.opposite[i])
+        back = f"moving({stencil.opposite[i] - 1})[here]"
         if moving := " || ".join(link.x_moving + link.row_moving):
             back += f" + ({moving} ? {march_links.gained(case, i)} : Real(0))"
-        at = " || ".join(link.x + link.row)
-        yield f"            if ({at}) moving({i - 1})[origin<{_moves(c)}>(seat)] = {back};"
+        yield f"    if ({' || '.join(link.x + link.row)}) {_value(stencil, i)} = {back};"
 
 
 def _signature(entry: str, state: str, scalars: tuple[str, ...], config: CudaConfig) -> str:
