@@ -18,8 +18,9 @@ from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.pipeline import kept_index
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
-from lbmtune.codegen.cuda import layout, march
-from lbmtune.codegen.passes import SLOT
+from lbmtune.catalogue.tile_faces import array_elements
+from lbmtune.codegen.cuda import layout, march, tile_faces
+from lbmtune.codegen.passes import FACES, SLOT
 from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced
@@ -56,6 +57,7 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         slots=_slots(program),
         types=tuple(_types(program)),
         single=_single(program),
+        opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.opening),
     )
 
 
@@ -74,11 +76,22 @@ def _single(program: Program) -> SingleStep | None:
 
 
 def _slots(program: Program) -> dict[str, str]:
-    """Where slots start that launches take by themselves."""
-    names = program.slot_starts(program.case.domain)
-    parts = {name: int(name.removeprefix(SLOT)) for name in names}
-    symbols = _symbols(program)
-    return {name: _plain(program.config.memory.component(slot, symbols)) for name, slot in parts.items()}
+    """Where slots start that launches take by themselves, and arrays of what crosses between tiles."""
+    memory, symbols = program.config.memory, _symbols(program)
+    found = {}
+    for name in program.slot_starts(program.case.domain):
+        if name in FACES:
+            state, array = memory.length(symbols), _faces_array(program)
+            found[name] = _plain(state if name == FACES[0] else f"{state} + {array}")
+        else:
+            found[name] = _plain(memory.component(int(name.removeprefix(SLOT)), symbols))
+    return found
+
+
+def _faces_array(program: Program) -> Any:
+    """Elements of either array of what crosses between tiles."""
+    assert isinstance(program.config, CudaConfig)
+    return array_elements(program.case.stencil, program.config, _DOMAIN)
 
 
 def _types(program: Program) -> Iterator[CellType]:
@@ -96,7 +109,9 @@ def max_elements(program: Program) -> int | None:
     config = program.config
     if not isinstance(config, CudaConfig):
         return None
-    found = march.max_elements if config.marches else layout.max_elements
+    found = layout.max_elements
+    if config.marches or config.by_faces:
+        found = march.max_elements if config.marches else tile_faces.max_elements
     return found(program.case, config)
 
 
@@ -209,6 +224,8 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
     size = elements * stored.bytes
     symbols = Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.frame.q)
     formula = _plain(program.config.memory.length(symbols))
+    if isinstance(program.config, CudaConfig) and program.config.by_faces:
+        formula += f" + 2 * {_faces_array(program)}"
     copies = (
         Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)
         for name in program.buffers()

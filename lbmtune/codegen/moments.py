@@ -220,7 +220,9 @@ class Stage:
         for n in orders(self.lattice):
             part, power = n[:2], n[2]
             planes = ((1, " + "), (0, " + "), (-1, " - " if power == 1 else " + "))
-            terms = [(sign, part_name(c_z, part)) for c_z, sign in planes if part in sums.parts[c_z] and (c_z or not power)]
+            terms = [
+                (sign, part_name(c_z, part)) for c_z, sign in planes if part in sums.parts[c_z] and (c_z or not power)
+            ]
             (_, first), *others = terms
             yield self.writing.assigned(self.moment(n), first + "".join(f"{sign}{name}" for sign, name in others))
 

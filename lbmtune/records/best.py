@@ -119,7 +119,8 @@ class Kernel:
     no limit but the memory. slots: for each argument that is the start of a slot in the buffer f0, the number of the
     element there, in C; the argument is a pointer to that element ('cuda') or the number itself as int64 ('cpu').
     types: what the words of 'flags' say besides links, or with indirect addressing those of the last row of 'links'.
-    single: where a launch does several steps and no fewer, a kernel for one.
+    single: where a launch does several steps and no fewer, a kernel for one. opening[p]: where it is not empty, the
+    launches that come before the first step of a state or of other arguments, if that step starts at parity p.
     """
 
     target: str
@@ -135,6 +136,7 @@ class Kernel:
     slots: dict[str, str] = field(default_factory=dict)
     types: tuple[CellType, ...] = ()
     single: SingleStep | None = None
+    opening: tuple[tuple[LaunchGeometry, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

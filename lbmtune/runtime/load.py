@@ -114,8 +114,9 @@ def _program(best: Best, config: KernelConfig) -> Program:
     """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
     kernel = best.kernel
     target = config.backend
-    period = tuple(map(_launches, kernel.period))
-    return Program(target, best.case, config, kernel.source, kernel.options, period, steps=kernel.steps)
+    period, opening = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
+    source, options = kernel.source, kernel.options
+    return Program(target, best.case, config, source, options, period, steps=kernel.steps, opening=opening)
 
 
 def _single_program(best: Best, config: KernelConfig) -> Program | None:

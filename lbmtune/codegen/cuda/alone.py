@@ -49,7 +49,7 @@ def can_be_alone(program: Program) -> bool:
     """Whether parts can be taken out: of one kernel per time step, and of marches."""
     config = program.config
     one_kernel = not any(entry.startswith(REFRESH) for entry in program.entries)
-    return isinstance(config, CudaConfig) and one_kernel and not config.resident
+    return isinstance(config, CudaConfig) and one_kernel and not (config.resident or config.by_faces)
 
 
 def alone(program: Program, *, reads: bool, writes: bool) -> Program:

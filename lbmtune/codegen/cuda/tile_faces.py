@@ -9,7 +9,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.moments import upright
 from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, through, tile_bytes
-from lbmtune.codegen.cuda import access, layout, march_links, moments, physics
+from lbmtune.codegen.cuda import access, layout, march_links, moments
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Sums
@@ -48,9 +48,7 @@ def render_tile_faces(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACES, FACES[::-1]))
     opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACES[::-1], FACES))
-    return Program(
-        "cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening
-    )
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening)
 
 
 def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
@@ -122,6 +120,17 @@ def _place(case: Case, config: CudaConfig) -> str:
     return "unsigned int" if narrow else "unsigned long long"
 
 
+def max_elements(case: Case, config: CudaConfig) -> int | None:
+    """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
+
+    Either array of what crosses is no more than half of it.
+    """
+    found = layout.max_elements(case, config)
+    if _place(case, config) == "unsigned long long":
+        return found
+    return 2**33 if found is None else min(found, 2**33)
+
+
 def _bool(value: bool) -> str:
     return "true" if value else "false"
 
@@ -153,7 +162,11 @@ def _at_faces(lattice: Lattice, config: CudaConfig, does: object) -> str:
     for axis in range(lattice.dimensions):
         for side, name in enumerate(("low", "high")):
             found = tuple(_comers(lattice, config, axis, side))
-            lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *(f"    {line}" for line in does(lattice, found)), "}"]
+            lines += [
+                f"if (cell.along_{'xyz'[axis]}.{name}) {{",
+                *(f"    {line}" for line in does(lattice, found)),
+                "}",
+            ]
     return "\n".join(f"    {line}" for line in lines)
 
 
