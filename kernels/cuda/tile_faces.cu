@@ -21,6 +21,7 @@ constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9;
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
+typedef unsigned int Word;          // of a cell: bit i says that what arrives by link i is sent back; of a solid one all
 
 //@begin storage
 #include "storage_plain.cu"

@@ -218,13 +218,10 @@ class Stage:
         for c_z in (-1, 0, 1):
             yield from self.plane(c_z)
         for n in orders(self.lattice):
-            part, power = n[:2], n[2]
-            planes = ((1, " + "), (0, " + "), (-1, " - " if power == 1 else " + "))
-            terms = [
-                (sign, part_name(c_z, part)) for c_z, sign in planes if part in sums.parts[c_z] and (c_z or not power)
-            ]
+            part, signs = n[:2], {1: "+", -1: "-" if n[2] == 1 else "+"} | ({} if n[2] else {0: "+"})
+            terms = [(sign, part_name(c_z, part)) for c_z, sign in signs.items() if part in sums.parts[c_z]]
             (_, first), *others = terms
-            yield self.writing.assigned(self.moment(n), first + "".join(f"{sign}{name}" for sign, name in others))
+            yield self.writing.assigned(self.moment(n), first + "".join(f" {sign} {name}" for sign, name in others))
 
     def _part(self, c_z: int, part: Part, factor: int, value: str) -> str:
         return self.writing.named(part_name(c_z, part), self._times(factor, value))

@@ -77,8 +77,8 @@ class Program:
     options: for the compiler, in order; steps: time steps that each of them advances instead of one.
     opening: for each parity, the launches that make ready what its steps take besides the state: before the first one,
     and after values of the case have changed.
-    storing: the same as period, and density and velocity of the state before the step are left in the buffer 'macroscopics';
-    empty where the text has no such entries.
+    storing: the same as period, and density and velocity of the state before the step are left in the buffer
+    'macroscopics'; empty where the text has no such entries.
     """
 
     target: Target

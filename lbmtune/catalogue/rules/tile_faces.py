@@ -27,7 +27,7 @@ _FIXED = {
     "chunks": _MARCH,
     "prefetch": "a thread has no next cell to read",
     "fetch": "a thread has no next cell to read",
-    "boundary": "walls are known by the faces of the box",
+    "boundary": "a cell reads again what it has sent itself",
     "load_hint": "its loads and stores are its own",
     "store_hint": "its loads and stores are its own",
     "l2_prefetch": "its loads and stores are its own",
@@ -72,10 +72,6 @@ def _physics(case: Case, config: CudaConfig, _: Limits) -> str | None:
         return f"{case.patches[0].kind} patch with halo {config.halo}: its tiles know whole faces alone"
     if config.indirect:
         return f"halo {config.halo} with {config.addressing} addressing: tiles are cut out of a box"
-    if config.flags != "compiled":
-        return (
-            f"flags {config.flags} with halo {config.halo}: what a solid cell sends back within a tile is gone by then"
-        )
     return None
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.moments import upright
 from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, through, tile_bytes
-from lbmtune.codegen.cuda import access, layout, march_links, moments
+from lbmtune.codegen.cuda import access, flags, layout, march_links, moments
 from lbmtune.codegen.cuda.assemble import fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Sums
@@ -53,13 +54,24 @@ def render_tile_faces(case: Case, config: CudaConfig) -> Program:
 
 def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
     steps = entry == "step_0"
+    words = _tables(case, config) if steps else ()
     return Launch(
         entry,
-        ("f0", *arrays, *_EXTENTS, *(_scalars(case) if steps else _relaxation(case))),
+        (
+            "f0",
+            *arrays,
+            *(_tables(case, config) if steps else ()),
+            *_EXTENTS,
+            *(_scalars if steps else _relaxation)(case),
+        ),
         block=config.block,
         covers=config.block,
         shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
     )
+
+
+def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
 def _relaxation(case: Case) -> tuple[str, ...]:
@@ -82,12 +94,12 @@ def _source(case: Case, config: CudaConfig) -> str:
     }
     relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
     inner = {
-        "opening": _signature("fill_faces", "const Stored* moments", _relaxation(case), config),
-        "signature": _signature("step_0", "Stored* moments", _scalars(case), config),
+        "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
+        "signature": _signature("step_0", "Stored* moments", _tables(case, config), _scalars(case), config),
         "relax": f"    {relaxes}",
         "send": "\n".join(_sent(case.stencil)),
         "arrive": _at_faces(case.stencil, config, _arriving),
-        "walls": "\n".join(_walls(case)),
+        "walls": "\n".join(_walls(case, config)),
         "take": "\n".join(_taken(case.stencil)),
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
@@ -155,18 +167,16 @@ def _comers(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Itera
         yield _Comer(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
 
 
-def _at_faces(lattice: Lattice, config: CudaConfig, does: object) -> str:
+def _at_faces(
+    lattice: Lattice, config: CudaConfig, does: Callable[[Lattice, tuple[_Comer, ...]], Iterator[str]]
+) -> str:
     """Lines for each face of a tile."""
-    assert callable(does)
     lines = []
     for axis in range(lattice.dimensions):
         for side, name in enumerate(("low", "high")):
             found = tuple(_comers(lattice, config, axis, side))
-            lines += [
-                f"if (cell.along_{'xyz'[axis]}.{name}) {{",
-                *(f"    {line}" for line in does(lattice, found)),
-                "}",
-            ]
+            inner = (f"    {line}" for line in does(lattice, found))
+            lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *inner, "}"]
     return "\n".join(f"    {line}" for line in lines)
 
 
@@ -191,22 +201,32 @@ def _taken(lattice: Lattice) -> Iterator[str]:
         yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
 
 
-def _walls(case: Case) -> Iterator[str]:
-    """What walls send back: what the cell itself has sent the way there, and what a moving wall adds."""
-    stencil = case.stencil
-    cut = [(i, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
-    used = {name for _, link in cut for name in link.x + link.row}
+def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
+    """What cut links bring: what the cell itself has sent the way there, and what a moving wall adds.
+
+    Which they are is known by the faces of the box, or by a word of the cell; of a solid cell all are cut, which nobody
+    sees. Which walls move is known by their faces.
+    """
+    stencil, read = case.stencil, config.flags == "memory"
+    links = [(i, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
+    faces = [
+        ((), link.x_moving + link.row_moving) if read else (link.x + link.row, link.x_moving + link.row_moving)
+        for _, link in links
+    ]
+    used = {name for pair in faces for names in pair for name in names}
     yield from (f"    const bool {name} = {at};" for name, at in _AT_WALL.items() if name in used)
-    for i, link in cut:
-        if not link:
-            continue
+    if read:
+        yield "    const Word cut = words[(static_cast<Offset>(z) * ny + y) * nx + x];"
+    for (i, _), (walls, moving) in zip(links, faces, strict=True):
         back = f"moving({stencil.opposite[i] - 1})[here]"
-        if moving := " || ".join(link.x_moving + link.row_moving):
-            back += f" + ({moving} ? {march_links.gained(case, i)} : Real(0))"
-        yield f"    if ({' || '.join(link.x + link.row)}) {_value(stencil, i)} = {back};"
+        if moving:
+            back += f" + ({' || '.join(moving)} ? {march_links.gained(case, i)} : Real(0))"
+        if met := f"cut >> {i} & 1u" if read else " || ".join(walls):
+            yield f"    if ({met}) {_value(stencil, i)} = {back};"
 
 
-def _signature(entry: str, state: str, scalars: tuple[str, ...], config: CudaConfig) -> str:
-    taken = ", ".join([f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in scalars])
+def _signature(entry: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
+    numbers = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in scalars]
+    taken = ", ".join([*flags.parameters(words), *numbers])
     head = f'extern "C" __global__ void {bounds(config)}{entry}('
     return f"{head}\n    {state}, Stored* rising, Stored* falling, {taken})"
