@@ -11,12 +11,13 @@
 typedef float Real;          // arithmetic
 typedef unsigned int Index;  // elements within one component
 typedef unsigned int Place;  // elements of what crosses between tiles
-constexpr int CELLS = 1;     // of a thread
+constexpr int Q = 3;
+constexpr int CELLS = 1;                              // of a thread
 constexpr int BLOCK_X = 8, BLOCK_Y = 8, BLOCK_Z = 8;  // cells of a tile
 constexpr int CROSSING = 960;                         // links of a tile to those after it, along all axes
 constexpr bool WALL_LOW_X = false, WALL_LOW_Y = false, WALL_LOW_Z = false;
 constexpr bool WALL_HIGH_X = false, WALL_HIGH_Y = false, WALL_HIGH_Z = false;
-constexpr Real unit = 1;  // the density one, as stored
+constexpr Real unit = 1;                              // the density one, as stored
 constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9;
 //@end constants
 
@@ -40,6 +41,9 @@ __device__ __forceinline__ Index along_y(const Index y, const Extents& n) { retu
 __device__ __forceinline__ Index along_z(const Index z, const Extents& n) { return z * (n.x * n.y); }
 __device__ __forceinline__ Offset component(const Offset q, const Extents& n) { return q * (n.x * n.y * n.z); }
 //@end layout
+
+//@begin copies
+//@end copies
 
 //@begin stage
 __device__ __forceinline__ void relax(Real (&m)[MOMENTS], const Real omega) { m[1] *= 1 - omega; }
@@ -114,6 +118,9 @@ constexpr int TILE = BLOCK_X * BLOCK_Y * BLOCK_Z;
 constexpr int REACH = (BLOCK_Z > 1 ? BLOCK_X * BLOCK_Y : 0) + BLOCK_X + 1;
 __device__ __forceinline__ Real* moving(const int k) { return reinterpret_cast<Real*>(shared) + REACH + k * TILE; }
 
+// Where waits what is copied from the lower or the upper faces of the tile; only the thread that asked for it looks there.
+__device__ __forceinline__ Real* waiting(const int side) { return moving(Q - 1) + REACH + side * CROSSING; }
+
 // From a cell to the one that (CX, CY, CZ) comes from; of a cell at a face that is some other one, or none.
 template <int CX, int CY, int CZ>
 constexpr int BEHIND = -((CZ * BLOCK_Y + CY) * BLOCK_X + CX);
@@ -126,20 +133,21 @@ __device__ __forceinline__ Place beside(const Seat& seat) {
     return 0;
 }
 
+// Where a cell stands in the lists of a face.
+template <int AXIS>
+__device__ __forceinline__ int spot(const Cell& cell) {
+    return AXIS == 0 ? cell.z * BLOCK_Y + cell.y : AXIS == 1 ? cell.z * BLOCK_X + cell.x : cell.y * BLOCK_X + cell.x;
+}
+
 // Where the link lies by which (CX, CY, CZ) comes to a cell across a face of its tile: with the lower of its ends.
 template <int AXIS, int CX, int CY, int CZ>
 __device__ __forceinline__ Place link(const Cell& cell) {
     constexpr bool RISES = (AXIS == 0 ? CX : AXIS == 1 ? CY : CZ) > 0;
     constexpr int X = RISES ? -CX : 0, Y = RISES ? -CY : 0, Z = RISES ? -CZ : 0;
-    if (AXIS == 0) {
-        const Place own = cell.tile + (cell.z * BLOCK_Y + cell.y) + (RISES ? cell.along_x.before : 0);
-        return own + beside<Y, 1>(cell.along_y) + beside<Z, BLOCK_Y>(cell.along_z);
-    }
-    if (AXIS == 1) {
-        const Place own = cell.tile + (cell.z * BLOCK_X + cell.x) + (RISES ? cell.along_y.before : 0);
-        return own + beside<X, 1>(cell.along_x) + beside<Z, BLOCK_X>(cell.along_z);
-    }
-    const Place own = cell.tile + (cell.y * BLOCK_X + cell.x) + (RISES ? cell.along_z.before : 0);
+    const Seat& across = AXIS == 0 ? cell.along_x : AXIS == 1 ? cell.along_y : cell.along_z;
+    const Place own = cell.tile + spot<AXIS>(cell) + (RISES ? across.before : 0);
+    if (AXIS == 0) return own + beside<Y, 1>(cell.along_y) + beside<Z, BLOCK_Y>(cell.along_z);
+    if (AXIS == 1) return own + beside<X, 1>(cell.along_x) + beside<Z, BLOCK_X>(cell.along_z);
     return own + beside<X, 1>(cell.along_x) + beside<Y, BLOCK_X>(cell.along_y);
 }
 
@@ -192,6 +200,14 @@ extern "C" __global__ void __launch_bounds__(512) step_0(
     if (inside) {
 #pragma unroll
         for (int k = 0; k < MOMENTS; ++k) m[k] = widen(place[component(k, n)]);
+        //@begin ask
+        {
+            const Cell cell = take_seats(threadIdx.x, threadIdx.y, threadIdx.z, nx, ny, nz);
+            //@begin early
+            //@end early
+            copies_begin();
+        }
+        //@end ask
         //@begin relax
         relax(m, omega);
         //@end relax
@@ -203,10 +219,15 @@ extern "C" __global__ void __launch_bounds__(512) step_0(
     __syncthreads();
     if (!inside) return;
 
-    const Cell cell = take_seats(threadIdx.x, threadIdx.y, threadIdx.z, nx, ny, nz);
+    //@begin seats
+    const Cell cell = take_seats(anew(threadIdx.x), anew(threadIdx.y), anew(threadIdx.z), nx, ny, nz);
+    //@end seats
     //@begin take
     still[0] = moving(0)[here + BEHIND<0, 1, 0>];
     //@end take
+    //@begin there
+    copies_end();
+    //@end there
     //@begin arrive
     if (cell.along_y.low) still[0] = widen(rising[link<1, 0, 1, 0>(cell)]);
     //@end arrive

@@ -153,7 +153,8 @@ _CUDA = (
     ),
     Axis(
         "fetch",
-        "where waits what a marching thread has read ahead: in registers, or copied to shared memory meanwhile",
+        "where waits what a marching thread has read ahead, or what comes in through the face of a tile: in registers, "
+        "or copied to shared memory meanwhile",
         ("registers",),
         FETCHES,
     ),
@@ -232,7 +233,7 @@ _PIPELINE: Mapping[str, Scalar] = {"loop": "tile", "tile_x": 256, "tile_y": 16, 
 _IN_A_BOX, _IN_A_LIST = Dependence("addressing", ("direct",)), Dependence("addressing", ("indirect",))
 _BY_VECTORS = Dependence("vector_bits", (0,), unless=True)
 _FILLING = Dependence("scheme", tuple(n for n, found in SCHEMES.items() if reads_along_x(found, LATTICES["d2q9"])))
-_MOMENTS = ("representation", "moments")
+_MOMENTS, _BY_FACES = ("representation", "moments"), ("halo", "faces")
 _OF_POPULATIONS = Dependence("representation", ("populations",))
 _OF_TILES = Dependence("steps", (1,), 1, unless=True, or_else=_MOMENTS)
 _COMMON_DEPENDENCES: Mapping[str, tuple[Dependence, ...]] = {
@@ -264,8 +265,8 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         "prefetch": (Dependence("march", (1,), 0, unless=True),),
         "halo": (Dependence("representation", ("moments",)), Dependence("steps", (1,))),
         "fetch": (
-            Dependence("prefetch", (0,), unless=True),
-            Dependence("representation", ("populations",)),
+            Dependence("prefetch", (0,), unless=True, or_else=_BY_FACES),
+            Dependence("representation", ("populations",), or_else=_BY_FACES),
             Dependence("steps", (1,)),
         ),
         "block_order": (_IN_A_BOX,),

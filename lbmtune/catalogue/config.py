@@ -211,8 +211,8 @@ class CudaConfig(KernelConfig):
     chunks: whether all of them have as many planes, or those that begin later fewer, so that the last end together.
     halo: what a tile of moments needs of those beside it: their rim, which it computes again, or what they have left at
     its faces in the launch before, which needs no second copy of the state (block: cells of the tile).
-    fetch: where what a thread of a column, or of a list, has read ahead waits: in registers, or in shared memory, where
-    it is copied while the thread goes on.
+    fetch: where what a thread of a column, or of a list, has read ahead waits, or what comes in through the face of a
+    tile: in registers, or in shared memory, where it is copied while the thread goes on.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"

@@ -59,7 +59,10 @@ def face_values(case: Case, config: CudaConfig) -> float:
 
 
 def tile_bytes(lattice: Lattice, config: CudaConfig) -> int:
-    """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain."""
+    """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain.
+
+    With `fetch=shared` what comes in through the faces waits there, too.
+    """
     x, y, z = config.block
-    reach = (x * y if z > 1 else 0) + x + 1
-    return ((lattice.q - 1) * x * y * z + 2 * reach) * config.computed.bytes
+    reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * config.copies_ahead
+    return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * config.computed.bytes

@@ -80,7 +80,7 @@ def _fetch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """Copies to shared memory that are under way while the thread goes on."""
     if config.fetch not in FETCHES:
         return f"fetch {config.fetch!r}: {' and '.join(FETCHES)} exist"
-    if not config.copies_ahead:
+    if not config.copies_ahead or config.by_faces:
         return None
     if not config.prefetch:
         return f"fetch {config.fetch} with prefetch 0: nothing is read ahead"

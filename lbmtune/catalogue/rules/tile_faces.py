@@ -26,7 +26,6 @@ _FIXED = {
     "beyond": _MARCH,
     "chunks": _MARCH,
     "prefetch": "a thread has no next cell to read",
-    "fetch": "a thread has no next cell to read",
     "boundary": "a cell reads again what it has sent itself",
     "load_hint": "its loads and stores are its own",
     "store_hint": "its loads and stores are its own",
@@ -75,6 +74,15 @@ def _physics(case: Case, config: CudaConfig, _: Limits) -> str | None:
     return None
 
 
+def _copies(case: Case, config: CudaConfig, _: Limits) -> str | None:
+    """What an asynchronous copy cannot bring to shared memory."""
+    if config.copies_ahead and config.storage != config.compute:
+        return (
+            f"fetch {config.fetch} with storage {config.storage} and compute {config.compute}: a copy does not convert"
+        )
+    return None
+
+
 def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     needed, allowed = tile_bytes(case.stencil, config), limits.shared_bytes_per_block
     if needed <= allowed:
@@ -89,5 +97,6 @@ _RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _moments,
     _other_axes,
     _physics,
+    _copies,
     _on_chip,
 )

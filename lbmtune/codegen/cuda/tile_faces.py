@@ -11,7 +11,7 @@ from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.moments import upright
 from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, through, tile_bytes
 from lbmtune.codegen.cuda import access, flags, layout, march_links, moments
-from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Sums
 from lbmtune.codegen.passes import FACES
@@ -20,6 +20,8 @@ from lbmtune.lattice import Lattice, Vector, negate
 
 _FILE = "cuda/tile_faces.cu"
 _EXTENTS = ("nx", "ny", "nz")
+_COPIES = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
+"""First and last line of what begins copies, as marches have it."""
 _AT_WALL = {
     f"{a}_{side}": f"cell.along_{a}.{end} && !cell.along_{a}.{side}"
     for a in "xyz"
@@ -41,6 +43,11 @@ class _Comer(NamedTuple):
         return f"link<{self.axis}, {_moves(self.c)}>(cell)"
 
     @property
+    def waits(self) -> str:
+        side = ("rising", "falling").index(self.array)
+        return f"waiting({side}) + {self.start} + spot<{self.axis}>(cell)"
+
+    @property
     def place(self) -> str:
         return f"{self.array} + {self.start}" if self.start else self.array
 
@@ -57,13 +64,7 @@ def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...])
     words = _tables(case, config) if steps else ()
     return Launch(
         entry,
-        (
-            "f0",
-            *arrays,
-            *(_tables(case, config) if steps else ()),
-            *_EXTENTS,
-            *(_scalars if steps else _relaxation)(case),
-        ),
+        ("f0", *arrays, *words, *_EXTENTS, *(_scalars if steps else _relaxation)(case)),
         block=config.block,
         covers=config.block,
         shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
@@ -89,6 +90,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "constants": _constants(case, config),
         "storage": stored_format(config),
         "layout": layout.functions(case, config),
+        "copies": excerpt("cuda/march.cu", *_COPIES) if config.copies_ahead else "",
         "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
         "leave": _at_faces(case.stencil, config, _left),
     }
@@ -97,8 +99,11 @@ def _source(case: Case, config: CudaConfig) -> str:
         "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
         "signature": _signature("step_0", "Stored* moments", _tables(case, config), _scalars(case), config),
         "relax": f"    {relaxes}",
+        "seats": fill(_FILE, {}, inside="seats"),
         "send": "\n".join(_sent(case.stencil)),
-        "arrive": _at_faces(case.stencil, config, _arriving),
+        "ask": _asked(case.stencil, config),
+        "there": "    copies_end();" if config.copies_ahead else "",
+        "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _arriving),
         "walls": "\n".join(_walls(case, config)),
         "take": "\n".join(_taken(case.stencil)),
     }
@@ -112,6 +117,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
         (
             f"typedef {real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
+            f"constexpr int Q = {case.stencil.q};",
             "constexpr int CELLS = 1;",
             f"constexpr int {block};",
             f"typedef {_place(case, config)} Place;",
@@ -183,6 +189,21 @@ def _at_faces(
 def _arriving(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
     for one in comers:
         yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
+
+
+def _asked(lattice: Lattice, config: CudaConfig) -> str:
+    """Copies of what comes in, which are under way while the tile is rebuilt."""
+    return fill(_FILE, {"early": _at_faces(lattice, config, _copying)}, inside="ask") if config.copies_ahead else ""
+
+
+def _copying(_lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"copy_later<sizeof(Real)>({one.waits}, {one.place} + {one.link});"
+
+
+def _copied(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"{_value(lattice, one.i)} = *({one.waits});"
 
 
 def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
