@@ -165,6 +165,7 @@ _CUDA = (
         LAUNCHES,
     ),
     Axis("meeting", "the blocks that one on chip waits for in each step", ("all",), MEETINGS),
+    Axis("held", "planes of a tile on chip whose moments stay in registers, the others in shared memory", (0,)),
     _NEIGHBOURS,
     Axis("macroscopics", "when density and velocity are written", ("never",), ("never", "every-step")),
 )
@@ -272,6 +273,7 @@ DEPENDENCES: Mapping[str, Mapping[str, tuple[Dependence, ...]]] = {
         "block_order": (_IN_A_BOX,),
         "macroscopics": (_IN_A_BOX,),
         "meeting": (Dependence("launch", ("resident",)),),
+        "held": (Dependence("launch", ("resident",)), Dependence("representation", ("moments",))),
     },
     "cpu": {
         **_COMMON_DEPENDENCES,

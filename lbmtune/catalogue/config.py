@@ -213,6 +213,7 @@ class CudaConfig(KernelConfig):
     its faces in the launch before, which needs no second copy of the state (block: cells of the tile).
     fetch: where what a thread of a column, or of a list, has read ahead waits, or what comes in through the face of a
     tile: in registers, or in shared memory, where it is copied while the thread goes on.
+    held: planes of the tile of a block on chip whose moments stay in registers, not in shared memory.
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
@@ -242,6 +243,7 @@ class CudaConfig(KernelConfig):
     chunks: str = "even"
     fetch: str = "registers"
     halo: str = "computed"
+    held: int = 0
 
     @property
     def of_moments(self) -> bool:
@@ -250,7 +252,7 @@ class CudaConfig(KernelConfig):
 
     @property
     def resident(self) -> bool:
-        """Whether populations stay on chip through the steps of a launch."""
+        """Whether the state stays on chip through the steps of a launch."""
         return self.launch == "resident"
 
     @property
@@ -261,8 +263,11 @@ class CudaConfig(KernelConfig):
 
     @property
     def marches(self) -> bool:
-        """Whether its blocks march over tiles with a halo: those of moments, and of several steps per launch."""
-        return not self.by_faces and (self.of_moments or self.steps > 1)
+        """Whether its blocks march over tiles with a halo: those of moments, and of several steps per launch.
+
+        Tiles that stay on chip have none, nor those that leave at their faces what crosses them.
+        """
+        return (self.of_moments or self.steps > 1) and not (self.resident or self.by_faces)
 
     @property
     def by_faces(self) -> bool:

@@ -125,10 +125,12 @@ def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
     if config.marches:
         return (*tile(lattice, config), 1 if lattice.dimensions == 2 else config.march)
     x, y, z = config.block
-    return (x * config.cells_per_thread, y, z * config.march)
+    if config.of_moments and lattice.dimensions == 2:
+        return (x * config.cells_per_thread, y * config.march, z)  # tiles on chip
+    return (x * config.cells_per_thread, y * config.rows, z * config.march)
 
 
-def _handed_on(lattice: Lattice) -> int:
+def handed_on(lattice: Lattice) -> int:
     """Sums that a row hands on along y, each way."""
     upward = [row for row in rows(lattice) if row[0] == 1]
     return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
@@ -138,7 +140,12 @@ def rising(case: Case, config: CudaConfig) -> int:
     """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
     if not config.of_moments:
         return sum(c[2] == 1 for c in case.stencil.velocities)
-    return len(_powers(case.stencil, 1))
+    return rising_sums(case.stencil)
+
+
+def rising_sums(lattice: Lattice) -> int:
+    """The same of moments: sums over the directions that go up."""
+    return len(_powers(upright(lattice), 1))
 
 
 def waiting(case: Case, config: CudaConfig) -> int:
@@ -177,9 +184,9 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     if case.stencil.dimensions == 2:
         return words + ahead
     exchanges = max(2, config.steps)
-    handed_on = _handed_on(case.stencil)
-    rims = 4 if config.computed.bytes == 4 and handed_on >= 4 else 1
-    sums = 2 * (handed_on * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
+    sums_along_y = handed_on(case.stencil)
+    rims = 4 if config.computed.bytes == 4 and sums_along_y >= 4 else 1
+    sums = 2 * (sums_along_y * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
     back = WAITING if config.of_moments else len(returning(case))
     kept = 2 * row_bytes + lanes * _OFFSET_BYTES
     returned = (cells * (back + config.steps) * config.computed.bytes + kept) if cuts(case) else 0

@@ -1,23 +1,71 @@
-"""Kernels that keep populations on chip through many steps: their tiles, and what these send one another.
+"""Kernels that keep their state on chip through many steps: their tiles, and what these send one another.
 
-A block keeps a tile of whole rows in shared memory, block x march cells across y and z; all blocks run at once.
-A launch does as many steps as it is asked for.
+A block keeps a tile of whole rows, of populations block x march cells across y and z in shared memory; of moments as
+many rows as its threads have, in shared memory but for `held` planes. All blocks run at once. A launch does as many
+steps as it is asked for.
 """
 
 from __future__ import annotations
 
+from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.march import block_cells, handed_on, rising_sums
 from lbmtune.lattice import Lattice
+
+_TOGETHER = (4, 3, 2, 1)
 
 
 def shared_bytes(lattice: Lattice, config: CudaConfig) -> int:
-    """Shared memory of a block: the populations of its tile."""
+    """Shared memory of a block: the state of its tile, and with moments what its threads hand on."""
     x, y, _ = config.block
-    return lattice.q * x * y * config.march * config.stored.bytes
+    if not config.of_moments:
+        return lattice.q * x * y * config.march * config.stored.bytes
+    return _plane_bytes(lattice, config) * (config.march - config.held) + _exchange_bytes(lattice, config)
+
+
+def _plane_bytes(lattice: Lattice, config: CudaConfig) -> int:
+    x, y, _ = config.block
+    return config.kept.values(lattice) * x * y * config.cells_per_thread * config.rows * config.stored.bytes
+
+
+def _exchange_bytes(lattice: Lattice, config: CudaConfig) -> int:
+    """Sums that threads hand on along y in two planes; in one if those of others lie where moments did."""
+    if lattice.dimensions == 2:
+        return 0
+    x, y, _ = config.block
+    values = 2 * handed_on(lattice)
+    once = values * x * y * config.cells_per_thread * config.computed.bytes
+    in_place = values == config.kept.values(lattice) and config.stored.bytes == config.computed.bytes
+    return once * config.rows * (config.held > 0) if in_place else 2 * once
+
+
+def planes_together(config: CudaConfig) -> int:
+    """Planes that one pass of the loop over a tile of moments takes; registers keep the first of each."""
+    if config.held:
+        return config.march // config.held
+    return next(n for n in _TOGETHER if config.march % n == 0)
 
 
 def face_values(lattice: Lattice, config: CudaConfig) -> float:
-    """Populations per cell and step that leave a tile through its faces."""
+    """Values per cell and step that leave a tile through its faces: populations, or sums of them."""
+    if config.of_moments:
+        return _face_sums(lattice, config)
     y, z = config.block[1], config.march
     inside = sum(max(0, y - abs(c[1])) * max(0, z - abs(c[2])) for c in lattice.velocities)
     return (lattice.q * y * z - inside) / (y * z)
+
+
+def _face_sums(lattice: Lattice, config: CudaConfig) -> float:
+    sideways = 0 if lattice.dimensions == 2 else 2 * handed_on(lattice) / (config.block[1] * config.rows)
+    return sideways + 2 * rising_sums(lattice) / config.march
+
+
+def face_elements(case: Case, config: CudaConfig) -> int:
+    """Length of the buffer of such sums: of two steps in turn."""
+    nx, ny, nz = case.domain
+    lattice = case.stencil
+    if lattice.dimensions == 2:
+        return 2 * 2 * nx * rising_sums(lattice) * -(-ny // config.march)
+    _, rows, planes = block_cells(lattice, config)
+    sideways, upwards = -(-ny // rows) * nz * handed_on(lattice), -(-nz // planes) * ny * rising_sums(lattice)
+    return 2 * 2 * nx * (sideways + upwards)

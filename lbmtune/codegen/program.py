@@ -13,6 +13,7 @@ from lbmtune.catalogue.facing import boundary_values
 from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
 from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
 from lbmtune.catalogue.layout import arrays
+from lbmtune.catalogue.resident import face_elements
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
 from lbmtune.catalogue.tile_faces import array_elements
 from lbmtune.codegen.passes import BUFFERS, FACES, SLOT
@@ -30,6 +31,8 @@ BARRIER, COUNTS, APART = "barrier", 2, 32
 """Name of the words by which blocks of a launch meet, 0 before the first one: counts of all, or a flag of each block,
 so many words from the next."""
 
+TILE_FACES = "faces"
+"""Name of the sums of moments that tiles on chip send one another, in the compute precision."""
 RINGS = "rings"
 """Name of the values that the threads of a CPU keep from row to row, in the compute precision."""
 
@@ -173,6 +176,13 @@ class Program:
         if not any(RINGS in launch.arguments for step in self.period for launch in step):
             return 0
         return kept_bytes(self.case, self.config) // self.config.computed.bytes
+
+    def face_values(self, domain: tuple[int, int, int]) -> int:
+        """Length of the buffer of what tiles on chip send one another; 0 where they send none of their own."""
+        if not any(TILE_FACES in launch.arguments for step in self.period for launch in step):
+            return 0
+        assert isinstance(self.config, CudaConfig)
+        return face_elements(replace(self.case, domain=domain), self.config)
 
     def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
         """Blocks of a launch for a domain."""

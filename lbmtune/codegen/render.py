@@ -32,6 +32,10 @@ def render_single(program: Program) -> Program | None:
 def _render_cuda(case: Case, config: CudaConfig) -> Program:
     from lbmtune.codegen.cuda import render_cuda, render_indirect
 
+    if config.resident and config.of_moments:
+        from lbmtune.codegen.cuda.resident_moments import render_resident_moments
+
+        return render_resident_moments(case, config)
     if config.resident:
         from lbmtune.codegen.cuda.resident import render_resident
 

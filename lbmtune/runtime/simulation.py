@@ -19,7 +19,18 @@ from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.links import Window
 from lbmtune.catalogue.nodes import index_list
 from lbmtune.catalogue.storage import beyond_stride
-from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, STEPS, Launch, Program, scalars
+from lbmtune.codegen.program import (
+    BARRIER,
+    LIST,
+    MACROSCOPICS,
+    PARITY,
+    RINGS,
+    STEPS,
+    TILE_FACES,
+    Launch,
+    Program,
+    scalars,
+)
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import Sums, state_of, summed
 
@@ -63,6 +74,7 @@ class Simulation:
         self.outputs = self._outputs()
         self._barrier = self.xp.zeros(program.barrier_words(self.case.domain), np.uint32) if program.lasting else None
         self._rings = self._ring_values()
+        self._faces = self._face_values()
         self.poison()
         self._list = self._index_list()
         self._bind()
@@ -121,6 +133,15 @@ class Simulation:
         rings = self.device.empty(self.program.ring_values, self.program.config.computed.dtype)
         rings.fill(0)
         return rings
+
+    def _face_values(self) -> Array | None:
+        """What tiles on chip send one another, if that is not the state itself: nobody reads what was not written."""
+        values = self.program.face_values(self.case.domain)
+        if not values:
+            return None
+        faces = self.device.empty(values, self.program.config.computed.dtype)
+        faces.fill(np.nan)
+        return faces
 
     def poison(self) -> None:
         """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
@@ -315,6 +336,7 @@ class Simulation:
             values[name] = self.buffers[names[(place + flip) % len(names)]]
         values |= self._slots()
         values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier, RINGS: self._rings}
+        values[TILE_FACES] = self._faces
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments

@@ -21,7 +21,7 @@ from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.passes import FACES, SLOT
-from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, Launch, Program
+from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, TILE_FACES, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
@@ -106,7 +106,7 @@ def _launcher(program: Program, launch: Launch) -> str:
 
 
 def _type(argument: str) -> str:
-    kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*"}
+    kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", TILE_FACES: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
     if argument.startswith(SLOT) or argument in FACES:
