@@ -332,6 +332,9 @@ __device__ __forceinline__ Real* exchange_of(const int k, const int j) {
     return HOLDS && j == 0 ? behind : reinterpret_cast<Real*>(shelf(k));
 }
 
+//@begin walls
+//@end walls
+
 __device__ __forceinline__ Offset cell_of(const Seat& seat, const int k, const int r, const int v, const Extents& n) {
     const int z = seat.bottom + k;
     return along_x(seat.x * WIDE + v, n) + (FLAT ? along_y(z, n) : along_y(seat.line + r, n) + along_z(z, n));
@@ -391,6 +394,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             expect_side(entering, received, seat, 0, height);
         }
         Real current[ROWS][WIDE][CURRENT] = {}, pending[ROWS][WIDE][PENDING] = {};
+        //@begin owed
+        //@end owed
 #pragma unroll 1
         for (int pass = 0; pass < PASSES; ++pass) {
 #pragma unroll
@@ -428,6 +433,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         expect_layer(crossing, received.falling, after(seat.layer, layers), lines, seat);
                     }
                 }
+                //@begin back
+                //@end back
                 Real up[ROWS][WIDE][ACROSS], down[ROWS][WIDE][ACROSS], level[ROWS][WIDE][LEVEL];
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
@@ -438,6 +445,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         relax(m[r][v], omega);
                         //@end relax
                         spread(m[r][v], still[v], right[v], left[v]);
+                        //@begin leave
+                        //@end leave
                     }
                     hand_across(right, left, seat.x);
 #pragma unroll
@@ -469,6 +478,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         const Real(&rising)[ACROSS] = r ? up[r ? r - 1 : 0][v] : below;
                         const Real(&falling)[ACROSS] = r < ROWS - 1 ? down[r < ROWS - 1 ? r + 1 : r][v] : above;
                         gather(rising, falling, level[r][v], current[r][v], pending[r][v], m[r][v]);
+                        //@begin returned
+                        //@end returned
                     }
                 }
                 if (low) {
@@ -494,7 +505,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
-            for (int v = 0; v < WIDE; ++v) finish(m[r][v], current[r][v]);
+            for (int v = 0; v < WIDE; ++v) {
+                finish(m[r][v], current[r][v]);
+                //@begin paid
+                //@end paid
+            }
         }
         const int high = seat.planes - 1;
         if (HOLDS && high % TOGETHER == 0) {

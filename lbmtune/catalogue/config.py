@@ -256,6 +256,11 @@ class CudaConfig(KernelConfig):
         return self.launch == "resident"
 
     @property
+    def moments_on_chip(self) -> bool:
+        """Whether that state are moments."""
+        return self.resident and self.of_moments
+
+    @property
     def kept(self) -> Representation:
         """What a cell keeps."""
         found = representation(self.representation)

@@ -312,7 +312,10 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     """Extents that all differ: x a multiple of what the kernel needs but not of a block, y and z odd."""
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig) and config.resident:
-        return _whole_tiles(*block_cells(case.stencil, config), flat=flat)
+        whole = _whole_tiles(*block_cells(case.stencil, config), flat=flat)
+        # of moments the last layer of tiles may be thinner
+        nx, ny, nz = whole
+        return (nx, ny, nz - (config.of_moments and nz - 1 not in (nx, ny))) if config.march > 1 and not flat else whole
     if isinstance(config, CudaConfig):
         run = 1 if config.by_faces and config.layout.startswith("tiled") else config.memory.run
         unit = lcm(config.cells_per_thread, max(run, 1))

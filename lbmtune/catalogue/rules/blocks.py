@@ -113,7 +113,7 @@ def march(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         taken = config.block[0] * config.cells_per_thread * planes
         few = planes > 1 and taken > case.sites
         return f"march {planes}: a block takes {taken:,} sites of a domain of {case.sites:,} cells" if few else None
-    if planes > case.domain[2] and not config.marches:
+    if planes > case.domain[2] and not (config.marches or config.moments_on_chip):
         return f"march {planes}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
     if planes > 1 and config.block[2] > 1:
         return f"march {planes} with block {extents(config.block)}: a block that marches is one cell thick along z"
@@ -137,7 +137,7 @@ def order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 def _blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
     if config.marches:
         return marches.blocks(case, config)
-    cells = (config.block[0] * config.cells_per_thread, config.block[1], config.block[2] * config.march)
+    cells = marches.block_cells(case.stencil, config)
     if config.indirect:
         return (-(-case.sites // (cells[0] * config.march)), 1, 1)
     x, y, z = (-(-n // c) for n, c in zip(case.domain, cells, strict=True))

@@ -32,6 +32,8 @@ def _representation(case: Case, config: CudaConfig, limits: Limits) -> str | Non
 
 def _vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     cells = config.cells_per_thread
+    if config.resident:
+        return None  # cells of a thread on chip are no vector
     if cells not in (1, 2, 4, 8):
         return f"cells_per_thread {cells}: 1, 2, 4 and 8 exist"
     width = cells * config.stored.bytes
@@ -199,6 +201,8 @@ def _launch(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         return f"meeting {config.meeting!r}: {', '.join(MEETINGS)} exist"
     if config.meeting != "all" and not config.resident:
         return f"meeting {config.meeting} with launch {config.launch}: only blocks that stay on chip meet"
+    if config.held and not config.moments_on_chip:
+        return f"held {config.held} with launch {config.launch}: only moments that stay on chip are kept in registers"
     if config.launch == "dependent" and not limits.dependent:
         return "launch dependent: this device begins no launch before the one before it has ended"
     return None

@@ -1,12 +1,16 @@
-"""What a kernel that keeps populations on chip cannot be, and why."""
+"""What a kernel that keeps its state on chip cannot be, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.march import WARP, block_cells
+from lbmtune.catalogue.march_rules import MAX_ROWS
+from lbmtune.catalogue.moment_rules import why_no_moments
 from lbmtune.catalogue.resident import shared_bytes
 from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents
 from lbmtune.lattice import Lattice
@@ -15,19 +19,16 @@ from lbmtune.units import format_bytes
 _OWN = "its tiles have loads, stores and neighbours of their own"
 _FIXED = {
     "scheme": "populations wait on chip at the cell that they left, as in pull",
-    "representation": "only populations are kept on chip",
     "addressing": "tiles are cut out of a box",
     "boundary": "a cell reads again what it left itself",
     "halo": "only populations are kept on chip",
     "steps": "a launch does as many steps as it is asked for",
-    "rows": _OWN,
     "pack": _OWN,
     "barrier": "its blocks meet by what `meeting` says",
     "pending": _OWN,
     "beyond": "nothing is read ahead that is on chip",
     "chunks": _OWN,
     "group": "a tile has its populations in the order of the directions",
-    "cells_per_thread": "a thread has one column of its tile",
     "max_registers": "launch bounds see to it that all blocks run at once",
     "prefetch": "nothing has to be fetched that is on chip",
     "fetch": "nothing has to be fetched that is on chip",
@@ -39,6 +40,13 @@ _FIXED = {
     "macroscopics": "what is on chip is seen when the launch is over",
 }
 """Axes that have no say, and why."""
+_FIXED_OF_POPULATIONS = {
+    "rows": _OWN,
+    "cells_per_thread": "a thread has one column of its tile",
+    "held": "only moments are kept in registers",
+}
+_MOST_CELLS = 8
+"""Of a row that a thread has: with more of them there are no registers."""
 
 
 def why_not(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -55,7 +63,7 @@ def blocks_at_once(lattice: Lattice, config: CudaConfig, limits: Limits) -> int:
 
 def _other_axes(_case: Case, config: CudaConfig, _: Limits) -> str | None:
     usual = defaults("cuda")
-    for name, reason in _FIXED.items():
+    for name, reason in (_FIXED | ({} if config.of_moments else _FIXED_OF_POPULATIONS)).items():
         if getattr(config, name) != usual[name]:
             return f"{name} {getattr(config, name)} with launch resident: {reason}"
     return None
@@ -69,7 +77,29 @@ def _faces(case: Case, _config: CudaConfig, _: Limits) -> str | None:
     return None
 
 
+def _moments(case: Case, config: CudaConfig, _: Limits) -> str | None:
+    if not config.of_moments:
+        return None
+    if reason := why_no_moments(case, config):
+        return reason
+    if config.layout not in ("soa", "rows"):
+        return f"layout {config.layout} with moments on chip: soa and rows exist"
+    if case.stencil.dimensions == 2 and config.rows > 1:
+        return f"rows {config.rows} with lattice {case.lattice}: threads go up along y, row by row"
+    if not 1 <= config.rows <= MAX_ROWS or not 1 <= config.cells_per_thread <= _MOST_CELLS:
+        cells = f"cells_per_thread {config.cells_per_thread} and rows {config.rows} with moments on chip"
+        return f"{cells}: 1 to {_MOST_CELLS} and 1 to {MAX_ROWS}"
+    if config.held and (config.held < 0 or config.march % config.held or config.march < 2 * config.held):
+        return (
+            f"held {config.held} with march {config.march}: registers keep one plane of each two, three or more, "
+            "by which the planes of a tile have to be divisible"
+        )
+    return None
+
+
 def _tile(case: Case, config: CudaConfig, _: Limits) -> str | None:
+    if config.of_moments:
+        return _tile_of_moments(case, config)
     (x, y, z), (nx, ny, nz) = config.block, case.domain
     if (x, z) != (nx, 1):
         return f"block {extents(config.block)} with launch resident: tiles are whole rows, here {nx} x n x 1"
@@ -79,8 +109,23 @@ def _tile(case: Case, config: CudaConfig, _: Limits) -> str | None:
     return None
 
 
+def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
+    """Rows are rings of lanes within a warp. Only the last layer of tiles may have fewer planes than the others."""
+    (x, y, z), (nx, ny, _), cells = config.block, case.domain, config.cells_per_thread
+    block = f"block {extents(config.block)}"
+    if z != 1 or WARP % x or x * y % WARP:
+        return f"{block} with moments on chip: 1, 2, 4, 8, 16 or 32 threads have a row, and whole warps the rows of a block"
+    if x * cells != nx:
+        return f"{block} x {cells} cells with moments on chip: tiles are whole rows, here of {nx} cells"
+    rows = block_cells(case.stencil, config)[1]
+    if ny % rows:
+        return f"launch resident: {ny} rows of the domain {extents(case.domain)} are not divisible into tiles of {rows}"
+    return None
+
+
 def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    tile = extents((*config.block[:2], config.march))
+    cells = block_cells(case.stencil, config)
+    tile = extents(cells)
     needed, allowed = shared_bytes(case.stencil, config), limits.shared_bytes_per_block
     if needed > allowed:
         return (
@@ -88,7 +133,7 @@ def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
         )
     if not limits.cooperative:
         return "launch resident: this device cannot promise that all blocks run at once (no cooperative launch)"
-    blocks = case.sites // (config.block[0] * config.block[1] * config.march)
+    blocks = prod(-(-n // of) for n, of in zip(case.domain, cells, strict=True))
     each = blocks_at_once(case.stencil, config, limits)
     if blocks > each * limits.multiprocessors:
         many = f"launch resident: {blocks} blocks of {tile} cells"
@@ -96,4 +141,10 @@ def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return None
 
 
-_RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (_other_axes, _faces, _tile, _on_chip)
+_RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
+    _other_axes,
+    _moments,
+    _faces,
+    _tile,
+    _on_chip,
+)

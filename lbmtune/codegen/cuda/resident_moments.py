@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.moments import orders, upright
 from lbmtune.catalogue.resident import planes_together, shared_bytes
-from lbmtune.codegen.cuda import layout, moments
+from lbmtune.catalogue.returning import cuts
+from lbmtune.codegen.cuda import flags, layout, march_links, moments, resident_walls
 from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Stage, Sum, Sums
@@ -44,7 +46,7 @@ def render_resident_moments(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, TILE_FACES, STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, TILE_FACES, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case.stencil, config),
@@ -60,18 +62,29 @@ def _source(case: Case, config: CudaConfig) -> str:
         "storage": stored_format(replace(config, cells_per_thread=1)),
         "layout": layout.functions(case, config),
         "stage": moments.functions(case.stencil, case.forced, False, case.relaxes) + "\n" + entering(case.stencil),
+        "walls": resident_walls.functions(case, config) if cuts(case) else "",
         "meeting": excerpt(_MEETING, "#ifdef __CUDACC__", "extern __shared__ uint4 shared[];"),
     }
     inner = {
         "signature": _signature(case, config),
-        "relax": f"                    relax({', '.join(('m[r][v]', *_scalars(case)))});",
+        "relax": f"                    relax({', '.join(('m[r][v]', *_relaxation(case)))});",
+        **(resident_walls.parts(case, config) if cuts(case) else dict.fromkeys(resident_walls.PARTS, "")),
         **_MEETINGS[config.meeting],
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
 
 
-def _scalars(case: Case) -> tuple[str, ...]:
+def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    return tables(case, config, config.propagation.phase(case.stencil, 0))
+
+
+def _relaxation(case: Case) -> tuple[str, ...]:
+    """Launch arguments that relaxation uses."""
     return moments.scalars(case.stencil, case.forced, case.relaxes)
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    return (*_relaxation(case), *march_links.scalars(case))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -157,6 +170,7 @@ def _finish(stage: Stage) -> Iterator[str]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    scalars = [f"const int {n}" for n in (STEPS, *_EXTENTS)] + [f"const Real {n}" for n in _scalars(case)]
+    words = flags.parameters(_tables(case, config))
+    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {TILE_FACES}"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'
