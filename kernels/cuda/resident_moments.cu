@@ -169,34 +169,48 @@ __device__ __forceinline__ Faces faces_of(Real* memory, const int step, const in
 __device__ __forceinline__ int before(const int i, const int count) { return i == 0 ? count - 1 : i - 1; }
 __device__ __forceinline__ int after(const int i, const int count) { return i == count - 1 ? 0 : i + 1; }
 
-// Those that come in from the next row of tiles to plane k.
-constexpr int SIDES = FLAT ? 0 : SEATS == 1 ? 2 : 1, ENTERING = SIDES ? SIDES : 1;
+// What a thread at the rim of the tile gets from the next row of tiles, and sends there; a thread alone has two sides.
+constexpr int SIDES = FLAT ? 0 : SEATS == 1 ? 2 : 1, ENTERING = SIDES ? SIDES : 1, NEXT = ACROSS * WIDTH;
 typedef Real Entering[ENTERING][WIDE][ACROSS];
-__device__ __forceinline__ void expect_side(
-    Entering& sums, const Faces& faces, const Seat& seat, const int k, const int height) {
-    const int here = seat.bottom + k, below = before(here, height), above = after(here, height);
+struct Sides {
+    const Real* in[ENTERING];  // sums of the plane that is next
+    Real* out[ENTERING];
+    int below, above;          // from the tile's lowest plane to the one below, and from its highest one to that above
+};
+__device__ __forceinline__ bool at_rim(const Seat& seat) { return SIDES && (seat.first || seat.last); }
+__device__ __forceinline__ Sides sides_of(const Faces& received, const Faces& sent, const Seat& seat, const int height) {
+    const int tile = blockIdx.y, tiles = gridDim.y;
+    Sides sides;
+#pragma unroll
+    for (int side = 0; side < ENTERING; ++side) {
+        const bool first = ENTERING == 1 ? seat.first : side == 0;
+        const int next = first ? before(tile, tiles) : after(tile, tiles);
+        sides.in[side] = (first ? received.up : received.down) + (next * height + seat.bottom) * NEXT + seat.x;
+        sides.out[side] = (first ? sent.down : sent.up) + (tile * height + seat.bottom) * NEXT + seat.x;
+    }
+    sides.below = (seat.bottom == 0 ? height - 1 : -1) * NEXT;
+    sides.above = (seat.bottom + seat.planes == height ? 1 - height : 1) * NEXT;
+    return sides;
+}
+__device__ __forceinline__ void expect_side(Entering& sums, Sides& sides, const bool low, const bool high) {
 #pragma unroll
     for (int side = 0; side < SIDES; ++side) {
-        const bool first = SIDES == 1 ? seat.first : side == 0;
-        if (SIDES == 1 && !seat.first && !seat.last) continue;
-        const Real* const from = first ? faces.up : faces.down;
-        const int tile = (first ? before(blockIdx.y, gridDim.y) : after(blockIdx.y, gridDim.y)) * height;
+        const Real *const here = sides.in[side], *const below = here + (low ? sides.below : -NEXT);
+        const Real* const above = here + (high ? sides.above : NEXT);
 #pragma unroll
         for (int n = 0; n < ACROSS; ++n) {
-            const int z = way(n) > 0 ? below : way(n) < 0 ? above : here;
-            const Real* const row = from + ((tile + z) * ACROSS + n) * WIDTH + seat.x;
+            const Real* const row = (way(n) > 0 ? below : way(n) < 0 ? above : here) + n * WIDTH;
 #pragma unroll
             for (int v = 0; v < WIDE; ++v) sums[side][v][n] = __ldcg(row + v * LANES);
         }
+        sides.in[side] += NEXT;
     }
 }
-__device__ __forceinline__ void send_side(
-    const Real (&sums)[WIDE][ACROSS], Real* to, const Seat& seat, const int k, const int height) {
-    Real* const row = to + (blockIdx.y * height + seat.bottom + k) * (ACROSS * WIDTH) + seat.x;
+__device__ __forceinline__ void send_side(const Real (&sums)[WIDE][ACROSS], Real* to) {
 #pragma unroll
     for (int n = 0; n < ACROSS; ++n) {
 #pragma unroll
-        for (int v = 0; v < WIDE; ++v) row[n * WIDTH + v * LANES] = sums[v][n];
+        for (int v = 0; v < WIDE; ++v) to[n * WIDTH + v * LANES] = sums[v][n];
     }
 }
 
@@ -387,11 +401,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         if (number == 0 && step) wait_for(barrier, step * blocks);
         //@end wait
         __syncthreads();
+        Sides sides = sides_of(received, sent, seat, height);
         Entering entering;
         Crossing crossing;
         if (step) {
             expect_layer(crossing, received.rising, before(seat.layer, layers), lines, seat);
-            expect_side(entering, received, seat, 0, height);
+            if (at_rim(seat)) expect_side(entering, sides, true, seat.planes == 1);
         }
         Real current[ROWS][WIDE][CURRENT] = {}, pending[ROWS][WIDE][PENDING] = {};
         //@begin owed
@@ -428,7 +443,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                             }
                         }
                     }
-                    if (!high) expect_side(entering, received, seat, k + 1, height);
+                    if (!high && at_rim(seat)) expect_side(entering, sides, false, k + 2 == seat.planes);
                     if (k + 2 == seat.planes) {
                         expect_layer(crossing, received.falling, after(seat.layer, layers), lines, seat);
                     }
@@ -464,8 +479,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         }
                         hand_on(exchange, place_of(seat.number, 0, v), sums);
                     }
-                    if (seat.last) send_side(up[ROWS - 1], sent.up, seat, k, height);
-                    if (seat.first) send_side(down[0], sent.down, seat, k, height);
+                    if (seat.first) send_side(down[0], sides.out[0]);
+                    if (seat.last) send_side(up[ROWS - 1], sides.out[ENTERING - 1]);
+#pragma unroll
+                    for (int side = 0; side < SIDES; ++side) sides.out[side] += NEXT;
                     __syncthreads();
                 }
 #pragma unroll
@@ -529,6 +546,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
     Stored* const left = steps % 2 ? target : source;
     const Seat seat = take_seat(anew(threadIdx.x), anew(threadIdx.y), height);
     const Faces received = faces_of(faces, steps + 1, lines, height);
+    Sides sides = sides_of(received, received, seat, height);
 #pragma unroll 1
     for (int pass = 0; pass < PASSES; ++pass) {
 #pragma unroll
@@ -538,7 +556,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             Cells m;
             take_plane(m, held, k, j, seat.number);
             Entering entering;
-            expect_side(entering, received, seat, k, height);
+            if (at_rim(seat)) expect_side(entering, sides, k == 0, k + 1 == seat.planes);
             add_side(m, entering, seat);
             Crossing crossing;
             if (k == 0) {

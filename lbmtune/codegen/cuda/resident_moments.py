@@ -15,8 +15,8 @@ from lbmtune.catalogue.returning import cuts
 from lbmtune.codegen.cuda import flags, layout, march_links, moments, resident_walls
 from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
-from lbmtune.codegen.moments import Stage, Sum, Sums
-from lbmtune.codegen.program import BARRIER, STEPS, TILE_FACES, Launch, Program
+from lbmtune.codegen.moments import Stage, Sums
+from lbmtune.codegen.program import BARRIER, TILE_FACES, STEPS, Launch, Program
 from lbmtune.lattice import Lattice
 
 _FILE, _MEETING = "cuda/resident_moments.cu", "cuda/resident.cu"
@@ -132,21 +132,23 @@ def entering(lattice: Lattice) -> str:
 
 
 def _entering(stage: Stage, c_y: int) -> Iterator[str]:
-    """What rows bring that come along y."""
-    for k, one in enumerate(stage.sums.along_y(c_y)):
-        factor = stage.sums.factor(one[0])
-        value = f"{factor} * sums[{k}]" if factor > 1 else f"sums[{k}]"
-        yield from _added(stage, value, one)
+    """What rows bring that come along y: for each power of c_x, their sums over c_z with its powers."""
+    values = {one: _times(stage.sums.factor(one[0]), f"sums[{k}]") for k, one in enumerate(stage.sums.along_y(c_y))}
+    for power in range(3):
+        rising, level, falling = (values.get(((c_y, c_z), power)) for c_z in (1, 0, -1))
+        found = {0: level, 1: None, 2: None}
+        if rising and falling:
+            yield f"const Real once_{power} = {rising} - {falling}, twice_{power} = {rising} + {falling};"
+            found = {1: f"once_{power}", 2: f"twice_{power}"}
+            yield f"const Real all_{power} = {' + '.join(filter(None, (f'twice_{power}', level)))};"
+            found[0] = f"all_{power}"
+        for n in orders(stage.lattice):
+            if n[0] == power and (value := found[n[2]]):
+                yield f"{stage.moment(n)} {'-' if c_y ** n[1] < 0 else '+'}= {value};"
 
 
-def _added(stage: Stage, value: str, one: Sum) -> Iterator[str]:
-    """A sum over c_x of a row, added to every moment with that power of c_x."""
-    (c_y, c_z), power = one
-    for n in orders(stage.lattice):
-        if n[0] == power:
-            yield f"{stage.moment(n)} {'-' if c_y ** n[1] * c_z ** n[2] < 0 else '+'}= {value};" if (
-                c_y ** n[1] * c_z ** n[2]
-            ) else ""
+def _times(factor: int, value: str) -> str:
+    return value if factor == 1 else f"{factor} * {value}"
 
 
 def _crossing(stage: Stage, c_z: int) -> Iterator[str]:
