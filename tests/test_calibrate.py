@@ -22,6 +22,7 @@ from lbmtune.codegen.probes import (
     KINDS,
     LISTED,
     MEETINGS,
+    PIECES,
     RUNS,
     SHUFFLED,
     SPILLED,
@@ -77,7 +78,7 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES):
+        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES, PIECES):
             return
         source, target, *numbers = arguments
         asked = launch.entry, launch.block, tuple(self.options.items())
@@ -94,6 +95,13 @@ class Card:
             at = np.arange(words)
             kept = (at % 8 != 0) | (at // 8 % 64 >= holes) | self.fills_holes
             target[:words] = np.where(kept, source[:words], target[:words])
+            return
+        if launch.entry == PIECES:
+            accesses, pieces, later = map(int, numbers)
+            at = np.arange(accesses)
+            _, sector = np.unique((at & ~later) // 8, return_inverse=True)
+            apart = (at % 8 == 0) & (sector % 64 < pieces - self.fills_holes)
+            target[np.where(apart, at ^ later, at)] = source[at]
             return
         streams, steps, run = self.options["STREAMS"], 1, self.options.get("RUN", 0)
         width = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}[
@@ -137,6 +145,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
     monkeypatch.setattr(calibration, "_SHUFFLED", ((4, 8), (2, 16)))
     monkeypatch.setattr(calibration, "_SPILLED_KIB", (0, 216))
+    monkeypatch.setattr(calibration, "_LATER", (1 << 8, 1 << 11))
     monkeypatch.setattr(calibration, "_CHASED_BYTES", 1 << 20)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
         monkeypatch.setattr(calibration, name, value)
@@ -165,6 +174,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"multiply-add, 8 warps of 8, meeting", "double", "conversion"} <= set(found.instructions_per_s)
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert {"apart 0", "apart 64", "in place 8"} <= set(found.holes_bytes_per_s)
+    assert {f"{2 * 19 * 4 * 256} 0", f"{2 * 19 * 4 * 2048} 64"} <= set(found.pieces_bytes_per_s)
     assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
     assert found.l2_latency_s > 0
     assert len(heard) > 4

@@ -110,6 +110,20 @@ extern "C" __global__ void copy_holes(const ACCESS* source, ACCESS* target, cons
     for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
 }
 
+// A copy of all streams that stores a sector in two pieces where one of the copy before would lack an element: that one
+// comes from a thread `later` accesses further on, or back (a power of two).
+extern "C" __global__ void copy_pieces(
+    const ACCESS* source, ACCESS* target, const int accesses, const int pieces, const int later) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= accesses) return;
+    const int to = lacking(at & ~later, pieces) ? at ^ later : at;
+    ACCESS value[STREAMS];
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, accesses)];
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) target[place(q, to, accesses)] = value[q];
+}
+
 // Copies tiles one after another, and reads each of them again when so many others have been copied since.
 extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, const int tiles, const int back) {
     constexpr int EACH = 8;  // accesses of a thread

@@ -11,7 +11,8 @@ from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
-SPILLED, SHUFFLED, HOLES, EXCHANGED = "copy_spilled", "copy_shuffled", "copy_holes", "exchange"
+SPILLED, SHUFFLED, EXCHANGED = "copy_spilled", "copy_shuffled", "exchange"
+HOLES, PIECES = "copy_holes", "copy_pieces"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
@@ -60,6 +61,7 @@ def probe(
         SPILL: ("target", "turns"),
         AGAIN: ("source", "target", "tiles", "back"),
         HOLES: ("source", "target", "accesses", "holes"),
+        PIECES: ("source", "target", "accesses", "pieces", "later"),
     }
     return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
 

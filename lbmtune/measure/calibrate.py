@@ -23,6 +23,7 @@ from lbmtune.codegen.probes import (
     LISTED,
     MEET,
     MEETINGS,
+    PIECES,
     RUNS,
     SHUFFLED,
     SPILL,
@@ -102,6 +103,8 @@ _AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
 _AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
 _HOLES, _HOLES_BLOCK = (0, 2, 4, 8, 16, 24, 32, 48, 64), 128
 """Sectors in 64 that lack an element, and threads of a block."""
+_PIECES, _LATER = (0, 4, 8, 16, 24, 32, 48, 64), (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
+"""Sectors in 64 that are stored in two pieces, and accesses from one to the other."""
 _LOOKED_AT, _NEARLY = 1 << 20, 2e-3
 """Words of a copy with holes, and how near the share of those that are missing has to be to what was asked for."""
 _SPILLED_BLOCK, _SPILLED_ROOM, _ALIGNED = 128, 4096, 16
@@ -212,6 +215,11 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
             f"{'in place' if in_place else 'apart'} {holes}": bench.holes(holes, in_place)
             for in_place in (False, True)
             for holes in _HOLES
+        },
+        pieces_bytes_per_s={
+            f"{2 * STREAMS * WORD_BYTES * later} {pieces}": bench.pieces(pieces, later)
+            for later in _LATER
+            for pieces in _PIECES
         },
         spilled_bytes_per_s=spilled,
         shuffled_bytes_per_s=shuffled,
@@ -413,6 +421,22 @@ class _Bench:
         found = self._rate(run, 2.0 * STREAMS * _STREAM_BYTES)
         lacking = float((self._target[:_LOOKED_AT] != self._source[:_LOOKED_AT]).mean())
         if not in_place and abs(lacking - holes / 64 * WORD_BYTES / SECTOR_BYTES) > _NEARLY:
+            raise RuntimeError(_NOT_MOVED)
+        return found.bytes_per_s
+
+    def pieces(self, pieces: int, later: int) -> float:
+        """Bytes per second of a copy of words that stores so many sectors in 64 in pieces, so many accesses apart."""
+        accesses = _STREAM_BYTES // WORD_BYTES // (2 * later) * 2 * later
+        executable, launch = self._loaded(PIECES, threads=_HOLES_BLOCK)
+        numbers = map(np.int32, (accesses, pieces, later))
+        grid = (ceil(accesses / _HOLES_BLOCK), 1, 1)
+        run = partial(executable.launch, launch, grid, (self._source, self._target, *numbers))
+        self._target.fill(0)
+        found = self._rate(run, 2.0 * STREAMS * WORD_BYTES * accesses)
+        at = np.arange(min(_LOOKED_AT, accesses))
+        stayed, swapped = (self._target[at] == self._source[from_] for from_ in (at, at ^ later))
+        share = pieces / 64 * WORD_BYTES / SECTOR_BYTES
+        if not bool((stayed | swapped).all()) or abs(float((~stayed).mean()) - share) > _NEARLY:
             raise RuntimeError(_NOT_MOVED)
         return found.bytes_per_s
 

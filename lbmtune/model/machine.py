@@ -40,7 +40,9 @@ class Calibration:
     by access width, threads of a multiprocessor and these bytes ('4 by 1536 of 96', '8 by 1152 of 0 walking');
     again: copies that read each tile again when so many bytes have been read and left since; that is not counted;
     holes: copies of words that leave out one of each of so many sectors in 64, to another array or in place
-    ('apart 8', 'in place 64'); what is left out is counted.
+    ('apart 8', 'in place 64'); what is left out is counted;
+    pieces: copies of words that store so many sectors in 64 in two pieces, so many bytes after each other, which are
+    read and written in between ('4980736 16').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -58,6 +60,7 @@ class Calibration:
     l2_latency_s: float
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
     holes_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    pieces_bytes_per_s: dict[str, float] = field(default_factory=dict)
     stages_s: dict[str, float] = field(default_factory=dict)
 
 
