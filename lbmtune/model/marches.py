@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, planes_together, spared
-from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import SCHEDULERS
-from lbmtune.model.again import kept, memory_bytes
+from lbmtune.model.again import memory_bytes
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
-from lbmtune.model.spilled import spilled_bytes
+from lbmtune.model.spilled import fits_in_l1, loop_answers_s, loop_byte_s, loop_bytes
 from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, Subject, launched_blocks
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
@@ -40,13 +39,6 @@ _SPREAD = ("8", "12", "16")
 """Warps of blocks whose stages were measured."""
 _TO_MEET = 16
 """Instructions of a warp in a stage that waits for its neighbours, which are counted with all others."""
-_IN_LOOP = {1: 0.70, 2: 0.59}
-"""Share of spilled bytes that the loop stores and loads, by the planes that a pass of it takes; medians of 94 loops
-that were compiled for compute capability 9.0."""
-_IN_A_TEXT = 0.22
-"""The same where links can be cut: there are four texts, and a warp goes through one; of 43 such loops."""
-_LOADED, _TOGETHER = 0.54, 5
-"""Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:
@@ -240,10 +232,10 @@ def local_memory(subject: Subject, computed: Sequence[Term], met: float, useful:
     Otherwise from L2, as far as it keeps them, and from memory; and what threads wait for them. useful: share of the
     cells that are computed, halos being the rest; computed, met: as of `overlapped`.
     """
-    moved = _in_loop(subject) * spilled_bytes(subject) / useful
+    moved = loop_bytes(subject) / useful
     return Term(
         name=LOCAL,
-        seconds=moved * _local_byte_s(subject) + _local_waits_s(subject, computed, met) if moved else 0.0,
+        seconds=moved * loop_byte_s(subject) + _local_waits_s(subject, computed, met) if moved else 0.0,
         sentence=f"{moved:.3g} bytes of spilled registers per update",
         source="compiled code; micro-benchmarks `local`, `again`, `latency`",
     )
@@ -257,54 +249,13 @@ def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> fl
     from L1 that stands behind eight of its thread from memory takes 220 to 360 cycles longer, about as long as L2
     takes.
     """
-    case, config, found = subject.case, subject.config, subject.calibration
-    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / planes_together(case, config)
-    places = words / config.computed.bytes / _TOGETHER
-    share = _kept_in_l2(subject)
-    answer_s = share * found.l2_latency_s + (1 - share) * found.latency_s
+    case, config, answers_s = subject.case, subject.config, loop_answers_s(subject)
     if config.steps == 1:
-        return places * answer_s / found.latency_s * planes_wait(subject).seconds
-    if _fits_in_l1(subject):
+        return answers_s / subject.calibration.latency_s * planes_wait(subject).seconds
+    if fits_in_l1(subject):
         return 0.0
-    alone = places * answer_s * _turns(subject) / (case.fluid_sites * config.steps)
+    alone = answers_s * _turns(subject) / (case.fluid_sites * config.steps)
     together = subject.threads // prod(config.block)
     parts = [one.seconds for one in computed]
     with_it, without = (_stages(case, config, parts, together, met, waited)[0].total for waited in (alone, 0.0))
     return with_it - without
-
-
-def _in_loop(subject: Subject) -> float:
-    """Of what is spilled, what a plane stores and loads; the rest lies before the loop and behind it."""
-    if cuts(subject.case) and subject.case.stencil.dimensions == 3:
-        return _IN_A_TEXT
-    return _IN_LOOP[planes_together(subject.case, subject.config)]
-
-
-def _fits_in_l1(subject: Subject) -> bool:
-    """Whether local memory of all threads in flight has room beside the shared memory and the planes that go by.
-
-    One plane is read and one is left meanwhile. By counters 85 % of the words are found of 44 KB that leave room for a
-    plane, none of 8 to 24 KB that leave none.
-    """
-    config = subject.config
-    cells = subject.threads * config.cells_per_thread * config.rows
-    planes = 2 * cells * config.kept.values(subject.case.stencil) * config.stored.bytes
-    return subject.threads * subject.resources.local_bytes + planes <= subject.cache_bytes
-
-
-def _local_byte_s(subject: Subject) -> float:
-    """Seconds of the device for a byte."""
-    rates = subject.calibration.local_bytes_per_s
-    if _fits_in_l1(subject):
-        return 1 / rates["L1"]
-    share = _kept_in_l2(subject)
-    return share / rates["L2"] + (1 - share) / rates["memory"]
-
-
-def _kept_in_l2(subject: Subject) -> float:
-    """Share of what the loop stores that L2 still has when it is loaded: all threads have stored as much meanwhile.
-
-    What else goes by does not drive it out, by counters: of 15 MB all stay, of 24 MB three quarters, of 27 MB half.
-    """
-    stored = _in_loop(subject) * subject.resources.local_bytes
-    return kept(subject.machine, stored * subject.threads * subject.machine.multiprocessors)

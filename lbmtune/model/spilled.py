@@ -1,4 +1,8 @@
-"""Terms of spilled registers, and how many there are likely to be where nobody has compiled a kernel."""
+"""What spilled registers take, and how many there are likely to be where nobody has compiled a kernel.
+
+Of kernels of one step a term (`local_memory`); of marches what the loop moves, from where, and how long loads of it
+wait, which `model.marches` puts together.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
 from lbmtune.catalogue.march import planes_together
 from lbmtune.catalogue.on_chip import asked_bytes
+from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import registers_allowed
+from lbmtune.model.again import kept
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 
@@ -22,6 +28,13 @@ _WITHIN = 1.2
 """How near the estimate of registers is: what lies within is not taken for spilled."""
 _TIMES_SPILLED = 3
 """How often what is spilled is stored or loaded; from the same."""
+_IN_LOOP = {1: 0.70, 2: 0.59}
+"""Share of spilled bytes that the loop of a march stores and loads, by the planes that a pass of it takes; medians of
+94 loops that were compiled for compute capability 9.0."""
+_IN_A_TEXT = 0.22
+"""The same where links can be cut: there are four texts, and a warp goes through one; of 43 such loops."""
+_LOADED, _TOGETHER = 0.54, 5
+"""Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
 
 
 def local_memory(subject: Subject) -> Term:
@@ -86,6 +99,60 @@ def _of_other_entry(subject: Subject) -> float:
     pointers = len(listed_rows(subject.case, config).pointers) if config.indirect else 0
     kept = _OF_POINTER * pointers * config.cells_per_thread if config.indirect else _ADDRESSES[1] - _ADDRESSES[2]
     return max(0.0, 1 - WORD_BYTES * kept / local) if local else 0.0
+
+
+def loop_bytes(subject: Subject) -> float:
+    """Bytes per update that the loop of a march stores and loads of what is spilled."""
+    return _in_loop(subject) * spilled_bytes(subject)
+
+
+def _in_loop(subject: Subject) -> float:
+    """Of what is spilled, what a plane stores and loads; the rest lies before the loop and behind it."""
+    if cuts(subject.case) and subject.case.stencil.dimensions == 3:
+        return _IN_A_TEXT
+    return _IN_LOOP[planes_together(subject.case, subject.config)]
+
+
+def loop_answers_s(subject: Subject) -> float:
+    """What a warp of a march waits in a plane for spilled registers, where L2 or memory answers.
+
+    Loads that stand together wait together, as long as one load takes.
+    """
+    config, found = subject.config, subject.calibration
+    words = _LOADED * _in_loop(subject) * subject.resources.spill_bytes / config.computed.bytes
+    places = words / planes_together(subject.case, config) / _TOGETHER
+    share = _kept_in_l2(subject)
+    return places * (share * found.l2_latency_s + (1 - share) * found.latency_s)
+
+
+def fits_in_l1(subject: Subject) -> bool:
+    """Whether local memory of all threads in flight has room beside the shared memory and the planes that go by.
+
+    One plane is read and one is left meanwhile. By counters 85 % of the words are found of 44 KB that leave room for a
+    plane, none of 8 to 24 KB that leave none.
+    """
+    config = subject.config
+    cells = subject.threads * config.cells_per_thread * config.rows
+    planes = 2 * cells * config.kept.values(subject.case.stencil) * config.stored.bytes
+    return subject.threads * subject.resources.local_bytes + planes <= subject.cache_bytes
+
+
+def loop_byte_s(subject: Subject) -> float:
+    """Seconds of the device for a byte of what the loop of a march stores and loads."""
+    rates = subject.calibration.local_bytes_per_s
+    if fits_in_l1(subject):
+        return 1 / rates["L1"]
+    share = _kept_in_l2(subject)
+    return share / rates["L2"] + (1 - share) / rates["memory"]
+
+
+def _kept_in_l2(subject: Subject) -> float:
+    """Share of what the loop stores that L2 still has when it is loaded: all threads have stored as much meanwhile.
+
+    What else goes by does not drive it out, by counters: of 15 MB all stay, of 24 MB three quarters, of 27 MB half.
+    """
+    stored = _in_loop(subject) * subject.resources.local_bytes
+    return kept(subject.machine, stored * subject.threads * subject.machine.multiprocessors)
 
 
 def estimated(case: Case, config: CudaConfig) -> Resources:

@@ -14,6 +14,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import blocks, chunk_planes, spared
 from lbmtune.catalogue.rules.limits import SCHEDULERS
+from lbmtune.lattice import Lattice
 
 _ACROSS_X, _ANYTHING = 1.22, 1.71
 """Instructions of the texts for faces across x and for anything, over those of a text without a cut link; medians of 89
@@ -21,8 +22,6 @@ kernels compiled for compute capability 9.0."""
 _ALONE = 2.2 + 12 * 11 / 235
 """Cycles that an instruction of the text for anything takes a warp, whatever others do: what those kernels say by their
 stall counts, and 12 jumps in 235 instructions, of which each takes 11 cycles by a loop of a single warp."""
-_CORNERS = 1.5
-"""Where faces meet, more of that text is gone through."""
 
 
 def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int) -> float:
@@ -49,11 +48,12 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
     """What all blocks take, in planes of blocks without a cut link, in the order in which they begin."""
     across, along, up = blocks(case, config)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
+    corner = _corner(case.stencil)
     found: list[float] = []
     for z, planes in enumerate(_planes(case, config)):
         mixed = _mixed(case, config, first=z == 0, last=z == up - 1)
-        inside = {n: _taken(config, planes, mixed, n, False, together) for n in {*rows}}
-        beside = {n: _taken(config, planes, mixed, n, True, together) for n in {*rows}}
+        inside = {n: _taken(config, planes, mixed, n, 1.0, together) for n in {*rows}}
+        beside = {n: _taken(config, planes, mixed, n, corner, together) for n in {*rows}}
         for n in rows:
             found += [inside[n]] * across
             if _walled(case, 0):
@@ -61,10 +61,23 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, side: bool, together: int) -> float:
-    """Of a block: planes in all, those in which all links are asked for, rows of a warp at a face across y."""
-    pace = max(_ACROSS_X if side else 1.0, _alone(config, rows, side, together))
-    longest = max(pace, _ANYTHING, _alone(config, config.rows, side, together))
+def _corner(stencil: Lattice) -> float:
+    """Instructions of a row where a face across x meets one across y, over one beside the latter alone.
+
+    Both go through what is not of a link; of the rest, through what belongs to links that are cut.
+    """
+    beside_one = sum(c[1] < 0 for c in stencil.velocities)
+    beside_both = sum(min(c[:2]) < 0 for c in stencil.velocities)
+    return (1 + (_ANYTHING - 1) * beside_both / beside_one) / _ANYTHING
+
+
+def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, corner: float, together: int) -> float:
+    """Of a block: planes in all, those in which all links are asked for, rows of a warp at a face across y.
+
+    corner: what the text for anything takes more there, 1 in blocks without a face across x.
+    """
+    pace = max(_ACROSS_X if corner > 1 else 1.0, _alone(config, rows, together) * corner)
+    longest = max(pace, _ANYTHING, _alone(config, config.rows, together) * corner)
     return (planes - mixed) * pace + mixed * longest
 
 
@@ -72,10 +85,10 @@ def _walled(case: Case, axis: int) -> bool:
     return case.faces[2 * axis] != "periodic"
 
 
-def _alone(config: CudaConfig, rows: int, side: bool, together: int) -> float:
+def _alone(config: CudaConfig, rows: int, together: int) -> float:
     """A stage of a warp that computes so many rows at faces, over one of a scheduler's warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
-    return _ANYTHING * _ALONE * (_CORNERS if side else 1.0) * rows / (warps * config.rows)
+    return _ANYTHING * _ALONE * rows / (warps * config.rows)
 
 
 def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
