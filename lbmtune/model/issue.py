@@ -113,10 +113,11 @@ def rates(machine: Machine, warps: int, *, meeting: bool) -> Rates | None:
     return Rates(issued, min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`")
 
 
-def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> Issue | None:
+def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0, *, walls: bool = True) -> Issue | None:
     """The terms for kernels that march over tiles; None for others, and where the machine does not say what it has.
 
-    known: blocks that share a multiprocessor, where registers are known; spills are then a term of their own.
+    known: blocks that share a multiprocessor, where registers are known; spills are then a term of their own; walls:
+    whether what they add counts.
     """
     blocks_there = known or (together(case, config) if config.marches else 1)
     warps = blocks_there * prod(config.block) // WARP
@@ -125,7 +126,7 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> I
     found = rates(machine, warps, meeting=alone)
     if not config.marches or found is None:
         return None
-    share = efficiency(case, config, machine.multiprocessors, known)
+    share = efficiency(case, config, machine.multiprocessors, known, walls=walls)
     needed = slots(case, config, machine.environment.architecture, spills=not known) / share.cells
     exchanged = exchanges(case, config) / share.cells
     return Issue(
@@ -138,7 +139,9 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0) -> I
     )
 
 
-def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int = 0) -> Efficiency:
+def efficiency(
+    case: Case, config: CudaConfig, multiprocessors: int, known: int = 0, *, walls: bool = True
+) -> Efficiency:
     """Of the tiles of a domain. Blocks march along the last axis; in two dimensions their warps lie side by side."""
     flat = case.stencil.dimensions == 2
     x, y, z = blocks(case, config)
@@ -150,13 +153,15 @@ def efficiency(case: Case, config: CudaConfig, multiprocessors: int, known: int 
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else marched,
-        wave=_wave(case, config, multiprocessors, there, passed),
+        wave=_wave(case, config, multiprocessors, there, passed, walls=walls),
     )
 
 
-def _wave(case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int]) -> float:
+def _wave(
+    case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
+) -> float:
     """Of the multiprocessors. there: blocks on each; passed: planes of a column's blocks."""
-    if config.of_moments and case.walled and case.stencil.dimensions == 3:
+    if walls and config.of_moments and case.walled and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
     found, at_once = blocks(case, config), multiprocessors * there
     return _waves(prod(found), at_once) if config.chunks == "even" else _tail(prod(found[:2]) / at_once, passed)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import WARP, planes_together, spared
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.model.again import memory_bytes
@@ -21,7 +22,7 @@ from lbmtune.model.copies import bandwidth
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import fits_in_l1, loop_answers_s, loop_byte_s, loop_bytes
-from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, Subject, launched_blocks
+from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, WALLS, Subject, launched_blocks
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
 from lbmtune.units import format_rate
@@ -51,10 +52,10 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     for name, share in SHARES.items():
         if name not in without:
             rate *= share(subject)
-    found = issue(case, config, machine, together)
-    memory = memory_term(
-        memory_bytes(case, config, machine, together * machine.multiprocessors), rate, "micro-benchmarks"
-    )
+    found = issue(case, config, machine, together, walls=WALLS not in without)
+    at_once = together * machine.multiprocessors
+    moved = traffic(case, config).total if AGAIN in without else memory_bytes(case, config, machine, at_once)
+    memory = memory_term(moved, rate, "micro-benchmarks")
     computed = [one for one in (issued(found) if found else ()) if one.name not in without]
     waits = [] if LATENCY in without else [planes_wait(subject)]
     met = 0.0 if STAGES in without else stages_wait(subject)

@@ -18,12 +18,12 @@ from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.spilled import estimated
-from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, RINGS, STAGES, Subject
+from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, LOCAL, RINGS, STAGES, WALLS, Subject
 from lbmtune.model.terms import ONCE, SECONDS, SHARES
 from lbmtune.records import Prediction, Resources, Term
 
 MEETING = "meeting"
-TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, STAGES, LATENCY, LAUNCH, *CPU_TERMS)
+TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, WALLS, STAGES, LATENCY, AGAIN, LAUNCH, MEETING, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 _LOADED, _TOGETHER = 0.47, 7
 """Share of what a kernel on chip spills that is loaded, and how many loads stand together before one of them is needed;

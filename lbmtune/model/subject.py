@@ -22,6 +22,7 @@ RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "
 SOLID = "solid cells"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
+WALLS, AGAIN = "walls", "read again"
 WORD_BYTES = 4
 """Of a register, and what displaced copies move at once."""
 WALKERS = 64
