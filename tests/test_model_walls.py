@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.case import Case, box, porous
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.geometry import voxels
 from lbmtune.catalogue.march import blocks
 from lbmtune.model import walls
 from lbmtune.model.issue import efficiency
@@ -67,3 +69,53 @@ def test_blocks_begin_where_one_has_ended() -> None:
     rows = walls._blocks(walled(1), MARCH, 1)
     assert rows.count(pytest.approx(open_planes)) == 10 * 14 * 4
     assert evenness(walled(1), MARCH, 2, 1) == pytest.approx(600 * 68 / sum(rows), rel=1e-3)
+
+
+# solid cells
+
+
+def counted(case: Case, config: CudaConfig) -> list[float]:
+    """What blocks take longer because of solid cells, cell by cell, of one block on a multiprocessor with two warps on
+    each scheduler."""
+    nx, ny, nz = case.domain
+    solid = voxels(case.geometry, case.domain)
+    beside = {
+        (x, y, z)
+        for z, y, x in product(range(nz), range(ny), range(nx))
+        if any(solid[(z + k) % nz, (y + j) % ny, (x + i) % nx] for i, j, k in case.stencil.velocities)
+    }
+    across, along, _ = blocks(case, config)
+    width, height, found, begin = -(-nx // (8 * across)) * 8, -(-ny // along), list[float](), 0
+    for planes in (nz // 2, nz // 2):
+        for by, bx in product(range(along), range(across)):
+            longer = 0.0
+            for z in range(begin + 1, begin + planes + 3):  # the two planes before have that text anyway
+                mixed = 0
+                for warp in range(8):
+                    lanes = product(range(32), range(3), range(4))
+                    mixed += any(
+                        ((bx * width - 3 + x) % nx, (by * height - 3 + 3 * warp + y) % ny, (z - t) % nz) in beside
+                        for x, y, t in lanes
+                    )
+                longer += max(ALONE / 2 if mixed else 1.0, 1 + 0.71 * mixed / 8) - 1
+            found.append(longer)
+        begin += planes
+    return found
+
+
+def test_warps_beside_solid_cells_ask_about_all_links() -> None:
+    """On a sphere of which most blocks know nothing."""
+    case = porous("d3q19", "regularised", (72, 54, 24), 1.0, "sphere:diameter=0.4")
+    config = replace(MARCH, march=12, pack=1)
+    expected = counted(case, config)
+    assert blocks(case, config) == (3, 3, 2)
+    assert walls._at_solids(case, config, 1) == pytest.approx(expected)
+    assert 0 < sum(one > 0 for one in expected) < len(expected)
+
+
+def test_solid_cells_are_computed_and_not_counted() -> None:
+    case = porous("d3q19", "regularised", PERIODIC.domain, 1.0, "sphere")
+    bare, found = efficiency(PERIODIC, MARCH, 132, 1), efficiency(case, MARCH, 132, 1)
+    marched = 256 / (256 + 4 * (2 * 3 - 2))  # of stages that leave planes out, where links can be cut
+    assert found.cells == pytest.approx(bare.x * bare.y * marched * case.fluid_sites / case.sites)
+    assert 0.6 * bare.wave < found.wave < bare.wave

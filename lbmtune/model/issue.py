@@ -21,6 +21,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP, blocks, chunk_planes, planes_together, rising, spared, waiting, waiting_words
 from lbmtune.catalogue.moments import upright
+from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import MOST_REGISTERS, SCHEDULERS, registers_allowed
 from lbmtune.codegen.cuda import moments, populations
 from lbmtune.codegen.cuda.physics import collision_scalars
@@ -61,11 +62,12 @@ class Efficiency(NamedTuple):
     y: float
     z: float
     wave: float
+    fluid: float = 1.0
 
     @property
     def cells(self) -> float:
-        """Of the cells: what instructions per update are more for."""
-        return self.x * self.y * self.z
+        """Of the cells: what instructions per update are more for. Solid cells are computed, and not counted."""
+        return self.x * self.y * self.z * self.fluid
 
 
 class Issue(NamedTuple):
@@ -154,6 +156,7 @@ def efficiency(
         y=marched if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else marched,
         wave=_wave(case, config, multiprocessors, there, passed, walls=walls),
+        fluid=case.fluid_sites / case.sites,
     )
 
 
@@ -161,7 +164,7 @@ def _wave(
     case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
 ) -> float:
     """Of the multiprocessors. there: blocks on each; passed: planes of a column's blocks."""
-    if walls and config.of_moments and case.walled and case.stencil.dimensions == 3:
+    if walls and config.of_moments and cuts(case) and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
     found, at_once = blocks(case, config), multiprocessors * there
     return _waves(prod(found), at_once) if config.chunks == "even" else _tail(prod(found[:2]) / at_once, passed)

@@ -2,17 +2,20 @@
 
 A warp at a face across x has a text of its own. One at another face has a text for anything, with a jump for each
 question: nothing hides how long each of its instructions takes, since it computes its rows one after another. The first
-planes of a chunk, which not all stages take, have that text, too. So blocks take unequally long.
+planes of a chunk, which not all stages take, have that text, too. Solid cells do the same to warps that hold one, or a
+neighbour of one: where those are is counted on the geometry itself. So blocks take unequally long.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from heapq import heapreplace
+from typing import Any
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import blocks, chunk_planes, spared
+from lbmtune.catalogue.flagging import WORDS, words
+from lbmtune.catalogue.march import WARP, before_tile, blocks, chunk_planes, sector_cells, spared, tile
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.lattice import Lattice
 
@@ -22,6 +25,8 @@ kernels compiled for compute capability 9.0."""
 _ALONE = 2.2 + 12 * 11 / 235
 """Cycles that an instruction of the text for anything takes a warp, whatever others do: what those kernels say by their
 stall counts, and 12 jumps in 235 instructions, of which each takes 11 cycles by a loop of a single warp."""
+
+Array = Any
 
 
 def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int) -> float:
@@ -58,7 +63,58 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
             found += [inside[n]] * across
             if _walled(case, 0):
                 found[-across] = found[-1] = beside[n]
-    return tuple(found)
+    if not case.geometry:
+        return tuple(found)
+    return tuple(map(sum, zip(found, _at_solids(case, config, together), strict=True)))
+
+
+def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
+    """What each block takes longer because warps have the text for anything at solid cells, in the order of blocks.
+
+    A warp asks about the planes that its stages are in, and about the one behind them. A plane takes as long as such a
+    warp does whatever others do, or as long as it takes to issue what all of them have.
+    """
+    import numpy as np  # here: what is counted on geometries alone needs it
+
+    across, along, up = blocks(case, config)
+    steps, (nx, ny, nz) = config.steps, case.domain
+    sector, height = sector_cells(config), -(-ny // along)
+    width = tile(case.stencil, config)[0] if _walled(case, 0) else -(-nx // (sector * across)) * sector
+    known = _beside_solids(case.lattice, case.geometry, case.domain)
+    known = _within(
+        known, [x * width - before_tile(case, config) for x in range(across)], WARP * config.cells_per_thread
+    )
+    warps = [y * height - steps + warp * config.rows for y in range(along) for warp in range(config.block[1])]
+    known = _within(known.transpose(0, 2, 1), warps, config.rows).reshape(nz, across, along, -1)
+    share = np.logical_or.reduce([np.roll(known, t, axis=0) for t in range(steps + 1)]).mean(axis=-1)
+    pace = np.maximum((share > 0) * _alone(config, config.rows, together), 1 + (_ANYTHING - 1) * share)
+    longer, found, begin = np.maximum(pace - 1, 0.0), list[float](), 0
+    for planes in chunk_planes(nz, up, config):
+        # the first planes of a chunk have that text anyway
+        chunk = longer.take(range(begin + steps - 2, begin + planes + steps), axis=0, mode="wrap").sum(axis=0)
+        found += chunk.T.ravel().tolist()
+        begin += planes
+    return found
+
+
+@lru_cache(maxsize=4)
+def _beside_solids(name: str, geometry: str, domain: tuple[int, int, int]) -> Array:
+    """Cells that are solid, or have a link that a solid cell cuts: bool, (nz, ny, nx)."""
+    import numpy as np
+
+    found = words(porous(name, "bgk", domain, 1.0, geometry), WORDS, np)
+    return (found != 0).reshape(domain[::-1])
+
+
+def _within(known: Array, starts: list[int], length: int) -> Array:
+    """Whether any of the last axis, a ring, is true in each piece of this length: bool, the last axis by starts."""
+    import numpy as np
+
+    first, last = min(starts), max(starts) + length
+    counts = np.cumsum(known.take(range(first, last), axis=-1, mode="wrap"), axis=-1, dtype=np.int32)
+    counts = np.concatenate((np.zeros_like(counts[..., :1]), counts), axis=-1)
+    begins = np.array(starts) - first
+    return counts[..., begins + length] > counts[..., begins]
 
 
 def _corner(stencil: Lattice) -> float:
