@@ -16,7 +16,7 @@ from lbmtune.codegen.cuda import flags, layout, march_links, moments, resident_w
 from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Stage, Sums
-from lbmtune.codegen.program import BARRIER, TILE_FACES, STEPS, Launch, Program
+from lbmtune.codegen.program import BARRIER, STEPS, TILE_FACES, Launch, Program
 from lbmtune.lattice import Lattice
 
 _FILE, _MEETING = "cuda/resident_moments.cu", "cuda/resident.cu"
