@@ -148,8 +148,9 @@ class Run:
 
 
 def devices(run: Run) -> dict[str, object]:
-    """The machine description."""
-    done = run.call("devices", [sys.executable, "-m", "lbmtune", "devices", "--refresh", "--calibrate"], run.left_s)
+    """The machine description, of the device alone that is asked about."""
+    command = [sys.executable, "-m", "lbmtune", "devices", "--device", run.device, "--refresh", "--calibrate"]
+    done = run.call("devices", command, run.left_s)
     keep_machine(run, run.out / "machine.toml")
     return done
 

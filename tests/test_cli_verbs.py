@@ -86,6 +86,7 @@ def test_devices_tells_the_bandwidths(run, monkeypatch):
     assert "64 bytes at once, streaming stores" in out
     assert "not known: the system does not tell it" in out
     assert json.loads(run("devices", "--json")[1])["cpu"]["stream_bytes_per_s"]["16"] == 4e12
+    assert list(json.loads(run("devices", "--device", "7", "--json")[1])) == ["7"], "asked for alone"
 
 
 def test_clocks_are_said():

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 
 def devices(
+    device: Annotated[
+        str | None,
+        typer.Option("--device", "-d", metavar="DEVICE", help="this one alone: cpu, or the index of a GPU"),
+    ] = None,
     as_json: Json = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure again, even if nothing has changed")] = False,
     calibrate: Annotated[
@@ -34,7 +38,8 @@ def devices(
     from lbmtune.cli import output
     from lbmtune.cli.devices import machine
 
-    found = {name: machine(name, refresh=refresh, calibration=calibrate) for name in available()}
+    names = available() if device is None else (device,)
+    found = {name: machine(name, refresh=refresh, calibration=calibrate) for name in names}
     if as_json:
         output.emit_json(found)
         return
