@@ -21,12 +21,14 @@ from lbmtune.lattice import Lattice
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.named import numbered
 from lbmtune.model.sectors import shape, warp_of
-from lbmtune.model.subject import SOLID, Subject, between
+from lbmtune.model.subject import SOLID, WORD_BYTES, Subject, between
 from lbmtune.records import Term
 
 Array = Any
 _OF = 64
 """Sectors, of which so many have a hole in a copy."""
+_LANES = SECTOR_BYTES // WORD_BYTES
+"""Whose words are a sector of local memory."""
 _PARTS, _ROWS = 3, 4
 """Of a geometry that are looked at: so many along y and along z, each of so many whole rows both ways."""
 
@@ -35,7 +37,8 @@ class Touched(NamedTuple):
     """Sectors per update, the mean over the parities: loaded, stored, and stored in part.
 
     completed: those of the last that the pass has not loaded; paired: all that are loaded or stored, with their
-    neighbours in the 64 bytes that memory moves at once.
+    neighbours in the 64 bytes that memory moves at once; rows, planes: of the completed ones those that cells of two
+    rows, or of two planes, store in pieces.
     """
 
     loaded: float
@@ -43,6 +46,19 @@ class Touched(NamedTuple):
     partial: float
     completed: float
     paired: float
+    rows: float
+    planes: float
+
+
+class Lanes(NamedTuple):
+    """What takes part, for each update. threads: of warps; sectors: of a word of each lane that something is stored in.
+
+    partial: of these, such as some lanes leave out.
+    """
+
+    threads: float
+    sectors: float
+    partial: float
 
 
 def solid_cells(subject: Subject) -> Term:
@@ -52,17 +68,21 @@ def solid_cells(subject: Subject) -> Term:
         return Term(name=SOLID, seconds=0.0, sentence="none", source="")
     found = touched(case, config)
     more_bytes = found.paired * SECTOR_BYTES - traffic(case, config).populations
-    sides = {"apart": found.completed, "in place": found.partial - found.completed}
-    holes_s = found.stored * sum(_longer_s(subject, side, count / found.stored) for side, count in sides.items())
+    in_pieces = found.rows + found.planes if subject.calibration.pieces_bytes_per_s else 0.0
+    sides = {"apart": found.completed - in_pieces, "in place": found.partial - found.completed}
+    holes_s = sum(holes_s_of_a_sector(subject, side, count / found.stored) for side, count in sides.items())
+    row_bytes = case.domain[0] * traffic(case, config).total * case.fluid_sites / case.sites
+    apart = {row_bytes: found.rows, row_bytes * case.domain[1]: found.planes} if in_pieces else {}
+    pieces_s = sum(_pieces_s(subject, bytes_, count / found.stored) for bytes_, count in apart.items())
     return Term(
         name=SOLID,
-        seconds=more_bytes / bandwidth(subject, by_runs=False) + holes_s,
+        seconds=more_bytes / bandwidth(subject, by_runs=False) + found.stored * (holes_s + pieces_s),
         sentence=f"{more_bytes:.4g} bytes more, {found.partial:.3g} of {found.stored:.3g} sectors stored in part",
-        source="counted on the geometry; micro-benchmark `holes`",
+        source="counted on the geometry; micro-benchmarks `holes`, `pieces`",
     )
 
 
-def _longer_s(subject: Subject, side: str, share: float) -> float:
+def holes_s_of_a_sector(subject: Subject, side: str, share: float) -> float:
     """What a sector that is loaded and stored takes longer where such a share of those stored has a hole.
 
     Where nobody has measured it: as long as it takes to read what completes them.
@@ -73,6 +93,43 @@ def _longer_s(subject: Subject, side: str, share: float) -> float:
     known = numbered(tuple(rates), f"{side} ")
     curve = sorted((holes / _OF, 1 / rates[name] - 1 / rates[known[0]]) for holes, name in known.items())
     return 2 * SECTOR_BYTES * max(0.0, between(curve, share))
+
+
+def _pieces_s(subject: Subject, bytes_: float, share: float) -> float:
+    """The same where such a share of those stored comes in two pieces, with so many bytes moved in between."""
+    rates = subject.calibration.pieces_bytes_per_s
+    apart = sorted({int(name.split()[0]) for name in rates})
+    curve = []
+    for known in apart:
+        found = numbered(tuple(rates), f"{known} ")
+        longer = sorted((pieces / _OF, 1 / rates[name] - 1 / rates[found[0]]) for pieces, name in found.items())
+        curve.append((float(known), between(longer, share)))
+    return 2 * SECTOR_BYTES * max(0.0, between(curve, max(bytes_, apart[0])))
+
+
+def lanes(case: Case, config: CudaConfig) -> Lanes:
+    """Of warps of a kernel of one step per launch that goes over all cells of a geometry."""
+    return _lanes(case.geometry, case.domain, case.stencil.name, shape(config))
+
+
+@lru_cache(maxsize=1024)
+def _lanes(geometry: str, domain: tuple[int, int, int], name: str, config: CudaConfig) -> Lanes:
+    import numpy as np
+
+    from lbmtune.lattice import lattice
+
+    parts = [_Part(lattice(name), config, fluid) for fluid in _fluid(geometry, domain)]
+    updates = sum(int(part.fluid.sum()) for part in parts)
+    if config.cells_per_thread > 1:  # lanes exchange vectors, so that all of a warp stay
+        threads = sum(int(part.moved.sum()) for part in parts) / config.cells_per_thread / updates
+        return Lanes(threads, threads / _LANES, 0.0)
+    sectors = partial = 0
+    for part in parts:
+        x = part.fluid.shape[2]
+        of_sector = np.add.reduceat(part.fluid, np.arange(0, x, _LANES), axis=2, dtype=int)
+        sectors += int((of_sector > 0).sum())
+        partial += int(((of_sector > 0) & (of_sector < _LANES)).sum())
+    return Lanes(1.0, sectors / updates, partial / updates)
 
 
 def whole_sectors(case: Case, config: CudaConfig) -> float:
@@ -131,7 +188,7 @@ class _Part:
         self.fluid = fluid
         self._stencil, self._config, self._frame = stencil, config, frame(stencil, config)
         self._extents = self._frame.extents(Domain(*fluid.shape[::-1]))
-        self._moved = fluid if config.cells_per_thread == 1 else self._of_warps()
+        self.moved = fluid if config.cells_per_thread == 1 else self._of_warps()
 
     def _of_warps(self) -> Array:
         """Cells of warps that have a fluid one: lanes exchange vectors, so that all of them stay."""
@@ -148,24 +205,30 @@ class _Part:
         """Of a pass over all cells of the part."""
         import numpy as np
 
-        loaded, stored, returned = (np.zeros(self._config.memory.length(self._extents), bool) for _ in range(3))
+        loaded, stored, *returned = (np.zeros(self._config.memory.length(self._extents), bool) for _ in range(5))
         for access in phase.accesses:
             arrives, leaves = (self._open(access.direction, sign) for sign in (-1, 1))
-            self._mark(loaded, access.read, self._moved)
+            self._mark(loaded, access.read, self.moved)
             self._mark(loaded, access.cut_read, self.fluid & ~arrives)
             if access.write == access.cut_write or self._config.implicit:
-                self._mark(stored, access.write, self._moved)
+                self._mark(stored, access.write, self.moved)
             else:
                 self._mark(stored, access.write, self.fluid & leaves)
-                self._mark(returned, access.cut_write, self.fluid & ~leaves)
-        loads, sent, kept = (self._marked(each) for each in (loaded, stored, returned))
-        stores = sent | kept
+                self._mark(returned[self._apart(access.direction)], access.cut_write, self.fluid & ~leaves)
         # what walls return is stored by other rows than what is sent, at other times
-        partial = (stores > 0) & (np.maximum(sent, kept) < SECTOR_BYTES // self._config.stored.bytes)
+        loads, sent, *kept = (self._marked(each) for each in (loaded, stored, *returned))
+        stores, whole = np.maximum.reduce([sent, *kept]), SECTOR_BYTES // self._config.stored.bytes
+        partial = (stores > 0) & (stores < whole)
         completed = partial & (loads == 0) if phase.in_place else partial
         paired = sum(2 * np.count_nonzero(each[0::2] | each[1::2]) for each in (loads, stores))
+        rows, planes = (completed & (sent > 0) & (each > 0) for each in kept[1:])
         counts = [np.count_nonzero(each) for each in (loads, stores, partial, completed)]
-        return Touched(*map(float, (*counts, paired)))
+        return Touched(*map(float, (*counts, paired, *map(np.count_nonzero, (rows, planes)))))
+
+    def _apart(self, direction: int) -> int:
+        """Whether what is sent along a direction comes to the same row (0), another one (1), or another plane (2)."""
+        _, y, z = self._stencil.velocities[direction]
+        return 2 if z else 1 if y else 0
 
     def _open(self, direction: int, sign: int) -> Array:
         """Whether the neighbour along a direction (1) or against it (-1) is fluid; implicit walls cut no link."""

@@ -10,13 +10,15 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.flagging import by_words
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.indirect import listed_rows
-from lbmtune.catalogue.march import planes_together
+from lbmtune.catalogue.march import SECTOR_BYTES, planes_together
 from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import registers_allowed
 from lbmtune.model.again import kept
+from lbmtune.model.solids import holes_s_of_a_sector, lanes
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 
@@ -37,18 +39,36 @@ _LOADED, _TOGETHER = 0.54, 5
 """Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
 
 
+_WITHOUT_LINKS, _PASSED = 0.38, 0.85
+"""Of kernels that look up cut links in words: what the entry of a parity spills that does not ask for them, over the
+other one (medians of 16 pairs compiled for compute capability 9.0); and share of what a text with branches for cut links
+stores and loads that a warp goes through (mean of the shortest and the longest way through it, of 14)."""
+
+
 def local_memory(subject: Subject) -> Term:
     """What registers that were spilled take: to and from L1, or L2, or memory, where the threads in flight need more.
 
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
     moved = spilled_bytes(subject)
+    completed_s = 0.0
+    if moved and subject.case.geometry and not subject.config.indirect:
+        found = lanes(subject.case, subject.config)
+        stored = found.sectors * moved * subject.config.cells_per_thread / (2 * WORD_BYTES)
+        lost = 1 - kept(subject.machine, _local_bytes(subject) * subject.machine.multiprocessors)
+        completed_s = stored * lost * holes_s_of_a_sector(subject, "apart", found.partial / found.sectors)
+        moved = 2 * SECTOR_BYTES * stored
     return Term(
         name=LOCAL,
-        seconds=_local_s(subject, moved) if moved else 0.0,
+        seconds=_local_s(subject, moved) + completed_s if moved else 0.0,
         sentence=f"{moved:.3g} bytes of spilled registers per update",
-        source="compiled code; micro-benchmark `local`",
+        source="compiled code; micro-benchmarks `spilled`, `holes`",
     )
+
+
+def _local_bytes(subject: Subject) -> int:
+    """Of a multiprocessor, what its threads keep in local memory."""
+    return subject.threads * subject.resources.local_bytes
 
 
 def _local_s(subject: Subject, moved: float) -> float:
@@ -60,7 +80,7 @@ def _local_s(subject: Subject, moved: float) -> float:
     config = subject.config
     updated = subject.threads * config.cells_per_thread if config.indirect else 0
     passing = updated * traffic(subject.case, config).populations
-    return moved * between(_of_local_bytes(subject), subject.threads * subject.resources.local_bytes + passing)
+    return moved * between(_of_local_bytes(subject), _local_bytes(subject) + passing)
 
 
 def _of_local_bytes(subject: Subject) -> list[tuple[int, float]]:
@@ -90,7 +110,17 @@ def spilled_bytes(subject: Subject) -> float:
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
     spilled = subject.resources.spill_bytes / config.cells_per_thread
+    if by_words(subject.case, config):
+        spilled *= _PASSED if config.boundary == "branch" else 1.0
+        redirects = [_redirects(subject, parity) for parity in range(config.propagation.period)]
+        return spilled * sum(1.0 if one else _WITHOUT_LINKS for one in redirects) / len(redirects)
     return (spilled + spilled * _of_other_entry(subject)) / 2 if stays_at_home(subject) else spilled
+
+
+def _redirects(subject: Subject, parity: int) -> bool:
+    """Whether a step takes, or leaves, populations elsewhere where a link is cut."""
+    passes = subject.config.propagation.passes(subject.case.stencil, parity)
+    return any(a.read != a.cut_read or a.write != a.cut_write for phase in passes for a in phase.accesses)
 
 
 def _of_other_entry(subject: Subject) -> float:
