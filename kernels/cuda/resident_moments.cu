@@ -265,8 +265,8 @@ __device__ __forceinline__ void hand_across(Real (&right)[WIDE][MOVERS], Real (&
     }
 }
 
-// A pass of the loop takes some planes. Where registers keep moments, it is those of the first plane of each pass; what
-// they keep moves on by one from pass to pass, so that a pass finds its own in the same registers.
+// A pass takes some planes. Where registers keep moments, it is those of the first plane of each pass: then every pass
+// is written out, since registers have no index.
 constexpr int PASSES = (COLUMN + TOGETHER - 1) / TOGETHER, HELD = HOLDS ? PASSES : 0, SHELVES = COLUMN - HELD;
 __device__ __forceinline__ int shelf_of(const int k) { return HOLDS ? k - (k + TOGETHER - 1) / TOGETHER : k; }
 
@@ -305,33 +305,46 @@ __device__ __forceinline__ void write(const Cells& m, Held& held) {
         }
     }
 }
-__device__ __forceinline__ void move_on(Registers& held) {
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-        for (int v = 0; v < WIDE; ++v) {
-#pragma unroll
-            for (int i = 0; i < MOMENTS / IN_ONE; ++i) {
-                const Register first = held[0][r][v][i];
-#pragma unroll
-                for (int h = 0; h + 1 < HELD; ++h) held[h][r][v][i] = held[h + 1][r][v][i];
-                held[HOLDS ? HELD - 1 : 0][r][v][i] = first;
-            }
+template <int NUMBER>
+struct Number {
+    __device__ __forceinline__ constexpr operator int() const { return NUMBER; }
+};
+// Whether the plane with this number in its pass may be the last one of a tile, or the one before: where registers keep
+// moments, tiles end with a pass.
+__device__ __forceinline__ constexpr bool ends(const int j, const int before) { return !HOLDS || j == TOGETHER - before; }
+
+// Until one says that there is no plane left.
+template <int COUNT, class Does>
+__device__ __forceinline__ bool one_by_one(const Does& does) {
+    if constexpr (COUNT == 0) {
+        return true;
+    } else {
+        return one_by_one<COUNT - 1>(does) && does(Number<COUNT - 1>());
+    }
+}
+template <class Does>
+__device__ __forceinline__ void each_pass(const Does& does) {
+    if constexpr (HOLDS) {
+        one_by_one<PASSES>(does);
+    } else {
+#pragma unroll 1
+        for (int pass = 0; pass < PASSES; ++pass) {
+            if (!does(pass)) break;
         }
     }
 }
 
 // Moments of plane k, of which a pass has the one with number j.
-__device__ __forceinline__ void take_plane(Cells& m, const Registers& held, const int k, const int j, const int number) {
-    if (HOLDS && j == 0) return read(m, held[0]);
+__device__ __forceinline__ void take_plane(Cells& m, const Held& held, const int k, const int j, const int number) {
+    if (HOLDS && j == 0) return read(m, held);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
         for (int v = 0; v < WIDE; ++v) take_up<PLANE>(m[r][v], shelf(k), place_of(number, r, v));
     }
 }
-__device__ __forceinline__ void keep_plane(const Cells& m, Registers& held, const int k, const int j, const int number) {
-    if (HOLDS && j == 0) return write(m, held[0]);
+__device__ __forceinline__ void keep_plane(const Cells& m, Held& held, const int k, const int j, const int number) {
+    if (HOLDS && j == 0) return write(m, held);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -368,12 +381,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
     Registers held;
     {
         const Seat seat = take_seat(threadIdx.x, threadIdx.y, height);
-#pragma unroll 1
-        for (int pass = 0; pass < PASSES; ++pass) {
+        each_pass([&](const auto pass) {
 #pragma unroll
             for (int j = 0; j < TOGETHER; ++j) {
                 const int k = pass * TOGETHER + j;
-                if (k >= seat.planes) break;
+                if ((!HOLDS || j == 0) && k >= seat.planes) return false;
                 Cells m;
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
@@ -384,10 +396,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         for (int i = 0; i < MOMENTS; ++i) m[r][v][i] = widen(cell[component(i, n)]);
                     }
                 }
-                keep_plane(m, held, k, j, number);
+                keep_plane(m, held[HOLDS ? pass : 0], k, j, number);
             }
-            move_on(held);
-        }
+            return true;
+        });
     }
     //@begin begin
     const unsigned blocks = gridDim.y * gridDim.z;
@@ -411,15 +423,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         Real current[ROWS][WIDE][CURRENT] = {}, pending[ROWS][WIDE][PENDING] = {};
         //@begin owed
         //@end owed
-#pragma unroll 1
-        for (int pass = 0; pass < PASSES; ++pass) {
+        each_pass([&](const auto pass) {
 #pragma unroll
             for (int j = 0; j < TOGETHER; ++j) {
                 const int k = pass * TOGETHER + j;
-                if (k >= seat.planes) break;
-                const bool low = k == 0, high = k + 1 == seat.planes;
+                if ((!HOLDS || j == 0) && k >= seat.planes) return false;
+                const bool low = k == 0, high = ends(j, 1) && k + 1 == seat.planes;
                 Cells m;
-                take_plane(m, held, k, j, seat.number);
+                take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
                 if (step) {
                     add_side(m, entering, seat);
                     if (low || high) {
@@ -443,8 +454,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                             }
                         }
                     }
-                    if (!high && at_rim(seat)) expect_side(entering, sides, false, k + 2 == seat.planes);
-                    if (k + 2 == seat.planes) {
+                    if (!high && at_rim(seat)) expect_side(entering, sides, false, ends(j, 2) && k + 2 == seat.planes);
+                    if (ends(j, 2) && k + 2 == seat.planes) {
                         expect_layer(crossing, received.falling, after(seat.layer, layers), lines, seat);
                     }
                 }
@@ -508,11 +519,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                     }
                     send_layer(sums, sent.falling, lines, seat);
                 } else {
-                    keep_plane(m, held, k - 1, (j + TOGETHER - 1) % TOGETHER, seat.number);
+                    keep_plane(m, held[HOLDS ? pass : 0], k - 1, (j + TOGETHER - 1) % TOGETHER, seat.number);
                 }
             }
-            move_on(held);
-        }
+            return true;
+        });
         send_layer(pending, sent.rising, lines, seat);
         __syncthreads();
         //@begin said
@@ -528,15 +539,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                 //@end paid
             }
         }
-        const int high = seat.planes - 1;
-        if (HOLDS && high % TOGETHER == 0) {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                if (high == h * TOGETHER) write(m, held[h]);
-            }
-        } else {
-            keep_plane(m, held, high, 1, seat.number);
-        }
+        keep_plane(m, held[0], seat.planes - 1, 1, seat.number);
     }
 
     //@begin last
@@ -547,14 +550,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
     const Seat seat = take_seat(anew(threadIdx.x), anew(threadIdx.y), height);
     const Faces received = faces_of(faces, steps + 1, lines, height);
     Sides sides = sides_of(received, received, seat, height);
-#pragma unroll 1
-    for (int pass = 0; pass < PASSES; ++pass) {
+    each_pass([&](const auto pass) {
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j) {
             const int k = pass * TOGETHER + j;
-            if (k >= seat.planes) break;
+            if ((!HOLDS || j == 0) && k >= seat.planes) return false;
             Cells m;
-            take_plane(m, held, k, j, seat.number);
+            take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
             Entering entering;
             if (at_rim(seat)) expect_side(entering, sides, k == 0, k + 1 == seat.planes);
             add_side(m, entering, seat);
@@ -585,8 +587,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                 }
             }
         }
-        move_on(held);
-    }
+        return true;
+    });
     //@begin go
     if (number == 0) go(barrier, blocks);
     //@end go

@@ -13,7 +13,7 @@ from lbmtune.catalogue.march import block_cells, handed_on, rising_sums
 from lbmtune.lattice import Lattice
 
 _TOGETHER = (4, 3, 2, 1)
-
+"""Planes that one pass may take, the first that divides those of a tile."""
 
 def shared_bytes(lattice: Lattice, config: CudaConfig) -> int:
     """Shared memory of a block: the state of its tile, and with moments what its threads hand on."""
@@ -40,10 +40,17 @@ def _exchange_bytes(lattice: Lattice, config: CudaConfig) -> int:
 
 
 def planes_together(config: CudaConfig) -> int:
-    """Planes that one pass of the loop over a tile of moments takes; registers keep the first of each."""
+    """Planes that one pass over a tile of moments takes; registers keep the first of each, where they keep any."""
     if config.held:
         return config.march // config.held
     return next(n for n in _TOGETHER if config.march % n == 0)
+
+
+def planes_less(lattice: Lattice, config: CudaConfig) -> int:
+    """Planes that the highest tiles may have less than the others: a plane of moments, or a pass of those held."""
+    if not config.of_moments or lattice.dimensions == 2:
+        return 0
+    return 0 if config.held == 1 else planes_together(config) if config.held else min(1, config.march - 1)
 
 
 def face_values(lattice: Lattice, config: CudaConfig) -> float:

@@ -20,6 +20,7 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
 from lbmtune.catalogue.march import block_cells, ends, piece_cells
 from lbmtune.catalogue.remember import remembered
+from lbmtune.catalogue.resident import planes_less
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.cores import usable_cores
 from lbmtune.lattice import Vector
@@ -312,10 +313,8 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     """Extents that all differ: x a multiple of what the kernel needs but not of a block, y and z odd."""
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig) and config.resident:
-        whole = _whole_tiles(*block_cells(case.stencil, config), flat=flat)
-        # of moments the last layer of tiles may be thinner
-        nx, ny, nz = whole
-        return (nx, ny, nz - (config.of_moments and nz - 1 not in (nx, ny))) if config.march > 1 and not flat else whole
+        spared = planes_less(case.stencil, config)
+        return _whole_tiles(*block_cells(case.stencil, config), flat=flat, spared=spared)
     if isinstance(config, CudaConfig):
         run = 1 if config.by_faces and config.layout.startswith("tiled") else config.memory.run
         unit = lcm(config.cells_per_thread, max(run, 1))
@@ -348,9 +347,12 @@ def _of_regions(case: Case, config: CpuConfig, ny: int, nz: int) -> tuple[int, i
     return ny + gap * (slabs if flat else 1), nz + gap * slabs
 
 
-def _whole_tiles(along_x: int, along_y: int, along_z: int, *, flat: bool) -> tuple[int, int, int]:
-    """Of kernels that stay on chip: three by five tiles of a whole row, or more where extents would be equal."""
-    nx, ny, nz = along_x, 3 * along_y, along_z if flat else 5 * along_z
+def _whole_tiles(along_x: int, along_y: int, along_z: int, *, flat: bool, spared: int) -> tuple[int, int, int]:
+    """Of kernels that stay on chip: three by five tiles of a whole row, or more where extents would be equal.
+
+    spared: planes that the highest tiles may have less than the others.
+    """
+    nx, ny, nz = along_x, 3 * along_y, along_z if flat else 5 * along_z - spared
     ny += along_y * (ny == nx)
     while not flat and nz in (nx, ny):
         nz += along_z

@@ -11,7 +11,7 @@ from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, block_cells
 from lbmtune.catalogue.march_rules import MAX_ROWS
 from lbmtune.catalogue.moment_rules import why_no_moments
-from lbmtune.catalogue.resident import shared_bytes
+from lbmtune.catalogue.resident import planes_together, shared_bytes
 from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
@@ -111,7 +111,7 @@ def _tile(case: Case, config: CudaConfig, _: Limits) -> str | None:
 
 def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
     """Rows are rings of lanes within a warp. Only the last layer of tiles may have fewer planes than the others."""
-    (x, y, z), (nx, ny, _), cells = config.block, case.domain, config.cells_per_thread
+    (x, y, z), (nx, ny, nz), cells = config.block, case.domain, config.cells_per_thread
     block = f"block {extents(config.block)}"
     if z != 1 or WARP % x or x * y % WARP:
         return f"{block} with moments on chip: 1, 2, 4, 8, 16 or 32 threads have a row, and whole warps the rows of a block"
@@ -120,6 +120,9 @@ def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
     rows = block_cells(case.stencil, config)[1]
     if ny % rows:
         return f"launch resident: {ny} rows of the domain {extents(case.domain)} are not divisible into tiles of {rows}"
+    together = planes_together(config)
+    if config.held and nz % together:
+        return f"held {config.held}: {nz} planes of the domain {extents(case.domain)} are no passes of {together}"
     return None
 
 
