@@ -7,9 +7,9 @@ Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), ca
 fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags and fast-sphere (walls that are read),
 fast-bgk (populations with several steps per launch), moments-fp32, moments-fp64, moments-fp16s, porous-fp64,
 porous-fp32 (sites listed), porous-direct-fp64 and porous-direct-fp32 (a few kernels of the whole box), small-32 to
-small-128 (small domains),
-unseen-d3q27-trt-fp64 (a case that the model was not made by), profile (the ladders of the best kernels recorded, and of
-some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
+small-128 (small domains), fast-384 (the fast box with 384^3 cells),
+unseen-d3q27-trt-fp64, unseen-oblong and unseen-fast (cases that the model was not made by), profile (the ladders of the
+best kernels recorded, and of some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
 With --device cpu the studies run on the processor, as many threads as this process may use cores:
 
@@ -38,6 +38,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
+OBLONG = "case.domain=208x224x192"
 LISTED, DIRECT = ("addressing=indirect", SANDSTONE), "addressing=direct"
 STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fp32": ("d3q19-box", ("storage=fp32",)),
@@ -59,7 +60,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "porous-direct-fp64": ("porous", ("storage=fp64", DIRECT, "case.geometry=packing:fraction=0.1")),
     "porous-direct-fp32": ("porous", ("storage=fp32", DIRECT, SANDSTONE)),
     **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 96, 128)},
+    "fast-384": ("d3q19-box-fast", ("case.domain=384x384x384",)),
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
+    "unseen-oblong": ("d3q27-box", ("case.collision=trt", "storage=fp64", OBLONG, "seed=2")),
+    "unseen-fast": ("d3q27-box-fast", ("storage=fp64", OBLONG, "seed=2")),
 }
 """The study file of each part, and what is set in it."""
 PARTS = ("devices", *STUDIES, "profile", "claims", "conformance", "tests", "sanitize")
@@ -82,7 +86,7 @@ KINDS = {
     "moments-fp32": "wide",
     **{part: "sample" for part in STUDIES if part.startswith("small-")},
     **{part: "few" for part in STUDIES if part.startswith("porous-direct-")},
-    **dict.fromkeys(("fast-cavity-flags", "fast-sphere"), "aside"),
+    **dict.fromkeys(("fast-cavity-flags", "fast-sphere", "fast-384", "unseen-fast"), "aside"),
 }
 """Of studies that get more time and trials than the others, or less."""
 SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "aside": 40, "other": 60}
