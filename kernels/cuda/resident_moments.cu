@@ -385,7 +385,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 #pragma unroll
             for (int j = 0; j < TOGETHER; ++j) {
                 const int k = pass * TOGETHER + j;
-                if ((!HOLDS || j == 0) && k >= seat.planes) return false;
+                if (HOLDS && j == 0 && k >= seat.planes) return false;
+                if (!HOLDS && k >= seat.planes) break;
                 Cells m;
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) {
@@ -427,7 +428,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 #pragma unroll
             for (int j = 0; j < TOGETHER; ++j) {
                 const int k = pass * TOGETHER + j;
-                if ((!HOLDS || j == 0) && k >= seat.planes) return false;
+                if (HOLDS && j == 0 && k >= seat.planes) return false;
+                if (!HOLDS && k >= seat.planes) break;
                 const bool low = k == 0, high = ends(j, 1) && k + 1 == seat.planes;
                 Cells m;
                 take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
@@ -554,7 +556,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j) {
             const int k = pass * TOGETHER + j;
-            if ((!HOLDS || j == 0) && k >= seat.planes) return false;
+            if (HOLDS && j == 0 && k >= seat.planes) return false;
+            if (!HOLDS && k >= seat.planes) break;
             Cells m;
             take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
             Entering entering;
