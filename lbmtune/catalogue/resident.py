@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import block_cells, handed_on, rising_sums
+from lbmtune.catalogue.march import handed_on, rising_sums
 from lbmtune.lattice import Lattice
 
 _TOGETHER = (4, 3, 2, 1)
 """Planes that one pass may take, the first that divides those of a tile."""
+
 
 def shared_bytes(lattice: Lattice, config: CudaConfig) -> int:
     """Shared memory of a block: the state of its tile, and with moments what its threads hand on."""
@@ -70,9 +71,21 @@ def _face_sums(lattice: Lattice, config: CudaConfig) -> float:
 def face_elements(case: Case, config: CudaConfig) -> int:
     """Length of the buffer of such sums: of two steps in turn."""
     nx, ny, nz = case.domain
-    lattice = case.stencil
+    sideways, upwards, rows, planes = _sums_of_tiles(case.stencil, config)
+    if case.stencil.dimensions == 2:
+        return 4 * nx * -(-ny // planes) * upwards
+    return 4 * nx * (-(-ny // rows) * nz * sideways + -(-nz // planes) * ny * upwards)
+
+
+def face_formula(lattice: Lattice, config: CudaConfig) -> str:
+    """The same as C has it."""
+    sideways, upwards, rows, planes = _sums_of_tiles(lattice, config)
     if lattice.dimensions == 2:
-        return 2 * 2 * nx * rising_sums(lattice) * -(-ny // config.march)
-    _, rows, planes = block_cells(lattice, config)
-    sideways, upwards = -(-ny // rows) * nz * handed_on(lattice), -(-nz // planes) * ny * rising_sums(lattice)
-    return 2 * 2 * nx * (sideways + upwards)
+        return f"4 * nx * ((ny + {planes - 1}) / {planes}) * {upwards}"
+    along_y, along_z = f"((ny + {rows - 1}) / {rows}) * nz", f"((nz + {planes - 1}) / {planes}) * ny"
+    return f"4 * nx * ({along_y} * {sideways} + {along_z} * {upwards})"
+
+
+def _sums_of_tiles(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int, int]:
+    """Sums of a cell that go one way along y, and along z; rows and planes of a tile."""
+    return handed_on(lattice), rising_sums(lattice), config.block[1] * config.rows, config.march

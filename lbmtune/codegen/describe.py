@@ -16,12 +16,13 @@ from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.pipeline import kept_index
+from lbmtune.catalogue.resident import face_formula
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.catalogue.tile_faces import array_elements
 from lbmtune.codegen.cuda import layout, march, tile_faces
 from lbmtune.codegen.passes import FACES, SLOT
-from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, Launch, Program, scalars
+from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, TILE_FACES, Launch, Program, scalars
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import (
@@ -236,7 +237,7 @@ def _buffers(program: Program) -> tuple[Buffer, ...]:
         for name in program.tables()
     )
     links = (_list_buffer(program),) if program.config.indirect else ()
-    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program), *_rings(program))
+    return (*copies, *words, *links, *_macroscopics(program), *_barrier(program), *_faces(program), *_rings(program))
 
 
 def _barrier(program: Program) -> tuple[Buffer, ...]:
@@ -249,6 +250,16 @@ def _barrier(program: Program) -> tuple[Buffer, ...]:
     formula = str(words) if words == COUNTS else f"{APART} * {blocks}"
     size = words * WORD_BYTES
     return (Buffer(name=BARRIER, dtype="uint32", elements=words, elements_formula=formula, bytes=size),)
+
+
+def _faces(program: Program) -> tuple[Buffer, ...]:
+    """What tiles on chip send one another, where that is not the state itself."""
+    values, config = program.face_values(program.case.domain), program.config
+    if not values:
+        return ()
+    assert isinstance(config, CudaConfig)
+    formula, size = face_formula(program.case.stencil, config), values * config.computed.bytes
+    return (Buffer(name=TILE_FACES, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),)
 
 
 def _rings(program: Program) -> tuple[Buffer, ...]:

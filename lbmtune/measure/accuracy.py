@@ -119,7 +119,7 @@ def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
     if isinstance(config, CudaConfig):
         march = min(config.march, box.domain[box.stencil.dimensions - 1])
         boundary = "branch" if config.boundary == "predicated" else config.boundary
-        config = replace(config, march=march, boundary=boundary)
+        config = replace(config, march=march, boundary=boundary, held=0)
         if not (config.marches or config.resident):
             x, y, z = config.block
             config = replace(config, block=(min(x, box.domain[0] // config.cells_per_thread), y, z))
@@ -136,7 +136,7 @@ def _box(case: Case, config: KernelConfig) -> Case:
     unit = lcm(together, max(config.memory.run, 1))
     edge = -(-_EDGE[config.backend] // unit) * unit
     if isinstance(config, CudaConfig) and config.resident:
-        edge = config.block[0]  # its tiles are whole rows
+        edge = config.block[0] * config.cells_per_thread  # its tiles are whole rows
     depth = 1 if case.stencil.dimensions == 2 else _DEPTH
     return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
 

@@ -191,7 +191,7 @@ def together(case: Case, config: CudaConfig) -> int:
 
 def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True) -> float:
     """Issue slots of one lane for one cell and time step, waste not included."""
-    stage = _stage_of(case, config)
+    stage = stage_of(case, config)
     each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
     words = config.computed.bytes // _WORD_BYTES
     shuffles = 2 * words * stage.movers / config.cells_per_thread
@@ -207,7 +207,7 @@ def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True
 
 def exchanges(case: Case, config: CudaConfig) -> float:
     """Words of a cell and time step that go to another lane, and to and from shared memory and the cache beside it."""
-    stage = _stage_of(case, config)
+    stage = stage_of(case, config)
     words = config.computed.bytes // _WORD_BYTES
     across = 2 * words * stage.movers / config.cells_per_thread
     along = 4 * words * stage.sums / config.rows if case.stencil.dimensions == 3 else 0.0
@@ -248,7 +248,7 @@ def registers(case: Case, config: CudaConfig) -> int:
     return round(_OTHER_REGISTERS + waiting_words(case, config) + cells * (words * count + ahead))
 
 
-class _Stage(NamedTuple):
+class Stage(NamedTuple):
     """Of relaxing, spreading, summing up and gathering a cell. movers: populations that go right, as many go left.
 
     sums: what a row hands on, up as well as down.
@@ -259,28 +259,29 @@ class _Stage(NamedTuple):
     sums: int
 
 
-def _stage_of(case: Case, config: CudaConfig) -> _Stage:
+def stage_of(case: Case, config: CudaConfig) -> Stage:
+    """Of a case."""
     if config.of_moments:
         return _stage(case.lattice, case.forced, case.relaxes)
     return _stage_of_populations(case.lattice, case.collision, case.forced)
 
 
 @lru_cache(maxsize=64)
-def _stage_of_populations(name: str, operator: str, forced: bool) -> _Stage:
+def _stage_of_populations(name: str, operator: str, forced: bool) -> Stage:
     """Collision is all that is computed."""
     stencil = upright(lattice(name))
     text, arguments = populations.relaxation(operator, name, forced), collision_scalars(operator, name, forced)
     along = [sum(c[axis] == 1 for c in stencil.velocities) for axis in range(3)]
-    return _Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1])
+    return Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1])
 
 
 @lru_cache(maxsize=64)
-def _stage(name: str, forced: bool, relaxes: bool = True) -> _Stage:
+def _stage(name: str, forced: bool, relaxes: bool = True) -> Stage:
     stencil = lattice(name)
     text, arguments = moments.functions(stencil, forced, relaxes=relaxes), moments.scalars(stencil, forced, relaxes)
     counted = arithmetic(text, ("unit", *arguments))
     sums = Sums(upright(stencil))
-    return _Stage(counted, len(sums.movers), len(sums.along_y(1)))
+    return Stage(counted, len(sums.movers), len(sums.along_y(1)))
 
 
 def slots_of_doubles(architecture: str) -> int:

@@ -124,11 +124,11 @@ def _resident_terms(
 ) -> list[Term]:
     """Blocks meet in every step; what they send stays in the caches.
 
-    In between all warps of the one block of a multiprocessor take populations, collide and leave them at the same
+    In between all warps of the one block of a multiprocessor take what a cell keeps, collide and leave it at the same
     time, so that nothing hides behind another. What they spill goes to L2: shared memory leaves no room beside it. It
     takes as long as all of it at the rate of L2, or as a warp waits for its own.
     """
-    from lbmtune.model.meeting import step  # here: it prints kernels, which needs SymPy
+    from lbmtune.model.meeting import spilling_cells, step  # here: it prints kernels, which needs SymPy
 
     found = step(case, config, machine)
     if found is None or machine.calibration is None:
@@ -151,7 +151,7 @@ def _resident_terms(
         sentence=f"{found.exchanges:.0f} words in shared memory per update",
         source=found.source,
     )
-    spilled = case.sites / config.march * resources.spill_bytes
+    spilled = case.sites / spilling_cells(config) * resources.spill_bytes
     moved_s = spilled / machine.calibration.local_bytes_per_s["L2"]
     waits_s = _LOADED * resources.spill_bytes / config.computed.bytes / _TOGETHER * machine.calibration.l2_latency_s
     local = Term(

@@ -114,7 +114,7 @@ def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
     (x, y, z), (nx, ny, nz), cells = config.block, case.domain, config.cells_per_thread
     block = f"block {extents(config.block)}"
     if z != 1 or WARP % x or x * y % WARP:
-        return f"{block} with moments on chip: 1, 2, 4, 8, 16 or 32 threads have a row, and whole warps the rows of a block"
+        return f"{block} with moments on chip: 1, 2, 4, 8, 16 or 32 threads have a row, whole warps the rows of a block"
     if x * cells != nx:
         return f"{block} x {cells} cells with moments on chip: tiles are whole rows, here of {nx} cells"
     rows = block_cells(case.stencil, config)[1]

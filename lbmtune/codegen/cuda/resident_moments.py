@@ -39,7 +39,7 @@ _MEETINGS = {
         "go": "",
     },
 }
-"""How blocks meet: what is done once, before what others sent is read, when all was sent, after the last step, at last."""
+"""How blocks meet: what is done once, before what others sent is read, when all was sent, after all steps, at last."""
 
 
 def render_resident_moments(case: Case, config: CudaConfig) -> Program:
