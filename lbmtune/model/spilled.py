@@ -41,8 +41,8 @@ _LOADED, _TOGETHER = 0.54, 5
 
 _WITHOUT_LINKS, _PASSED = 0.38, 0.85
 """Of kernels that look up cut links in words: what the entry of a parity spills that does not ask for them, over the
-other one (medians of 16 pairs compiled for compute capability 9.0); and share of what a text with branches for cut links
-stores and loads that a warp goes through (mean of the shortest and the longest way through it, of 14)."""
+other one (median of 16 pairs compiled for compute capability 9.0); and share of what a text with branches for cut
+links stores and loads that a warp goes through (mean of the shortest and the longest way through it, median of 14)."""
 
 
 def local_memory(subject: Subject) -> Term:
