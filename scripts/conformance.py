@@ -3,7 +3,7 @@
     python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
     python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
 
-Prints what it checked, what is illegal with the reasons, and every kernel that is wrong. One
+Prints what it checked, what is illegal with the reasons, what a GPU cannot launch, and every kernel that is wrong. One
 that is wrong on a GPU is assembled again, with fewer optimisations: if that makes it right, its text is, and
 the fault is the assembler's. Such kernels are counted apart.
 """
@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from choices import Sample  # noqa: E402
 from covering import Covering, everything  # noqa: E402
 from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
 from lbmtune.backend.registry import compiler_for, open_device, reassembled  # noqa: E402
+from lbmtune.catalogue.rules import Limits, broken  # noqa: E402
 from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
 from lbmtune.cores import usable_cores  # noqa: E402
@@ -122,6 +124,15 @@ def _alone(check_one: Callable[[Sample], Verdict], sample: Sample) -> Verdict:
             return "ends its process"
 
 
+def launched_on(limits: Limits, covering: Covering) -> Covering:
+    """Without the kernels that a device cannot launch; prints each of those with the rule that it breaks."""
+    reasons = {sample: broken(*sample, limits) for sample in covering.samples}
+    for (case, config), reason in reasons.items():
+        if reason:
+            print(f"left out on this device: {case.lattice} {case.flow} {case.collision} {config.brief}: {reason}")
+    return replace(covering, samples=tuple(sample for sample, reason in reasons.items() if not reason))
+
+
 def check(name: str, covering: Covering, workers: int, every: int) -> int:
     """Checks every n-th sample in one place and prints what came of it; returns how many are wrong."""
     begin, samples = time.monotonic(), covering.samples[::every]
@@ -161,6 +172,8 @@ def main() -> int:
     wrong = 0
     for name in given.on.split(","):
         covering = everything("cpu" if name == "cpu" else "cuda", given.seed)
+        if name not in ("shim", "cpu"):
+            covering = launched_on(open_device(name).limits, covering)
         wrong += check(name, covering, given.workers, given.every)
         print_missing(name, covering)
     return 1 if wrong else 0

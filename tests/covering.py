@@ -215,9 +215,13 @@ def _pipelines(seed: int) -> Iterator[Sample]:
         yield case, config
 
 
-@cache
 def of_tiles(dimensions: int, seed: int = 1) -> Covering:
     """Kernels that march over tiles: each of `_marches` that these values have, and every pair that is legal."""
+    return _of_tiles(dimensions, seed)
+
+
+@cache
+def _of_tiles(dimensions: int, seed: int) -> Covering:
     draw, values = random.Random(seed), TILES[dimensions]
     wanted = [point for point in _marches(draw) if point["lattice"] in values["lattice"]]
     rules = Choices("cuda", values, (_is_no_march, _is_too_long, _is_too_wide, _has_no_room), ROOMY)

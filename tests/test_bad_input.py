@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fake_study import DEVICE_ID, FakeEvaluator, stand_in
-from lbmtune.cli import main
+from lbmtune.cli import devices, main
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
 from lbmtune.search.ledger import without_password
@@ -114,6 +114,15 @@ def test_block_over_the_device_limit(refused, gpu):
     assert said in refused("measure", "block=1024x2x1")
     assert said in refused("study", "--set", "block=1024x2x1", *SMALL)
     assert gpu.tried == []
+
+
+@pytest.mark.parametrize(
+    ("device", "sets", "said"),
+    [("cpu", "threads=400", "threads 400; this device has"), ("0", "block=1024x2x1", "this device allows 1024")],
+)
+def test_what_is_legal_nowhere_is_told_before_a_device_is_measured(refused, monkeypatch, device, sets, said):
+    monkeypatch.setattr(devices, "machine", lambda *_, **__: pytest.fail("measured"))
+    assert said in refused("study", "--device", device, "--set", sets, *SMALL)
 
 
 def test_domain_not_divisible(refused, gpu):

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from covering import Covering
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from shim.device import HostDevice
@@ -34,6 +35,21 @@ def test_a_kernel_that_ends_its_process_is_wrong_and_the_others_are_judged(monke
     found = list(conformance.in_parallel(range(8), "cpu", 2))
     dead = "ends its process"
     assert found == [None, None, None, dead, dead, None, "wrong", None]
+
+
+def test_what_a_smaller_device_cannot_launch_is_left_out_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    fits = box("d3q19", "bgk", (64, 8, 8), 1.2), CudaConfig(block=(64, 1, 1))
+    needy = (
+        box("d3q19", "regularised", (64, 64, 64), 1.2),
+        CudaConfig(representation="moments", layout="rows", block=(32, 12, 1), steps=5),
+    )
+    both = Covering((fits, needy), (), 1)
+    assert conformance.launched_on(cuda_limits("sm_90", 132, 2**36), both) == both
+    assert capsys.readouterr().out == ""
+    assert conformance.launched_on(cuda_limits("sm_75", 40, 2**34), both).samples == (fits,)
+    said = capsys.readouterr().out
+    assert said.startswith(f"left out on this device: d3q19 box regularised {needy[1].brief}: ")
+    assert "65,536" in said
 
 
 @pytest.mark.parametrize(("mended", "wrong"), [(True, 0), (False, 1)])

@@ -22,6 +22,7 @@ from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, Too
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.codegen.program import Program
+from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verify import verify, verify_full_size
 from lbmtune.records import Verification
@@ -219,3 +220,9 @@ def test_a_product_of_several_sums_is_rounded_with_each(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[:16], np.float32(fused))
     beside_one = np.float32(2 + 2**-11)
     np.testing.assert_array_equal(found[16:], np.repeat([beside_one, -beside_one], 8))
+
+
+def test_a_cache_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot write .*file/one.py: .*; set LBMTUNE_CACHE to a folder that can be"):
+        import_text(tmp_path / "file" / "one.py", "")

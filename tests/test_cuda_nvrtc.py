@@ -6,15 +6,19 @@ import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import pytest
 
+import compiled
 from cuda_samples import Sample, config, flows, legal, needs_nvrtc, one_of_each_kind, sampled
 from lbmtune.backend import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
@@ -28,6 +32,7 @@ FLOWS = {"sm_80": "box", "sm_90": "cavity"}
 pytestmark = needs_nvrtc
 
 Job = tuple[Case, CudaConfig, str]
+KEPT = "cuda_nvrtc.txt"
 KINDS = {architecture: tuple(one_of_each_kind(flow)) for architecture, flow in FLOWS.items()}
 
 
@@ -99,7 +104,87 @@ def test_no_kind_is_lost() -> None:
 
 @pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), EVERY_DAY)
 def test_compiles_without_spilling(architecture: str, scheme: str, layout: str, lattice: str) -> None:
-    _compile_all(EVERY_DAY[architecture, scheme, layout, lattice])
+    for job in EVERY_DAY[architecture, scheme, layout, lattice]:
+        _judge(job, compiled.resources(KEPT, _named(job), render(*job[:2]), architecture))
+
+
+def test_the_golden_file_is_of_these_texts() -> None:
+    """Set LBMTUNE_REWRITE_GOLDEN=1 to have all of them compiled and written; before that, they are compiled here."""
+    jobs = [job for group in EVERY_DAY.values() for job in group]
+    present = {f"{job[2]} {_named(job)}": render(*job[:2]).digest for job in jobs}
+    kept = {name: line.digest for name, line in compiled.kept(KEPT).items()}
+    assert kept == {name: digest[: len(kept.get(name, ""))] for name, digest in present.items()}
+
+
+@pytest.mark.parametrize(
+    ("kept", "version", "is_compiled"),
+    [
+        ((41, 0, 9536), "NVRTC 13.5", False),
+        ((41, 0, 9536), "NVRTC 13.4", True),
+        (None, "NVRTC 13.5", True),
+    ],
+)
+def test_what_is_kept_of_a_text_is_of_that_text_and_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: tuple[int, ...] | None, version: str, is_compiled: bool
+) -> None:
+    program = _with_digit("1")
+    made = _compiler(monkeypatch, tmp_path)
+    line = "" if kept is None else f"sm_90 one: {program.digest[:16]} {' '.join(map(str, kept))}\n"
+    (tmp_path / KEPT).write_text(
+        f"{version}: text, registers, bytes spilled, bytes of code\n{line}sm_90 two: 0 1 2 3\n"
+    )
+    found = compiled.resources(KEPT, "one", program, "sm_90")
+    assert (found.registers, bool(made)) == ((77, True) if is_compiled else (41, False))
+    assert compiled.resources(KEPT, "two", program, "sm_90").registers == 77
+
+
+def test_one_text_in_sixteen_has_to_come_out_as_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _compiler(monkeypatch, tmp_path)
+    for last, right in (("0", True), ("0", False), ("1", False)):
+        program, registers = _with_digit(last), 77 if right else 76
+        line = f"sm_90 one: {program.digest[:16]} {registers} 0 9\n"
+        (tmp_path / KEPT).write_text(f"NVRTC 13.5: text, registers, bytes spilled, bytes of code\n{line}")
+        compiled.kept.cache_clear()
+        if last == "0" and not right:
+            with pytest.raises(AssertionError, match=r"registers=76.* and now .*registers=77"):
+                compiled.resources(KEPT, "one", program, "sm_90")
+        else:
+            assert compiled.resources(KEPT, "one", program, "sm_90").registers == registers
+    with pytest.raises(AssertionError, match=r"registers=76.* and now .*registers=77"):
+        compiled.resources(KEPT, "one", program, "sm_90", again=True)
+    monkeypatch.setenv(compiled.REWRITE, "1")
+    compiled.resources(KEPT, "one", program, "sm_90")
+    assert (tmp_path / KEPT).read_text().endswith(f"one: {program.digest[:16]} 77 0 9\n")
+
+
+def _with_digit(last: str) -> Program:
+    """A program whose digest has that digit where one is looked at."""
+    texts = (render(BOX, config(block=(16 * (n + 1), 1, 1))) for n in range(64))
+    return next(program for program in texts if program.digest[15] == last)
+
+
+def _compiler(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    """Stands for version 13.5, and notes for what architecture it compiled."""
+    made = list[str]()
+
+    def compile_cuda(_: Program, architecture: str) -> Binary:
+        made.append(architecture)
+        return Binary(b"123456789", "digest", Resources(registers=77, spill_bytes=0, code_bytes=9))
+
+    monkeypatch.setattr(nvrtc, "compile_cuda", compile_cuda)
+    monkeypatch.setattr(nvrtc, "version", lambda: (13, 5))
+    monkeypatch.setattr(compiled, "FOLDER", folder)
+    monkeypatch.delenv(compiled.REWRITE, raising=False)
+    for name in ("kept", "version", "_version"):
+        monkeypatch.setattr(compiled, name, cache(getattr(compiled, name).__wrapped__))
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), EVERY_DAY)
+def test_what_the_golden_file_holds_comes_out_again(architecture: str, scheme: str, layout: str, lattice: str) -> None:
+    for job in EVERY_DAY[architecture, scheme, layout, lattice]:
+        _judge(job, compiled.resources(KEPT, _named(job), render(*job[:2]), architecture, again=True))
 
 
 @pytest.mark.slow
@@ -107,17 +192,19 @@ def test_compiles_without_spilling(architecture: str, scheme: str, layout: str, 
 def test_compiles_without_spilling_for_the_other_architecture(
     architecture: str, scheme: str, layout: str, lattice: str
 ) -> None:
-    _compile_all(OTHERS[architecture, scheme, layout, lattice])
+    for job in OTHERS[architecture, scheme, layout, lattice]:
+        _judge(job, _resources(job[:2], architecture))
 
 
-def _compile_all(jobs: list[Job]) -> None:
-    for job in jobs:
-        case, one, architecture = job
-        found = _resources((case, one), architecture)
-        assert 0 < found.registers <= 255
-        assert found.code_bytes > 1000
-        # the assembler may park a few values that are needed late, rather than lose a block per multiprocessor
-        assert found.spill_bytes <= 64 or _too_large_for_registers(job), (job, found)
+def _named(job: Job) -> str:
+    return " ".join(map(str, _kind(job[:2]).values()))
+
+
+def _judge(job: Job, found: Resources) -> None:
+    assert 0 < found.registers <= 255
+    assert found.code_bytes > 1000
+    # the assembler may park a few values that are needed late, rather than lose a block per multiprocessor
+    assert found.spill_bytes <= 64 or _too_large_for_registers(job), (job, found)
 
 
 def _too_large_for_registers(job: Job) -> bool:

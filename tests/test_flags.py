@@ -10,6 +10,7 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
+import compiled
 from cuda_samples import LATTICE_NAMES, LAYOUT_NAMES, VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, cavity, porous
@@ -236,6 +237,6 @@ def test_flagged_text_compiles_for_a_gpu(scheme: str) -> None:
         nvrtc.nvrtc()
     except DeviceUnavailableError as error:
         pytest.skip(str(error))
-    for axes in ({}, {"cells_per_thread": 1, "boundary": "predicated"}):
+    for how, axes in (("words", {}), ("predicated", {"cells_per_thread": 1, "boundary": "predicated"})):
         program = render(rocky("d3q19"), _flagged(scheme, **axes))
-        assert nvrtc.compile_cuda(program, "sm_90").resources.spill_bytes == 0
+        assert compiled.resources("flags.txt", f"{scheme} {how}", program, "sm_90").spill_bytes == 0

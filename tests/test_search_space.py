@@ -11,7 +11,7 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.errors import InputError
-from lbmtune.search.space import Space, legal_set, points, varied
+from lbmtune.search.space import Space, check_any_is_legal, legal_set, points, varied
 
 
 @cache
@@ -67,9 +67,10 @@ def test_any_axes_give_only_legal_configurations(data):
     expected = [c for c in map(from_flat, points(backend, axes, LIMITS)) if broken(CASE, c, LIMITS) is None]
     if expected:
         assert list(legal_set(CASE, backend, axes, LIMITS).configs) == expected
+        check_any_is_legal(CASE, backend, axes, LIMITS)
     else:
         with pytest.raises(InputError, match="no configuration of these axes is legal"):
-            legal_set(CASE, backend, axes, LIMITS)
+            check_any_is_legal(CASE, backend, axes, LIMITS)
 
 
 def test_compute_follows_storage_and_threads_follow_the_device():

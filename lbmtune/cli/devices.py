@@ -58,6 +58,13 @@ def bounds(device: str, machine: Machine | None = None) -> Bounds:
         return Bounds(Limits(cores=usable_cores()), False)
 
 
+def widest(device: str) -> Limits:
+    """What the device allows at most, known without asking it: of a CPU the cores, of a GPU what the largest have."""
+    if device == "cpu":
+        return Limits(cores=usable_cores())
+    return cuda_limits("sm_100", 1 << 10, Limits.memory_bytes)
+
+
 def machine(
     device: str, *, refresh: bool = False, max_age_s: float | None = None, calibration: bool = False
 ) -> Machine:

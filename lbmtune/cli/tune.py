@@ -64,6 +64,7 @@ def study(
 ) -> None:
     """Searches the fastest kernel; writes report.html and best.json."""
     from lbmtune.cli import devices as here
+    from lbmtune.search.space import check_any_is_legal
     from lbmtune.search.study import check_question
 
     given = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
@@ -77,6 +78,9 @@ def study(
     check_folder(folder, backend_of(where), resume=resume)
     if resume:
         check_question(read_study(folder).header.spec, spec, folder)
+    else:  # what is legal nowhere is told before the device is measured
+        backend = backend_of(where)
+        check_any_is_legal(spec.case, backend, spec.axes[backend], here.widest(where))
     # all speeds of a study are held against its ceiling; one that resumes keeps the ceiling that it began with
     max_age_s = None if resume else CEILING_AGE_S[backend_of(where)]
     try:

@@ -18,8 +18,8 @@ HEADER, TRIALS = "study.json", "trials.jsonl"
 T = TypeVar("T")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a whole file or nothing. Raises InputError where the folder cannot be written."""
+def write_atomically(path: Path, content: bytes, instead: str = "choose another output folder") -> None:
+    """Writes a whole file or nothing. Raises InputError, which says what to do instead, where that cannot be done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -29,7 +29,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         Path(file.name).chmod(0o644)
         Path(file.name).replace(path)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; choose another output folder.") from error
+        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
 
 
 def write_header(folder: Path, header: StudyHeader) -> None:

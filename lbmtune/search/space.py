@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.axes import AXES, completed, depends_on, neutral
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
-from lbmtune.catalogue.rules import RULES, Limits, Rule
+from lbmtune.catalogue.rules import RULES, Limits, Rule, broken
 from lbmtune.errors import InputError
 from lbmtune.records.study import Axes, Table, tables
 from lbmtune.search.verdicts import Point, Remembered
@@ -60,6 +60,13 @@ def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
     configs = dict.fromkeys(from_flat(point) for space in spaces for point in space.legal)
     most_first = dict(sorted(illegal.items(), key=lambda item: -item[1]))
     return Space(tuple(configs), most_first, tuple(len(space.legal) for space in spaces))
+
+
+def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> None:
+    """Looks for the first legal configuration only, which takes no time where there are many. Raises as `legal_set`."""
+    every = (from_flat(point) for table in tables(axes) for point in points(backend, table, limits))
+    if all(broken(case, config, limits) for config in every):
+        legal_set(case, backend, axes, limits)
 
 
 def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:

@@ -14,8 +14,10 @@ from numba.core.errors import NumbaError
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
-from lbmtune.records.caches import cache_folder
+from lbmtune.records.caches import CACHE_VARIABLE, cache_folder
 from lbmtune.records.store import write_atomically
+
+_ELSEWHERE = f"set {CACHE_VARIABLE} to a folder that can be written, where compiled kernels are kept"
 
 
 def compile_program(program: Program) -> Binary:
@@ -33,7 +35,7 @@ def compile_program(program: Program) -> Binary:
 def import_text(path: Path, source: str) -> ModuleType:
     """The module of that text, kept at that path. Raises CompileError, InputError where nothing can be written."""
     if not path.is_file() or path.read_text(encoding="utf-8") != source:
-        write_atomically(path, source.encode())
+        write_atomically(path, source.encode(), _ELSEWHERE)
     found = importlib.util.spec_from_file_location(path.stem, path)
     assert found is not None
     assert found.loader is not None
