@@ -198,7 +198,10 @@ _OF_PIPELINES: Mapping[str, tuple[Any, ...]] = {
 
 
 def of_pipelines(backend: str, seed: int = 1) -> Iterator[Sample]:
-    """Kernels of moments on a CPU: every storage, lattice and layout with a seeded choice of what else they have."""
+    """Kernels of moments on a CPU: every storage, lattice and layout with a seeded choice of what else they have.
+
+    And every flow with walls or solid cells.
+    """
     yield from _pipelines(seed) if backend == "cpu" else ()
 
 
@@ -211,6 +214,14 @@ def _pipelines(seed: int) -> Iterator[Sample]:
         fixed = {"backend": "cpu", "representation": "moments", "loop": "tile", "layout": layout}
         ahead = {"prefetch_rows": draw.choice((0, 1))} if layout == "soa" and chosen["steps"] > 1 else {}
         config = from_flat(completed({**fixed, **chosen, **ahead, "storage": storage, "compute": compute}, LIMITS))
+        assert broken(case, config, LIMITS) is None
+        yield case, config
+    walls = [name for name in _OF_WHOLE_FACES if name != "box"]
+    for n, (flow, storage) in enumerate(zip(walls, storages * 2, strict=False)):
+        case = case_of(flow, tuple(LATTICES)[n % len(LATTICES)], "regularised")
+        chosen = {name: draw.choice(values) for name, values in _OF_PIPELINES.items()}
+        fixed = {"backend": "cpu", "representation": "moments", "flags": "memory" if case.geometry else "compiled"}
+        config = from_flat(completed({**fixed, **chosen, "storage": storage[0], "compute": storage[1]}, LIMITS))
         assert broken(case, config, LIMITS) is None
         yield case, config
 

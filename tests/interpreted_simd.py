@@ -186,6 +186,25 @@ def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: st
     return SimpleNamespace(**{f.__name__: f for f in functions})
 
 
+def cells(compute: str, lanes: int) -> SimpleNamespace:
+    """What `lbmtune.backend.cpu.walls` offers."""
+    real = np.dtype(compute)
+
+    def some_cut(words: np.ndarray, at: int) -> bool:
+        _inside(words, at, lanes)
+        return bool(words[at : at + lanes].any())
+
+    def back(array: np.ndarray, at: int, own: int, words: np.ndarray, first: int, bit: int) -> Any:
+        assert array.dtype == real
+        for start in (at, own):
+            _inside(array, start, lanes)
+        of = words[first : first + lanes]
+        cut = (of >> np.uint32(bit) & 1 != 0) & (of & 1 == 0)
+        return np.where(cut, array[own : own + lanes], array[at : at + lanes])
+
+    return SimpleNamespace(some_cut=some_cut, back=back)
+
+
 def row(function: Callable[..., None]) -> Callable[..., None]:
     def checked(*arguments: Any) -> None:
         *_, y, z = arguments

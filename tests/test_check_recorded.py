@@ -265,8 +265,30 @@ def test_the_accuracy_of_every_storage_format_is_recorded() -> None:
     assert sorted(errors, key=lambda storage: errors[storage] or 1.0) == list(order)
 
 
-def test_a_recorded_accuracy_is_of_the_kernels_of_now() -> None:
-    recorded = json.loads((SCRIPT.parent.parent / "studies/recorded/accuracy.json").read_text())
-    for one in recorded["found"]:
+KEPT = SCRIPT.parent.parent / "studies/recorded"
+ON_GPUS = sorted(KEPT.glob("*/accuracy-*.json"))
+
+
+@pytest.mark.parametrize(
+    "path", [KEPT / "accuracy.json", *(pytest.param(one, marks=pytest.mark.slow) for one in ON_GPUS)], ids=str
+)
+def test_a_recorded_accuracy_is_of_the_kernels_of_now(path: Path) -> None:
+    for one in json.loads(path.read_text())["found"]:
         case = box(one["accuracy"]["lattice"], one["accuracy"]["collision"], tuple(one["accuracy"]["domain"]))
         assert render(case, from_flat(one["config"])).digest == one["source_digest"], one["key"]
+
+
+def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
+    """Each format of what a cell keeps, with one to four steps per launch, on the same cells."""
+    errors = {}
+    for path in ON_GPUS:
+        for one in json.loads(path.read_text())["found"]:
+            found = msgspec.convert(one["accuracy"], Accuracy)
+            assert found.domain == (64, 64, 4)
+            assert found.after
+            assert AFTER_STEPS <= found.after.steps < AFTER_STEPS + found.steps
+            errors[found.collision, found.representation, found.storage, found.steps] = found.after.velocity
+    of_moments = [("regularised", "moments", storage) for storage in STORAGES if storage != "fp16c"]
+    of_populations = [("regularised", "populations", storage) for storage in STORAGES]
+    of_bgk = [("bgk", "populations", storage, steps) for storage in STORAGES for steps in (1, 2, 3)]
+    assert errors.keys() == {*((*one, n) for one in of_moments + of_populations for n in (1, 2, 3, 4)), *of_bgk}

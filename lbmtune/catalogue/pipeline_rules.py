@@ -20,14 +20,16 @@ _FIXED = {
 
 def why_no_pipeline(case: Case, config: CpuConfig) -> str | None:
     """The first reason against a kernel of moments on a CPU, or None."""
-    return why_no_moments(case, config) or _physics(case) or _form(config) or _extents(case, config)
+    return why_no_moments(case, config) or _physics(case, config) or _form(config) or _extents(case, config)
 
 
-def _physics(case: Case) -> str | None:
+def _physics(case: Case, config: CpuConfig) -> str | None:
     if where := told(case):
         return f"{where} with representation moments: its cells complete what arrives, which is not kept"
     if case.patches:
         return f"{case.patches[0].kind} patch with representation moments: its rows know whole faces alone"
+    if config.flags == "memory" and not case.geometry:
+        return "flags memory with representation moments: on a CPU faces are known by their place, and no cell is solid"
     return None
 
 

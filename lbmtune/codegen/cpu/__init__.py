@@ -17,7 +17,7 @@ from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.scheme import Phase
-from lbmtune.codegen.cpu import slabs
+from lbmtune.codegen.cpu import pipeline_walls, slabs
 from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
 from lbmtune.codegen.cpu.faces import complete, needs_lanes
 from lbmtune.codegen.cpu.filling import between, filled, indented
@@ -99,7 +99,7 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 def support_of(case: Case, config: CpuConfig) -> str:
     """The digest of the support modules that the kernel of a configuration imports."""
     used = {"lists": config.indirect, "lanes": _uses_lanes(case, config), "chase": config.chased}
-    used["places"] = has_places(config)
+    used |= {"places": has_places(config), "walls": bool(pipeline_walls.names(case, config))}
     return support_digest(*(name for name, is_used in used.items() if is_used))
 
 
@@ -141,6 +141,8 @@ def _asking(config: CpuConfig) -> list[str]:
 def _access(case: Case, config: CpuConfig) -> dict[str, str]:
     """Support modules, and names for what they offer."""
     others = {"lanes": (_uses_lanes(case, config), _LANE), "places": (has_places(config), "place = places.place")}
+    by_words = pipeline_walls.names(case, config)
+    others["walls"] = (bool(by_words), by_words)
     used = {module: names for module, (is_used, names) in others.items() if is_used}
     return {"imports": ", ".join([*used, "simd"]), "names": "\n".join([_names(config), *used.values()])}
 

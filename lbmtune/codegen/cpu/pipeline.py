@@ -25,6 +25,7 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
     rows = Rows(case, config, Cell(case, constants))
     lattice, (one,) = case.stencil, passes(config, case.stencil)
     stage, across, halo = stage_values(case, config), reach(lattice), 2 * config.steps
+    cut = [pipeline_walls.returned(rows, constants, last=last) for last in (False, True)]
     return filled(
         "pipeline",
         entry=one.entry,
@@ -47,7 +48,7 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         margin=str(MARGIN),
         stage=str(stage),
         values=str(thread_values(case, config)),
-        **{name: indented(lines, 1) for name, lines in rows.before().items()},
+        **{name: indented(lines, 1) for name, lines in rows.before(*cut).items()},
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
         **spread(config),
         **pipeline_walls.parts(rows, constants),

@@ -48,14 +48,17 @@ class Rows:
         """What goes along each c_z, in the order in which it lies in a row."""
         return {c_z: [one for one in self.cell.carried if one.row[1] == c_z] for c_z in (-1, 0, 1)}
 
-    def before(self) -> dict[str, list[str]]:
-        """Lines ahead of each loop: what parameters make, and where rows begin."""
+    def before(self, cut: list[str], cut_last: list[str]) -> dict[str, list[str]]:
+        """Lines ahead of each loop: what parameters make, and where rows begin.
+
+        cut, cut_last: what comes back by cut links, ahead of a step and of the last one.
+        """
         parameters = self.cell.before(self.config.unit)
         last = f"before = {(self.config.steps - 1) * stage_values(self.case, self.config)}"
         return {
             "enter_before": [*parameters, *self.stored_row(), "after = 0", *self._written()],
-            "relay_before": [*parameters, *self.read(), *self._written()],
-            "leave_before": [*self.stored_row(), last, *self.read()],
+            "relay_before": [*parameters, *self.read(), *cut, *self._written()],
+            "leave_before": [*self.stored_row(), last, *self.read(), *cut_last],
         }
 
     def bodies(self) -> dict[str, list[str]]:

@@ -2,8 +2,8 @@
 
 A cell finds what arrives along c_i in a place of its own, which the cell at -c_i has filled. Where that link is cut,
 nobody else looks there: what the cell itself has sent along -c_i is put there, and what a moving face adds, before the
-row takes its step. So the loops over vectors of cells are those of a periodic box, and cut links alone cost anything:
-those at faces as whole rows or as one cell of each, those that words tell of as cells one by one.
+row takes its step. So the loops over vectors of cells are those of a periodic box. At a face that is a whole row, or
+one cell of each; where there are solid cells, words are read, and each vector that has cut links is gone through.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from lbmtune.catalogue.collision import wall_gain, weight
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import upright
-from lbmtune.catalogue.pipeline import stage_values
 from lbmtune.catalogue.returning import cuts, returning
 from lbmtune.codegen.cpu.expressions import Constants, text
 from lbmtune.codegen.cpu.filling import filled, indented
@@ -30,32 +29,39 @@ from lbmtune.codegen.passes import passes
 
 _DEPTH = 6
 """Blocks around the steps of a row."""
-_WHERE = "first_x, y, z"
 
 
 def parts(rows: Rows, constants: Constants) -> dict[str, str]:
-    """What a pipeline has besides where links may be cut, by the names that its skeleton gives it."""
+    """What the skeleton of a pipeline has besides where links may be cut."""
     case, config = rows.case, rows.config
     if not cuts(case):
-        return dict.fromkeys(("walls", "kept", "returned", "returned_last", "emptied"), "")
-    walls, (one,) = _Walls(rows, constants), passes(config, case.stencil)
+        return dict.fromkeys(("walls", "kept", "located", "place", "emptied"), "")
+    walls, (one,) = Walls(rows, constants), passes(config, case.stencil)
     arguments = ", ".join(parameter_names(case, config, one.phase))
-    cut = {"before": indented(walls.before(), 1), "cut": indented([*walls.lines()], 1)}
-    functions = [filled("pipeline_walls", arguments=arguments, **cut)]
-    if case.geometry:
-        empty = {"before": indented(rows.stored_row(), 1), "empty": indented(walls.empty(), 3)}
-        functions.append(filled("pipeline_solid", arguments=arguments, **empty))
-    last, place = (config.steps - 1) * stage_values(case, config), "first, plane - s, row"
-    calls = {
-        "returned": f"returned({arguments}, rings, before, {place}, low, high, {_WHERE})",
-        "returned_last": f"returned({arguments}, rings, {last}, {place}, 0, cells, {_WHERE})",
-        "emptied": f"emptied({arguments}, cells, first_x, y, z)" if case.geometry else "",
-    }
+    empty = {"before": indented(rows.stored_row(), 1), "empty": indented(walls.empty(), 3)} if case.geometry else {}
     return {
-        "walls": "".join(f"{function.rstrip()}\n\n\n" for function in functions),
+        "walls": f"{filled('pipeline_solid', arguments=arguments, **empty).rstrip()}\n\n\n" if empty else "",
         "kept": _after(rows.kept(walls.sent), 1),
-        **{name: _after([call] if call else [], _DEPTH) for name, call in calls.items()},
+        "located": ", first_x, y, z",
+        "place": ", first_x, y, z",
+        "emptied": _after([f"emptied({arguments}, cells, first_x, y, z)"] if empty else [], _DEPTH),
     }
+
+
+def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
+    """Lines ahead of a row's loop: what comes back to its cells is put in its place. last: the row has no halo."""
+    if not cuts(rows.case):
+        return []
+    walls = Walls(rows, constants)
+    return [*(["low, high = 0, cells"] if last else []), *walls.before(), *walls.lines()]
+
+
+def names(case: Case, config: CpuConfig) -> str:
+    """Names for what the support module of words offers; '' where no cell is solid."""
+    if not (config.of_moments and case.geometry):
+        return ""
+    access = f'by_words = walls.cells("{config.computed.dtype}", {config.lanes})'
+    return f"{access}\nsome_cut, back = by_words.some_cut, by_words.back"
 
 
 def _after(lines: list[str], depth: int) -> str:
@@ -64,7 +70,9 @@ def _after(lines: list[str], depth: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Walls:
+class Walls:
+    """Lines that put what comes back where a cell looks for what arrives."""
+
     rows: Rows
     constants: Constants
 
@@ -94,20 +102,18 @@ class _Walls:
         return [self._back(i) for i in returning(self._case)]
 
     def before(self) -> list[str]:
-        """Where rows begin, and what moving faces add."""
+        """Where rows begin that cells have sent themselves, and what moving faces add."""
         gains = [
             f"gain{i} = {text(wall_gain(self._case.stencil, i) / weight(self._case.stencil, i), self.constants)}"
             for i in moving_links(self._case)
         ]
-        return [*self.rows.read(), *self.rows.own(self.sent), *gains]
+        return [*self.rows.own(self.sent), *gains]
 
     def lines(self) -> Iterator[str]:
-        """What is put in its place: by words, then at faces; a moving face is the one that counts at an edge."""
-        by_words = self._config.flags == "memory"
-        if by_words:
+        """By words where there are solid cells, then at faces; a moving face is the one that counts at an edge."""
+        if self._case.geometry:
             yield from self._by_words()
-        kinds = ("moving",) if by_words else ("wall", "moving")
-        for kind in kinds:
+        for kind in ("moving",) if self._case.geometry else ("wall", "moving"):
             for face, found in enumerate(self._case.faces):
                 if found == kind:
                     yield from self._at_face(face, moving=kind == "moving")
@@ -129,26 +135,25 @@ class _Walls:
         yield from self._put(links, "x", "", moving=moving, depth=2)
 
     def _by_words(self) -> Iterator[str]:
-        """By the bits of each cell's word. Beyond a wall are images, whose places are those of what cells have sent."""
+        """By the bits of words. Images beyond a wall are left out: where they look, cells of the box find their own."""
         lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
-        inside = " and ".join(f"0 <= {name} < n{name}" for name in "yz" if name in walled)
+        inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
         cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
         found = [
             "words = (z % nz * ny + y % ny) * nx",
             f"for x in range({cells}, {lanes}):",
             "    at = first_x + x",
             "    at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
-            "    cut = flags[at]",
-            *([f"    for lane in range(1, {lanes}):", "        cut |= flags[at + lane]"] if lanes > 1 else []),
-            "    if cut:",
-            f"        for lane in range({lanes}):",
-            "            word, cell = flags[at + lane], x + lane",
-            "            if word & 1:",
-            "                continue",
+            "    if some_cut(flags, at):",
         ]
-        for i in returning(self._case):
-            found += [f"            if word & {1 << i}:", *self._put([i], "cell", "_one", moving=False, depth=4)]
+        found += [f"        {line}" for i in returning(self._case) for line in self._chosen(i)]
         yield from [f"if {inside}:", *(f"    {line}" for line in found)] if inside else found
+
+    def _chosen(self, i: int) -> Iterator[str]:
+        there, back = self._of(i), self._back(i)
+        place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + x"
+        own = f"{row_place('own', back.row)} + {self.rows.array(back)} + x"
+        yield f"store(rings, {place}, back(rings, {place}, {own}, flags, at, {i}))"
 
     def _is_walled(self, axis: int) -> bool:
         return self._case.faces[2 * axis] != "periodic"
