@@ -22,7 +22,18 @@ from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.catalogue.tile_faces import array_elements
 from lbmtune.codegen.cuda import layout, march, tile_faces
 from lbmtune.codegen.passes import FACES, SLOT
-from lbmtune.codegen.program import APART, BARRIER, COUNTS, LIST, MACROSCOPICS, RINGS, TILE_FACES, Launch, Program, scalars
+from lbmtune.codegen.program import (
+    APART,
+    BARRIER,
+    COUNTS,
+    LIST,
+    MACROSCOPICS,
+    RINGS,
+    TILE_FACES,
+    Launch,
+    Program,
+    scalars,
+)
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced
 from lbmtune.records.best import (
@@ -259,7 +270,9 @@ def _faces(program: Program) -> tuple[Buffer, ...]:
         return ()
     assert isinstance(config, CudaConfig)
     formula, size = face_formula(program.case.stencil, config), values * config.computed.bytes
-    return (Buffer(name=TILE_FACES, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),)
+    return (
+        Buffer(name=TILE_FACES, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),
+    )
 
 
 def _rings(program: Program) -> tuple[Buffer, ...]:
