@@ -45,6 +45,7 @@ FOUND, WRONG = 9, 1
 LIMIT_S, QUOTED_LINES = 240, 40
 _MARCH: Mapping[str, Any] = {"representation": "moments", "layout": "rows", "block": "32x8x1", "march": 5, "pack": 2}
 _STEPS: Mapping[str, Any] = {"scheme": "push", "layout": "rows", "block": "32x8x1", "march": 5, "steps": 2}
+_TILES: Mapping[str, Any] = {"representation": "moments", "halo": "faces", "block": "8x4x2"}
 _ON_CHIP: Mapping[str, Any] = {"launch": "resident", "layout": "rows", "block": "8x2x1", "march": 2}
 CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "one step": ("grinder", "d3q19", "bgk", {"block": "32x2x1"}),
@@ -141,6 +142,7 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "march of populations": ("box", "d3q19", "bgk", {**_STEPS, "rows": 2, "prefetch": 2}),
     "march of populations, faces": ("grinder", "d3q19", "bgk", {**_STEPS, "prefetch": 1}),
     "march in two dimensions": ("grinder", "d2q9", "regularised", {**_MARCH, "steps": 3, "prefetch": 2}),
+    "tiles and their faces": ("solids", "d3q19", "regularised", {**_TILES, "flags": "memory", "fetch": "shared"}),
     "on chip": ("grinder", "d3q19", "bgk", {**_ON_CHIP}),
     "on chip, neighbours, words": ("solids", "d3q19", "bgk", {**_ON_CHIP, "meeting": "neighbours", "flags": "memory"}),
 }

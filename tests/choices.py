@@ -78,6 +78,7 @@ _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
         **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "chunks": ("even",)},
         "meeting": ("all",),
+        "halo": ("computed",),
     },
     "cpu": {"representation": ("populations",), "tile_x": (0,)},
 }

@@ -2,9 +2,9 @@
 
 Parts: every scheme with every layout and lattice; every collision operator with every lattice and precision on two
 schemes; kernels that march over tiles, of moments and of several steps per launch, both without and with walls, filled
-up to pairwise covering arrays of their axes; kernels that stay on chip; and a pairwise covering array of all other
-axes, cases included. Deterministic: the same seed, the same list. What is left out is illegal, and proved to be by the
-rules that stand against it.
+up to pairwise covering arrays of their axes; kernels that stay on chip; tiles of moments that leave at their faces what
+crosses them; and a pairwise covering array of all other axes, cases included. Deterministic: the same seed, the same
+list. What is left out is illegal, and proved to be by the rules that stand against it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from choices import FLOWS, LIMITS, ROOMY, Choices, Sample, case_of, sample_of, v
 from directed import Conflict, Point, Search, UndecidedError
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.case import COLLISIONS, Case, collides
-from lbmtune.catalogue.config import MEETINGS, CudaConfig, defaults, from_flat
+from lbmtune.catalogue.config import FETCHES, MEETINGS, CudaConfig, defaults, from_flat
 from lbmtune.catalogue.march_rules import why_no_march
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
@@ -375,11 +375,45 @@ def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
         yield replace(case, domain=(8, 6, 1 if lattice == "d2q9" else 6)), config
 
 
+_OF_TILE_FACES: Mapping[str, tuple[str, ...]] = {
+    "d2q9": ("fp32",),
+    "d3q19": ("fp64", "fp32", "fp16s", "bf16"),
+    "d3q27": ("fp64", "bf16"),
+}
+
+
+def of_tile_faces(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Tiles of moments that leave at their faces what crosses them: some storages of every lattice, in turn all flows.
+
+    With a seeded choice of what else they have.
+    """
+    draw = random.Random(seed)
+    kinds = [(flow, flags) for flow in _OF_WHOLE_FACES for flags in ("memory", "compiled") if _known_by(flow, flags)]
+    draw.shuffle(kinds)
+    found = [(lattice, storage) for lattice, storages in _OF_TILE_FACES.items() for storage in storages]
+    for (lattice, storage), (flow, flags) in zip(found if backend == "cuda" else (), kinds, strict=False):
+        flat = lattice == "d2q9"
+        block = draw.choice(("8x2x1", "16x2x1", "4x4x1") if flat else ("8x2x2", "16x1x3", "4x4x1"))
+        point = {"representation": "moments", "halo": "faces", "block": block, "storage": storage, "flags": flags}
+        point |= {"layout": draw.choice(("soa", "rows", "aos", "tiled", "tiled-cells"))}
+        point |= {"launch": draw.choice(("call", "graph", "dependent")), "min_blocks": draw.choice((0, 2))}
+        tiled = point["layout"].startswith("tiled")
+        point |= {"layout_tile": "8x2x1" if flat else draw.choice(("16x1x3", "8x4x2"))} if tiled else {}
+        point |= {"fetch": draw.choice(FETCHES)} if storage in ("fp64", "fp32") else {}
+        config = from_flat(completed({"backend": backend, **point}, LIMITS))
+        yield _forced((case_of(flow, lattice, "regularised"), config))
+
+
+def _known_by(flow: str, flags: str) -> bool:
+    """Solid cells are known by words alone, and words tell of walls or solid cells."""
+    return flow not in ("solids", "rocks") if flags == "compiled" else flow != "box"
+
+
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
     marches = [one for dimensions in (TILES if backend == "cuda" else ()) for one in of_tiles(dimensions, seed).samples]
-    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, of_pipelines, on_chip)
+    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, of_pipelines, on_chip, of_tile_faces)
     found = [one for part in parts for one in part(backend)]
     parted = (one for one in found if not isinstance(one, Missing))
     samples = tuple(dict.fromkeys((*parted, *marches, *covering.samples)))
