@@ -11,10 +11,11 @@ import pytest
 
 from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.model.again import memory_bytes
+from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.predict import predict
-from lbmtune.model.solids import Touched, solid_cells, touched
+from lbmtune.model.solids import Touched, lanes, solid_cells, touched
+from lbmtune.model.spilled import local_memory, spilled_bytes
 from lbmtune.model.subject import SOLID, Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
@@ -43,13 +44,14 @@ def sample(tmp_path: Path) -> Sample:
 
 
 def per_update(*of_a_row: int, fluid: int) -> Touched:
-    return Touched(*(pytest.approx(count / fluid) for count in of_a_row))
+    """Nothing is stored in pieces."""
+    return Touched(*(pytest.approx(count / fluid) for count in (*of_a_row, 0, 0)))
 
 
 def test_without_solid_cells_sectors_are_those_of_the_bytes(sample: Sample) -> None:
     case = sample(slice(0, 0))
     for scheme in ("pull", "push", "aa", "esoteric-pull", "esoteric-twist"):
-        assert touched(case, replace(DIRECT, scheme=scheme)) == (4.75, 4.75, 0, 0, 9.5)
+        assert touched(case, replace(DIRECT, scheme=scheme)) == (4.75, 4.75, 0, 0, 9.5, 0, 0)
 
 
 def test_a_solid_cell_leaves_a_hole_in_what_is_stored(sample: Sample) -> None:
@@ -78,6 +80,24 @@ def test_vectors_are_stored_with_what_is_solid_in_them(sample: Sample) -> None:
     assert touched(sample(SOLIDS), narrow).stored == pytest.approx(19 * (WIDE // 4 - 2) / (WIDE - 8))
 
 
+def test_what_walls_return_is_stored_apart_from_what_others_send(sample: Sample) -> None:
+    """Of the four directions along x and y, and of those along x and z, one population stays in each row beside one that
+    comes from another row, or plane; along x alone both come from the same row."""
+    case = sample(slice(5, 6))
+    sent = touched(case, replace(DIRECT, scheme="push"))
+    assert (sent.rows, sent.planes) == pytest.approx((4 / 63, 4 / 63))
+    assert touched(case, DIRECT).rows == 0
+    in_place = touched(case, replace(DIRECT, scheme="aa"))
+    assert in_place.rows == in_place.planes == 0, "those sectors have been loaded"
+
+
+def test_lanes_that_take_part(sample: Sample) -> None:
+    """Alone those of fluid cells, in octets; of vectors all of a warp that has one."""
+    assert lanes(sample(slice(5, 6)), DIRECT) == pytest.approx((1, 8 / 63, 1 / 63))
+    assert lanes(sample(SOLIDS), DIRECT) == pytest.approx((1, 7 / 56, 0))
+    assert lanes(sample(slice(5, 6)), replace(DIRECT, cells_per_thread=2)) == pytest.approx((32 / 63, 4 / 63, 0))
+
+
 def test_fluid_cells_are_found_wherever_they_are(tmp_path: Path) -> None:
     """One row of a box of 16 x 16 of them, which none of the parts that are looked at has."""
     voxels = np.ones((16, 16, WIDE), np.uint8)
@@ -96,10 +116,17 @@ def test_implicit_walls_cut_no_link(sample: Sample) -> None:
     assert implicit.stored > half_way.stored
 
 
-def subject(case: Case, config: CudaConfig, rates: dict[str, float]) -> Subject:
+def subject(
+    case: Case,
+    config: CudaConfig,
+    rates: dict[str, float],
+    pieces: dict[str, float] | None = None,
+    resources: Resources | None = None,
+) -> Subject:
     assert CARD.calibration
-    calibration = replace(CARD.calibration, holes_bytes_per_s=rates)
-    return Subject(case, config, replace(CARD, calibration=calibration), calibration, Resources(registers=64))
+    calibration = replace(CARD.calibration, holes_bytes_per_s=rates, pieces_bytes_per_s=pieces or {})
+    used = resources or Resources(registers=64)
+    return Subject(case, config, replace(CARD, calibration=calibration), calibration, used)
 
 
 def test_holes_take_what_a_copy_with_as_many_takes_longer(sample: Sample) -> None:
@@ -111,6 +138,43 @@ def test_holes_take_what_a_copy_with_as_many_takes_longer(sample: Sample) -> Non
     assert solid_cells(one).seconds == pytest.approx(stored * longer_s + more_s)
     filled = subject(one.case, DIRECT, {})  # nobody has measured it: what completes them is read
     assert solid_cells(filled).seconds == pytest.approx(stored / 16 * 32 / bandwidth(one) + more_s)
+
+
+def test_pieces_take_what_a_copy_that_stores_as_many_takes_longer(sample: Sample) -> None:
+    """Between two rows as the nearest that was measured; a plane later nine tenths of the way further."""
+    push, case = replace(DIRECT, scheme="push"), sample(slice(5, 6))
+    plane = 4 * WIDE * 2 * 19 * 8 * 63 / 64 + 4 * WIDE * 4 * 63 / 64  # the flags of cells go by as well
+    near, far = plane / 4, plane * 13 / 12
+    pieces = {f"{int(near)} 0": 4e12, f"{int(near)} 64": 2e12, f"{int(far)} 0": 4e12, f"{int(far)} 64": 1e12}
+    alone, both = subject(case, push, RATES), subject(case, push, RATES, pieces)
+    found = touched(case, push)
+    row_s, plane_s = 64 * (1 / 2e12 - 1 / 4e12), 64 * (1 / 2e12 - 1 / 4e12 + 0.9 * (1 / 1e12 - 1 / 2e12))
+    holes_s = 64 * (1 / 2e12 - 1 / 4e12) * (found.rows + found.planes) * 2
+    longer_s = solid_cells(both).seconds - solid_cells(alone).seconds
+    assert longer_s == pytest.approx(found.rows * row_s + found.planes * plane_s - holes_s, rel=1e-3)
+
+
+def test_spilled_words_of_warps_with_solid_cells(sample: Sample) -> None:
+    """A warp with 31 cells stores seven sectors whole, and one in part, which L2 completes where it has lost it."""
+    spilled = Resources(registers=64, spill_bytes=512, local_bytes=256)
+    one = subject(sample(slice(5, 6)), DIRECT, RATES, resources=spilled)
+    whole = subject(sample(slice(0, 0)), DIRECT, RATES, resources=spilled)
+    texts = 0.85
+    assert spilled_bytes(one) == 512 * texts
+    stored = 8 / 63 * 512 * texts / 8  # of 32 bytes, as many as are loaded again
+    lost = 1 - kept(CARD, one.threads * 256 * CARD.multiprocessors)
+    completed_s = stored * lost * 64 * (1 / 2e12 - 1 / 4e12) * 2 / 8
+    assert 0 < lost < 1
+    expected = local_memory(whole).seconds * 64 / 63 + completed_s
+    assert local_memory(one).seconds == pytest.approx(expected)
+
+
+def test_entries_that_ask_for_no_links_spill_less(sample: Sample) -> None:
+    case, spilled = sample(slice(5, 6)), Resources(registers=64, spill_bytes=100, local_bytes=50)
+    for scheme, share in (("pull", 1), ("push", 1), ("esoteric-pull", 0.69), ("esoteric-twist", 0.69), ("aa", 0.69)):
+        for boundary, texts in (("predicated", 1.0), ("branch", 0.85)):
+            config = replace(DIRECT, scheme=scheme, boundary=boundary)
+            assert spilled_bytes(subject(case, config, RATES, resources=spilled)) == pytest.approx(100 * share * texts)
 
 
 def test_what_the_launch_has_loaded_takes_what_was_measured_in_place(sample: Sample) -> None:
