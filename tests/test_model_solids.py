@@ -81,8 +81,10 @@ def test_vectors_are_stored_with_what_is_solid_in_them(sample: Sample) -> None:
 
 
 def test_what_walls_return_is_stored_apart_from_what_others_send(sample: Sample) -> None:
-    """Of the four directions along x and y, and of those along x and z, one population stays in each row beside one that
-    comes from another row, or plane; along x alone both come from the same row."""
+    """In each row one population of each of four directions along x and y stays, beside what comes from another row.
+
+    Of those along x and z, from another plane; along x alone both come from the same row.
+    """
     case = sample(slice(5, 6))
     sent = touched(case, replace(DIRECT, scheme="push"))
     assert (sent.rows, sent.planes) == pytest.approx((4 / 63, 4 / 63))
