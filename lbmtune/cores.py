@@ -1,10 +1,38 @@
-"""Processors that this process may run on."""
+"""Processors that this process may run on, and processes on them."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 
 def usable_cores() -> int:
     """How many there are: of a process that is bound to some of them, those."""
     return len(os.sched_getaffinity(0))
+
+
+def pool(processes: int) -> ProcessPoolExecutor:
+    """Processes that start anew, and that end when this one does, even if it is killed."""
+    from concurrent.futures import ProcessPoolExecutor  # here: what asks for processors alone starts without it
+    from multiprocessing import get_context
+
+    return ProcessPoolExecutor(processes, get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """A killed process tells its pool nothing, whose processes would wait for work without end."""
+    from threading import Thread
+
+    Thread(target=_wait_and_end, daemon=True).start()
+
+
+def _wait_and_end() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    assert parent, "this is a process of a pool"
+    parent.join()
+    os._exit(1)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 
 import msgspec
 
@@ -15,6 +13,7 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.codegen.render import render
+from lbmtune.cores import pool
 from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
@@ -36,8 +35,8 @@ def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str,
     work = partial(compiled, case, architecture)
     if min(processes, len(configs) // _SHARE) < 2:
         return [work(config) for config in configs]
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        return list(pool.map(work, configs, chunksize=_SHARE))
+    with pool(processes) as workers:
+        return list(workers.map(work, configs, chunksize=_SHARE))
 
 
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +13,7 @@ import msgspec
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.skeleton import kernels_folder
-from lbmtune.cores import usable_cores
+from lbmtune.cores import pool, usable_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
@@ -174,8 +172,8 @@ def _speeds(case: Case, described: Machine, configs: Sequence[KernelConfig]) -> 
     one = partial(_share, case, described)
     if len(shares) < 2 or usable_cores() < 2:
         return [speed for share in shares for speed in one(share)]
-    with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
-        return [speed for speeds in pool.map(one, shares) for speed in speeds]
+    with pool(usable_cores()) as processes:
+        return [speed for speeds in processes.map(one, shares) for speed in speeds]
 
 
 def _share(case: Case, described: Machine, configs: Iterable[KernelConfig]) -> list[float]:
