@@ -146,9 +146,9 @@ def pairs_among(values: Mapping[str, tuple[Any, ...]]) -> set[Values]:
     }
 
 
-_OF_WHOLE_FACES = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
+_OF_WALLS = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
 _OF_TILES: Mapping[str, tuple[Any, ...]] = {
-    "flow": _OF_WHOLE_FACES,
+    "flow": (*_OF_WALLS, "opened", "slipping"),
     "lattice": tuple(name for name in LATTICES if name != "d2q9"),
     "collision": tuple(COLLISIONS),
     "representation": ("moments", "populations"),
@@ -216,7 +216,7 @@ def _pipelines(seed: int) -> Iterator[Sample]:
         config = from_flat(completed({**fixed, **chosen, **ahead, "storage": storage, "compute": compute}, LIMITS))
         assert broken(case, config, LIMITS) is None
         yield case, config
-    walls = [name for name in _OF_WHOLE_FACES if name != "box"]
+    walls = [name for name in _OF_WALLS if name != "box"]
     for n, (flow, storage) in enumerate(zip(walls, storages * 2, strict=False)):
         case = case_of(flow, tuple(LATTICES)[n % len(LATTICES)], "regularised")
         chosen = {name: draw.choice(values) for name, values in _OF_PIPELINES.items()}
@@ -296,7 +296,7 @@ def paired(values: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
 def _marches(draw: random.Random) -> Iterator[Point]:
     """Moments and populations, each: every storage and lattice, every flow with walls or solid cells, by both flags.
 
-    Populations with every collision, too.
+    Populations with every collision and with faces that are no walls, too.
     """
     moments = {"representation": "moments", "collision": "regularised", "flow": "box"}
     for lattice, storage, layout in product(LATTICES, ("fp64", "fp32", "fp16s", "bf16"), ("soa", "rows")):
@@ -307,12 +307,13 @@ def _marches(draw: random.Random) -> Iterator[Point]:
     for n, (name, lattice) in enumerate(relaxing):
         for storage in (storages[n % 5], storages[(n + 2) % 5]):
             yield {**several, "collision": name, "lattice": lattice, "storage": storage}
-    walls = [name for name in _OF_WHOLE_FACES if name != "box"]
+    walls = [name for name in _OF_TILES["flow"] if name != "box"]
     for lattice, flow, flags in product(LATTICES, walls, ("compiled", "memory")):
         if flags == "compiled" and flow in ("solids", "rocks"):
             continue  # solid cells are known by words alone
         name = draw.choice([one for one in COLLISIONS if collides(one, lattice)])
-        yield {**moments, "lattice": lattice, "flow": flow, "flags": flags}
+        if flow in _OF_WALLS:
+            yield {**moments, "lattice": lattice, "flow": flow, "flags": flags}
         yield {**several, "collision": name, "lattice": lattice, "flow": flow, "flags": flags}
 
 
@@ -361,7 +362,7 @@ def _forced(sample: Sample) -> Sample:
 def on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
     """Kernels that keep populations on chip: every storage, lattice and flow, with a seeded choice of the others."""
     draw = random.Random(seed)
-    for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), _OF_WHOLE_FACES):
+    for lattice, storage, flow in product(LATTICES, STORAGES if backend == "cuda" else (), _OF_WALLS):
         solid = flow in ("solids", "rocks")
         point = {"launch": "resident", "storage": storage, "march": 1 if lattice == "d2q9" else draw.choice((1, 2, 3))}
         point |= {"layout": draw.choice(("rows", "soa", "aosoa", "aos")), "min_blocks": draw.choice((0, 2))}

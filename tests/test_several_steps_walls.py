@@ -42,7 +42,7 @@ def test_bytes_of_words_and_of_what_returns() -> None:
 @pytest.mark.parametrize(
     ("case", "axes", "reason"),
     [
-        (half_channel("d3q19", "bgk", (64, 64, 64), 1.3), {}, "slip face y- with steps 2"),
+        (case_of("patched", "d3q19", "bgk"), {"flags": "memory"}, "with steps 2: its blocks know whole faces alone"),
         (case_of("rocks", "d3q19", "bgk"), {}, "flags compiled with geometry"),
         (lid(), {"flags": "memory", "boundary": "predicated"}, "boundary predicated with steps 2"),
     ],
@@ -52,6 +52,7 @@ def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
 
 
 _FLAT = {"block": (32, 2, 1), "steps": 3}
+ROCKY = replace(case_of("opened", "d3q19", "bgk"), geometry="blocks:fraction=0.2")
 SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "channel": (case_of("channel", "d3q19", "trt"), {}),
     "cavity, three steps": (lid(), {"steps": 3, "rows": 2, "pack": 2, "prefetch": 2}),
@@ -61,11 +62,21 @@ SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "rocks, halves": (case_of("rocks", "d3q19", "bgk"), {"storage": "fp16s", "flags": "memory", "pack": 2}),
     "cavity in the plane": (case_of("cavity", "d2q9", "bgk"), {**_FLAT, "cells_per_thread": 2}),
     "solids in the plane": (case_of("solids", "d2q9", "bgk"), {**_FLAT, "flags": "memory"}),
+    "symmetry plane": (half_channel("d3q19", "bgk", (64, 64, 64), 1.3), {"rows": 3}),
+    "inlet, outlet, slip": (case_of("opened", "d3q19", "trt"), {"rows": 2, "pack": 2, "cells_per_thread": 2}),
+    "slip across x, words, 27": (case_of("slipping", "d3q27", "bgk"), {"steps": 3, "rows": 3, "flags": "memory"}),
+    "inlet in the plane": (case_of("opened", "d2q9", "bgk"), {**_FLAT, "storage": "fp16s", "pack": 2}),
+    "solid cells at an inlet": (ROCKY, {"rows": 2, "flags": "memory"}),
 }
 
 
+_NOT_EVERY_DAY = ("symmetry plane", "solid cells at an inlet")
+
+
 @needs_compiler
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow) if one in _NOT_EVERY_DAY else one for one in SAMPLES]
+)
 def test_kernels_on_the_host(name: str) -> None:
     case, axes = SAMPLES[name]
     assert broken(case, config(**axes), LIMITS) is None
@@ -90,6 +101,41 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
     "what came back stays": ("compiled", _text("current[15] = 0;", "")),
     "solid cells send": ("memory", _text("m[k] = word & 1u ? Real(0) : m[k]", "(void)k")),
 }
+
+
+AT_FACES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "nothing is completed": ("opened", _text("complete(m[r][v], first_x", "if (!nx) complete(m[r][v], first_x")),
+    "the face of another plane": ("opened", _text("if (z == 0)", "if (z == 1)")),
+    "an inlet before slip": ("slipping", lambda text: _swapped(text, "at_x_high(m);", "at_y_high(m, ")),
+}
+
+
+def _swapped(text: str, first: str, then: str) -> str:
+    """Two lines of one function in the other order."""
+    lines = text.split("\n")
+    a, b = (next(n for n, line in enumerate(lines) if part in line) for part in (first, then))
+    assert a < b
+    lines[a], lines[b] = lines[b], lines[a]
+    return "\n".join(lines)
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", AT_FACES)
+def test_verification_finds_a_wrong_face(fault: str) -> None:
+    flow, change = AT_FACES[fault]
+    program = render(case_of(flow, "d3q19", "bgk"), config(rows=2, prefetch=1))
+    changed = replace(program, source=change(program.source))
+    assert changed.source != program.source
+    assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
+
+
+def test_a_kernel_without_such_faces_has_no_word_of_them() -> None:
+    assert "complete(" not in render(lid(), config()).source
+    program = render(case_of("opened", "d3q19", "bgk"), config())
+    assert program.source.count("complete(m[r][v], first_x + v, first_y + r, here_z") == 1
+    (launch,) = program.period[0]
+    assert {"inlet_x", "excess", "wall_x"} <= set(launch.arguments)
+    assert len(set(launch.arguments)) == len(launch.arguments)
 
 
 @needs_compiler

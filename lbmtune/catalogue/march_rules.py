@@ -11,7 +11,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CHUNKS, CudaConfig, defaults
 from lbmtune.catalogue.march import WARP, piece_cells, sector_cells, shared_bytes, tile
-from lbmtune.catalogue.moment_rules import why_no_moments
+from lbmtune.catalogue.moment_rules import INCOMPLETE, why_no_moments
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.storage import stored_extents
 
@@ -62,8 +62,8 @@ def _what(config: CudaConfig) -> str:
 def _physics(case: Case, config: CudaConfig, _: int) -> str | None:
     if config.of_moments and (reason := why_no_moments(case, config)):
         return reason
-    if where := told(case):
-        return f"{where} with {_what(config)}: its cells complete what arrives, which is not kept"
+    if config.of_moments and (where := told(case)):
+        return f"{where} with {_what(config)}: {INCOMPLETE}"
     if case.patches:
         return f"{case.patches[0].kind} patch with {_what(config)}: its blocks know whole faces alone"
     if config.indirect:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from lbmtune.catalogue.case import NO_COLLISION, Case
 from lbmtune.catalogue.config import KernelConfig
 
+INCOMPLETE = (
+    "its cells complete what arrives, population by population, which moments do not tell; "
+    "take representation populations"
+)
+"""What keeps faces that are no walls from kernels of moments."""
+
 
 def why_no_moments(case: Case, config: KernelConfig) -> str | None:
     """The first reason, or None."""

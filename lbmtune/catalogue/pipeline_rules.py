@@ -5,7 +5,7 @@ from __future__ import annotations
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import told
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.moment_rules import why_no_moments
+from lbmtune.catalogue.moment_rules import INCOMPLETE, why_no_moments
 from lbmtune.catalogue.pipeline import EDGE_ROWS, MARGIN, MAX_STEPS, reach, width
 
 _FIXED = {
@@ -25,7 +25,7 @@ def why_no_pipeline(case: Case, config: CpuConfig) -> str | None:
 
 def _physics(case: Case, config: CpuConfig) -> str | None:
     if where := told(case):
-        return f"{where} with representation moments: its cells complete what arrives, which is not kept"
+        return f"{where} with representation moments: {INCOMPLETE}"
     if case.patches:
         return f"{case.patches[0].kind} patch with representation moments: its rows know whole faces alone"
     if config.flags == "memory" and not case.geometry:

@@ -97,6 +97,8 @@ def _entry(case: Case, config: CudaConfig) -> str:
     file, none = (_FLAT, march_walls.NONE_FLAT) if flat else (_FILE, march_walls.NONE)
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
     regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    if flat and (complete := populations.completed(case, "m[v]", ("first_x + v", "here_y", "0"))):
+        regions["relax"] = f"if (cuts) {complete}\n{regions['relax']}"
     regions |= {} if flat else {**_meeting(case, config), **_ahead(case, config)}
     if not flat:
         regions["stages"] = march_walls.stages(file, regions)
@@ -152,7 +154,8 @@ def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
 
 def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Launch arguments that relaxation and walls use."""
-    return (*_relaxation(case, config), *march_links.scalars(case))
+    faces = () if config.of_moments else populations.face_scalars(case)
+    return tuple(dict.fromkeys((*_relaxation(case, config), *march_links.scalars(case), *faces)))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.faces import streamed
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import orders, unit_weight, upright
 from lbmtune.catalogue.returning import returned_sums, returning
@@ -156,6 +157,8 @@ def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tup
         mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
         names = {"returning": "leave", "enter": "enter", "returned": "take"}
         mixed |= {name: fill(_RETURNED, found, inside=inside) for name, inside in names.items()}
+    if complete := populations.completed(case, "m[r][v]", ("first_x + v", "first_y + r", "here_z")):
+        mixed["relax"] = f"{complete}\n{found['relax']}"
     yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
 
 
@@ -187,7 +190,9 @@ def _links(case: Case, config: CudaConfig) -> str:
 def _mask(case: Case, face: int, kinds: Sequence[str]) -> str:
     axis, high = divmod(face, 2)
     inward = -1 if high else 1
-    cut = [i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward and case.faces[face] in kinds]
+    cut = [
+        i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward and streamed(case.faces[face]) in kinds
+    ]
     return _word(cut)
 
 

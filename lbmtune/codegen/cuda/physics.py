@@ -89,12 +89,13 @@ def _name(condition: Condition) -> str:
 
 def _arguments(case: Case, condition: Condition) -> tuple[str, ...]:
     """What a call takes besides the cell: values of the condition itself, and the force."""
-    takes = _face_scalars(case.lattice, condition.face, condition.kind, case.forced)
+    takes = face_scalars(case.lattice, condition.face, condition.kind, case.forced)
     return tuple(f"{name}{condition.values}" if name in _OWN else name for name in takes)
 
 
 @lru_cache(maxsize=64)
-def _face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tuple[str, ...]:
+def face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tuple[str, ...]:
+    """Launch arguments that a face uses."""
     steps = face_steps(lattice_name, face, kind, forced)
     used = {str(symbol) for step in steps for symbol in step.value.free_symbols}
     return tuple(scalar for scalar in SCALARS if scalar in used)
@@ -102,14 +103,22 @@ def _face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tup
 
 def _face_function(name: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
     """The device function that completes cell v of a thread at a face."""
+    takes = "Real (&f)[Q][CELLS], const int v"
+    return face_function(name, takes, "f[{}][v]", lattice_name, face, kind, forced)
+
+
+def face_function(name: str, cell: str, value: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
+    """A device function that completes a cell at a face. cell: its parameter; value: a population, by number."""
     stencil, steps = lattice(lattice_name), face_steps(lattice_name, face, kind, forced)
-    takes = "".join(f", const Real {scalar}" for scalar in _face_scalars(lattice_name, face, kind, forced))
+    takes = "".join(f", const Real {scalar}" for scalar in face_scalars(lattice_name, face, kind, forced))
     known = {symbol for step in steps for symbol in step.value.free_symbols}
     over = {population(i): i for i in arriving(stencil, face)}
-    lines = [f"__device__ __forceinline__ void {name}(Real (&f)[Q][CELLS], const int v{takes}) {{"]
-    lines += [f"    const Real {population(i)} = f[{i}][v];" for i in range(stencil.q) if population(i) in known]
+    lines = [f"__device__ __forceinline__ void {name}({cell}{takes}) {{"]
+    lines += [
+        f"    const Real {population(i)} = {value.format(i)};" for i in range(stencil.q) if population(i) in known
+    ]
     for step in steps:
-        target = f"f[{over[step.name]}][v]" if step.name in over else f"const Real {step.name}"
+        target = value.format(over[step.name]) if step.name in over else f"const Real {step.name}"
         lines.append(f"    {target} = {text(step.value)};")
     return "\n".join([*lines, "}"])
 

@@ -7,16 +7,19 @@ gathering give populations other names. In each row (c_y, c_z) of directions one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from lbmtune.catalogue.boundaries import FACE_NAMES
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.collision import population, relaxed
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.lean import leanest
+from lbmtune.catalogue.conditions import conditions
 from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.moments import rows, unit_weight, upright
 from lbmtune.catalogue.returning import returning
+from lbmtune.codegen.cuda import physics
 from lbmtune.codegen.cuda.expressions import text
 from lbmtune.codegen.cuda.march_links import SENDING
 from lbmtune.codegen.cuda.march_links import scalars as wall_scalars
@@ -30,7 +33,13 @@ def functions(case: Case) -> str:
     """The device functions of a stage."""
     turned = upright(case.stencil)
     return "\n".join(
-        (relaxation(case.collision, case.lattice, case.forced), _spread(turned), _sum_up(turned), _gather(case))
+        (
+            relaxation(case.collision, case.lattice, case.forced),
+            _spread(turned),
+            _sum_up(turned),
+            _gather(case),
+            *_completion(case),
+        )
     )
 
 
@@ -52,6 +61,37 @@ def constants(case: Case) -> str:
 def scalars(case: Case) -> tuple[str, ...]:
     """Launch arguments that the collision uses."""
     return collision_scalars(case.collision, case.lattice, case.forced)
+
+
+def face_scalars(case: Case) -> tuple[str, ...]:
+    """Launch arguments that faces use whose cells complete what arrives."""
+    used = (physics.face_scalars(case.lattice, c.face, c.kind, case.forced) for c in conditions(case))
+    return tuple(dict.fromkeys(name for names in used for name in names))
+
+
+_AT_FACE = ("x == 0", "x + 1 == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
+_PLACE = ("x", "y", "z", "nx", "ny", "nz")
+
+
+def _completion(case: Case) -> Iterator[str]:
+    """What the cells of faces do ahead of their collision that are no walls; nothing where there are none."""
+    if not conditions(case):
+        return
+    lines = []
+    for c in conditions(case):
+        name = f"at_{FACE_NAMES[c.face]}"
+        yield physics.face_function(name, "Real (&m)[MOMENTS]", "m[{}]", case.lattice, c.face, c.kind, case.forced)
+        given = ", ".join(("m", *physics.face_scalars(case.lattice, c.face, c.kind, case.forced)))
+        lines.append(f"if ({_AT_FACE[c.face]}) {name}({given});")
+    takes = [*(f"const int {name}" for name in _PLACE), *(f"const Real {name}" for name in face_scalars(case))]
+    yield function(f"complete(Real (&m)[MOMENTS], {', '.join(takes)})", lines)
+
+
+def completed(case: Case, cell: str, place: tuple[str, str, str]) -> str:
+    """The call for a cell at a place of the box; '' where no face is one of those."""
+    if not conditions(case):
+        return ""
+    return f"complete({', '.join((cell, *place, 'nx', 'ny', 'nz', *face_scalars(case)))});"
 
 
 def _movers(stencil: Lattice) -> tuple[Row, ...]:
