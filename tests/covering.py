@@ -389,7 +389,7 @@ def of_tile_faces(backend: str, seed: int = 1) -> Iterator[Sample]:
     With a seeded choice of what else they have.
     """
     draw = random.Random(seed)
-    kinds = [(flow, flags) for flow in _OF_WHOLE_FACES for flags in ("memory", "compiled") if _known_by(flow, flags)]
+    kinds = [(flow, flags) for flow in _OF_WALLS for flags in ("memory", "compiled") if _known_by(flow, flags)]
     draw.shuffle(kinds)
     found = [(lattice, storage) for lattice, storages in _OF_TILE_FACES.items() for storage in storages]
     for (lattice, storage), (flow, flags) in zip(found if backend == "cuda" else (), kinds, strict=False):
