@@ -192,7 +192,7 @@ def _sized(*domain: int) -> Case:
 
 REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
     "scheme aa with launch resident: populations wait on chip": (_sized(64, 64, 64), {"scheme": "aa"}, H200),
-    "representation moments with launch resident": (_sized(64, 64, 64), {"representation": "moments"}, H200),
+    "rows 2 with launch resident": (_sized(64, 64, 64), {"rows": 2}, H200),
     "meeting 'some': all, neighbours exist": (_sized(64, 64, 64), {"meeting": "some"}, H200),
     "meeting neighbours with launch graph: only blocks that stay on chip meet": (
         _sized(64, 64, 64),

@@ -1,0 +1,233 @@
+"""Kernels that keep moments on chip through many steps: results, faults, bytes, registers and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cuda_samples import needs_nvrtc
+from lbmtune.backend import nvrtc
+from lbmtune.catalogue.case import Case, box, cavity
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.resident import face_elements, shared_bytes
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.render import render
+from lbmtune.measure import oracle
+from lbmtune.measure.verify import awkward_domain, verify_full_size
+from lbmtune.runtime import Simulation, simulation
+from shim.device import COMPILER, HostDevice, compile_on_host
+from test_resident import H200, grinder, on_host
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+
+
+def config(**axes: Any) -> CudaConfig:
+    given = {"launch": "resident", "representation": "moments", "layout": "rows", "block": (32, 2, 1), "march": 3}
+    return CudaConfig(**given | axes)
+
+
+def flow(lattice: str = "d3q19") -> Case:
+    """Periodic, with a force."""
+    case = box(lattice, "regularised", (32, 6, 1 if lattice == "d2q9" else 9), 1.3)
+    return replace(case, force=(1e-3, -5e-4, 2e-4 * (lattice != "d2q9")))
+
+
+DOUBLES = {"storage": "fp64", "compute": "fp64"}
+SOLIDS = replace(grinder("d3q19", "regularised"), flow="solids", geometry="blocks:fraction=0.3")
+SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
+    "sums where moments lay": (flow(), config(march=2)),
+    "held": (flow(), config(march=4, held=2, cells_per_thread=2, meeting="neighbours")),
+    "all of a pass held": (flow(), config(march=3, held=1, rows=2, **DOUBLES)),
+    "halves": (flow(), config(march=1, block=(32, 1, 1), storage="fp16s")),
+    "pairs held": (flow("d3q27"), config(march=4, held=2, block=(16, 2, 1), storage="bf16")),
+    "apart": (flow("d3q27"), config(layout="soa", block=(8, 4, 1), cells_per_thread=3)),
+    "flat": (flow("d2q9"), config(block=(16, 2, 1), cells_per_thread=3)),
+    "walls": (grinder("d3q19", "regularised"), config()),
+    "walls, held": (grinder("d3q27", "regularised"), config(march=4, held=2, block=(16, 2, 1), meeting="neighbours")),
+    "walls, flat": (grinder("d2q9", "regularised"), config(block=(16, 2, 1), march=2, **DOUBLES)),
+    "solid cells": (SOLIDS, config(flags="memory", rows=2)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", SAMPLES)
+def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
+    case, one = SAMPLES[name]
+    case = replace(case, domain=awkward_domain(case, one))
+    assert broken(case, one, HostDevice.limits) is None
+    found = on_host(render(case, one))
+    assert found.passed, found
+
+
+def test_the_highest_tiles_are_thinner_where_that_may_be() -> None:
+    """By a plane, or by a pass of those held; an odd number of rows of tiles, and of layers."""
+    assert awkward_domain(flow(), config(march=3)) == (32, 6, 14)
+    assert awkward_domain(flow(), config(march=4, held=2)) == (32, 6, 18)
+    assert awkward_domain(flow(), config(march=3, held=1)) == (32, 6, 15)
+    assert awkward_domain(flow("d2q9"), config(march=3)) == (32, 18, 1)
+
+
+def _text(old: str, new: str) -> Callable[[str], str]:
+    def changed(source: str) -> str:
+        assert old in source, old
+        return source.replace(old, new)
+
+    return changed
+
+
+FAULTS = {
+    "nobody waits": _text("if (number == 0 && step) wait_for", "if (false) wait_for"),
+    "one buffer of faces": _text("memory + step % 2 * 2 *", "memory + 0 * 2 *"),
+    "left without what came in": _text(
+        "            add_side(m, entering, seat);\n            Crossing", "            Crossing"
+    ),
+    "nothing comes from below": _text("rise(m[r][v], crossing[r][v])", "fall(m[r][v], crossing[r][v])"),
+    "a side is not sent": _text("if (seat.last) send_side", "if (step && seat.last) send_side"),
+    "diagonals from their own plane": _text("way(n) > 0 ? below : way(n) < 0 ? above : here", "here"),
+    "rows are no rings": _text("(lane + 1) % LANES, LANES", "lane + 1 < LANES ? lane + 1 : lane, LANES"),
+    "the last plane is kept too early": _text(
+        "        __syncthreads();\n        if (number == 0) arrive(barrier);", ""
+    ),
+    "sums are read too early": _text("sides.out[side] += NEXT;\n                    __syncthreads();", ""),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(fault: str) -> None:
+    case, one = flow(), config(march=2, block=(16, 4, 1))
+    case = replace(case, domain=awkward_domain(case, one))
+    program = render(case, one)
+    assert not on_host(replace(program, source=FAULTS[fault](program.source))).passed
+
+
+@needs_compiler
+def test_any_number_of_steps_by_launches_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each launch leaves moments as its last step has them, what came in from other tiles included."""
+    monkeypatch.setattr(simulation, "LONGEST_LAUNCH", 4)
+    case = replace(flow("d2q9"), domain=(16, 4, 1), force=(0.0, 0.0, 0.0))
+    program = render(case, config(block=(16, 2, 1), march=1, **DOUBLES))
+    binary = compile_on_host(program)
+    flows = Simulation(program, binary, HostDevice())
+    state = flows.kept.seen(oracle.random_state(case))
+    flows.initialise(state)
+    flows.step(1)
+    flows.step(10)
+    for _ in range(11):
+        state = oracle.step(state, case)
+    np.testing.assert_allclose(flows.populations(), flows.kept.seen(state), atol=1e-13)
+    assert verify_full_size(program, binary, HostDevice()).passed
+
+
+# what it moves and needs
+
+
+def _sized(*domain: int) -> Case:
+    return box("d3q19", "regularised", domain)  # type: ignore[arg-type]
+
+
+def test_bytes() -> None:
+    """Five sums leave a cell of each face, and are read; 10 moments lie in shared memory, and sums where they lay."""
+    case, one = _sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, march=4)
+    assert bytes_per_update(case, one) == 2 * 4 * 5 * (2 / 8 + 2 / 4)
+    assert shared_bytes(case.stencil, one) == 10 * 4 * 64 * 8 * 4
+    assert footprint_bytes(case, one) == 2 * 10 * 4 * 64**3
+    assert face_elements(case, one) == 2 * 2 * 64 * 5 * (8 * 64 + 16 * 64)
+    half = replace(one, storage="fp16s")
+    assert shared_bytes(case.stencil, half) == 10 * 2 * 64 * 8 * 4 + 2 * 10 * 4 * 64 * 8
+    held = replace(one, held=2)
+    assert shared_bytes(case.stencil, held) == 10 * 4 * 64 * 8 * 2 + 10 * 4 * 64 * 8
+    flat = box("d2q9", "regularised", (64, 64, 1))
+    assert shared_bytes(flat.stencil, one) == 6 * 4 * 64 * 8 * 4
+    assert face_elements(flat, one) == 2 * 2 * 64 * 3 * 16
+
+
+REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
+    "representation moments with collision bgk": (box("d3q19", "bgk", (64, 64, 64)), {}),
+    "layout aosoa with moments on chip: soa and rows exist": (_sized(64, 64, 64), {"layout": "aosoa", "width": 16}),
+    "block 24x8x1 with moments on chip: 1, 2, 4, 8, 16 or 32 threads have a row": (
+        _sized(48, 64, 64),
+        {"block": (24, 8, 1)},
+    ),
+    "block 8x2x1 with moments on chip": (_sized(16, 64, 64), {"block": (8, 2, 1)}),
+    "block 32x8x1 x 2 cells with moments on chip: tiles are whole rows, here of 96 cells": (_sized(96, 64, 64), {}),
+    "60 rows of the domain 64x60x64 are not divisible into tiles of 8": (_sized(64, 60, 64), {}),
+    "a tile of 96x12x6 needs 270 KiB of shared memory; a block here has 227 KiB": (
+        _sized(96, 96, 96),
+        {"block": (32, 12, 1), "cells_per_thread": 3, "march": 6},
+    ),
+    "144 blocks of 96x8x8 cells; 132 multiprocessors hold 1 each": (
+        _sized(96, 96, 96),
+        {"cells_per_thread": 3, "march": 8, "held": 4},
+    ),
+    "held 3 with march 4: registers keep one plane of each two, three or more": (_sized(64, 64, 64), {"held": 3}),
+    "held 2: 63 planes of the domain 64x64x63 are no passes of 2": (_sized(64, 64, 63), {"held": 2}),
+    "held 2 with launch resident: only moments are kept in registers": (
+        _sized(64, 64, 64),
+        {"held": 2, "representation": "populations", "cells_per_thread": 1, "block": (64, 8, 1)},
+    ),
+    "held 2 with launch graph: only moments that stay on chip are kept in registers": (
+        _sized(64, 64, 64),
+        {"held": 2, "launch": "graph"},
+    ),
+    "rows 2 with lattice d2q9: threads go up along y, row by row": (
+        box("d2q9", "regularised", (64, 64, 1)),
+        {"rows": 2},
+    ),
+    "pack 2 with launch resident": (_sized(64, 64, 64), {"pack": 2}),
+    "cells_per_thread 9 and rows 1 with moments on chip: 1 to 8 and 1 to 8": (
+        _sized(64, 64, 64),
+        {"cells_per_thread": 9},
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_cannot_stay_on_chip_says_why(reason: str) -> None:
+    case, axes = REASONS[reason]
+    assert reason in str(broken(case, config(**{"block": (32, 8, 1), "cells_per_thread": 2, "march": 4, **axes}), H200))
+
+
+FITTING = {
+    "64": (_sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, march=4)),
+    "64 with walls": (cavity("d3q19", "regularised", (64, 64, 64), 1.6), config(block=(32, 8, 1), cells_per_thread=2)),
+    "96": (_sized(96, 96, 96), config(block=(32, 8, 1), cells_per_thread=3, march=9, held=3)),
+    "96 in halves": (
+        _sized(96, 96, 96),
+        config(block=(32, 6, 1), cells_per_thread=3, march=6, min_blocks=2, storage="fp16s"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_what_fits_is_legal(name: str) -> None:
+    case, one = FITTING[name]
+    assert broken(case, replace(one, march=4) if name == "64 with walls" else one, H200) is None
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", ["64", "96 in halves"])
+def test_a_pass_stays_in_registers(name: str) -> None:
+    found = nvrtc.compile_cuda(render(*FITTING[name])).resources
+    assert (found.spill_bytes, found.local_bytes) == (0, 0)
+
+
+def test_a_solver_is_told_what_it_needs() -> None:
+    program = render(*FITTING["96"])
+    kernel = describe_kernel(program)
+    ((launch,),) = kernel.period
+    assert (launch.mode, launch.grid, launch.block) == ("cooperative", (1, 12, 11), (32, 8, 1))
+    assert launch.arguments[:5] == ("f0", "f1", "barrier", "faces", "steps")
+    (faces,) = [one for one in kernel.buffers if one.name == "faces"]
+    assert (faces.dtype, faces.elements) == ("float32", 4 * 96 * 5 * (12 * 96 + 11 * 96))
+    for found in (program, render(box("d2q9", "regularised", (64, 64, 1)), config(cells_per_thread=2))):
+        nx, ny, nz = found.case.domain
+        (of,) = [one for one in describe_kernel(found).buffers if one.name == "faces"]
+        assert eval(of.elements_formula.replace("/", "//"), {"nx": nx, "ny": ny, "nz": nz}) == of.elements
+    assert len(describe_storage(program).moments) == 10
