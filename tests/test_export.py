@@ -138,6 +138,7 @@ CONFIGS = [
     CudaConfig(layout="aos", scheme="esoteric-twist"),
     CpuConfig(row_padding=3, scheme="esoteric-pull"),
     CpuConfig(wrap="select", row_offset=0, vector_bits=0, padding=7),
+    CpuConfig(scheme="aa", stride=3000),
 ]
 
 

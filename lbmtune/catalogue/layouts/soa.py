@@ -35,9 +35,11 @@ class SoA:
         return q * (self.stride or extents.x * extents.y * extents.z + self.padding)
 
     def length(self, extents: Extents) -> Int:
-        """Q arrays; more than those of a stride where cells need more."""
+        """Q arrays; more than those of a stride where cells need more, which is not legal: no formula tells of it."""
         cells = extents.x * extents.y * extents.z
-        return extents.q * (max(self.stride, cells) if self.stride else cells + self.padding)
+        if not self.stride:
+            return extents.q * (cells + self.padding)
+        return extents.q * (max(self.stride, cells) if isinstance(cells, int) else self.stride)
 
 
 def build(parameters: LayoutParameters) -> SoA:
