@@ -24,8 +24,9 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure import oracle
+from lbmtune.measure.expected import expected_slabs, slabs
 from lbmtune.measure.faces import bounded
-from lbmtune.measure.verify import expected_slabs, slabs, verify
+from lbmtune.measure.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host

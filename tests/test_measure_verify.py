@@ -16,7 +16,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.links import Window, whole
 from lbmtune.catalogue.remember import forget_all
 from lbmtune.codegen.render import render
-from lbmtune.measure import oracle, verify
+from lbmtune.measure import expected, oracle, verify
 
 CASES = [
     box("d3q19", "bgk", (6, 5, 9)),
@@ -32,14 +32,14 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")
 @pytest.mark.parametrize("steps", [1, 2])
 def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> None:
-    parts = list(verify.slabs(case, 2 * case.sites // case.domain[case.stencil.dimensions - 1]))
+    parts = list(expected.slabs(case, 2 * case.sites // case.domain[case.stencil.dimensions - 1]))
     assert len(parts) == 5
-    (complete,) = verify.slabs(case, case.sites)
-    state = verify._scattered(case, complete, np)
+    (complete,) = expected.slabs(case, case.sites)
+    state = expected._scattered(case, complete, np)
     for _ in range(steps):
         state = oracle.step(state, case)
     axis = 4 - case.stencil.dimensions
-    joined = np.concatenate([part.copy() for part in verify.expected_slabs(case, parts, steps, np)], axis=axis)
+    joined = np.concatenate([part.copy() for part in expected.expected_slabs(case, parts, steps, np)], axis=axis)
     np.testing.assert_array_equal(joined, state)
 
 
@@ -48,38 +48,39 @@ def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> N
 def test_whole_states_are_those_of_the_oracle(case: Case, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By slabs of two layers, each by one of some threads, that go on from a state two steps before."""
     forget_all()
-    monkeypatch.setitem(verify._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
-    monkeypatch.setattr(verify, "usable_cores", lambda: 3)
-    state = verify._scattered(case, whole(case.domain), np)
+    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
+    monkeypatch.setattr(expected, "usable_cores", lambda: 3)
+    state = expected._scattered(case, whole(case.domain), np)
     for _ in range(steps):
         state = oracle.step(state, case)
-    np.testing.assert_array_equal(verify._whole_state(case, steps, False), state)
+    np.testing.assert_array_equal(expected._whole_state(case, steps, False), state)
 
 
-@pytest.mark.parametrize(("states", "expected"), [(7.9, [0, 2, 0, 2]), (8.0, [0, 2])])
+@pytest.mark.parametrize(("states", "worked_out"), [(7.9, [0, 2, 0, 2]), (8.0, [0, 2])])
 def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_once(
-    states: float, expected: list[int], monkeypatch: pytest.MonkeyPatch
+    states: float, worked_out: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forget_all()
     case, asked = box("d2q9", "bgk", (16, 12, 1)), list[int]()
-    slabs_of = verify.expected_slabs
+    slabs_of = expected.expected_slabs
 
     def counted(case: Case, parts: Sequence[Window], steps: int, *args: Any, **named: Any) -> Iterator[Any]:
         asked.append(steps)
         return slabs_of(case, parts, steps, *args, **named)
 
     room = SimpleNamespace(available=int(states * 8 * 9 * case.sites))
-    monkeypatch.setattr(verify.psutil, "virtual_memory", lambda: room)
-    monkeypatch.setattr(verify, "expected_slabs", counted)
+    monkeypatch.setattr(expected.psutil, "virtual_memory", lambda: room)
+    for module in (expected, verify):
+        monkeypatch.setattr(module, "expected_slabs", counted)
     program = renderer(case, config("right"))
     for _ in range(2):
         assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
-    assert asked == expected
+    assert asked == worked_out
 
 
 def test_the_scattered_state_is_noise() -> None:
     case = box("d3q19", "bgk", (32, 16, 16))
-    state = verify._scattered(case, whole(case.domain), np)
+    state = expected._scattered(case, whole(case.domain), np)
     noise = state / state.reshape(19, -1).mean(axis=1).reshape(-1, 1, 1, 1) - 1
     assert abs(noise).max() < 1.1 * oracle.NOISE
     assert noise.std() == pytest.approx(oracle.NOISE / np.sqrt(3), rel=0.01)
@@ -90,7 +91,7 @@ def test_the_scattered_state_is_noise() -> None:
 
 @pytest.mark.parametrize("fault", ["right", "wrong cell", "nan"])
 def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(verify._SLAB_CELLS, "cpu", 40)
+    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 40)
     case = box("d2q9", "bgk", (16, 12, 1))
     program = renderer(case, config(fault))
     found = verify.verify_full_size(program, compiler(program), FakeDevice())
@@ -99,8 +100,8 @@ def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: py
     assert found.passed == (fault == "right")
     if fault != "right":
         # what is no number spreads from (3, 2) in the second step, and the part with the row below comes first
-        expected = {"wrong cell": (5, (4, 1, 0)), "nan": (4, (3, 1, 0))}[fault]
-        assert (found.worst_direction, found.worst_cell) == expected
+        worst = {"wrong cell": (5, (4, 1, 0)), "nan": (4, (3, 1, 0))}[fault]
+        assert (found.worst_direction, found.worst_cell) == worst
         assert np.isfinite(found.error)
 
 

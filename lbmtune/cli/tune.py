@@ -64,8 +64,8 @@ def study(
 ) -> None:
     """Searches the fastest kernel; writes report.html and best.json."""
     from lbmtune.cli import devices as here
+    from lbmtune.search.same import check_question
     from lbmtune.search.space import check_any_is_legal
-    from lbmtune.search.study import check_question
 
     given = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items() if value is not None)]

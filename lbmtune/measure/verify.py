@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from math import ceil, lcm, prod
+from math import ceil, lcm
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-import psutil
 
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.links import Window, solid_in, whole
 from lbmtune.catalogue.march import block_cells, ends, piece_cells
-from lbmtune.catalogue.remember import remembered
 from lbmtune.catalogue.resident import planes_less
 from lbmtune.codegen.program import MACROSCOPICS, Program
-from lbmtune.cores import usable_cores
 from lbmtune.lattice import Vector
 from lbmtune.measure import oracle
+from lbmtune.measure.expected import by_shares, expected_slabs, slices_of, small_states, whole_states
 from lbmtune.measure.faces import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
@@ -35,20 +32,8 @@ STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 _ORACLE_ROUNDINGS, _ORACLE_EPSILON = 8.0, 2.0**-53
 _CHUNK = 8
 """Planes of a chunk on small domains, at most; twice the steps of a launch where those are more."""
-_REMEMBERED_BYTES = 1 << 30
-"""Of states of the oracle: those of a hundred small domains or so."""
-_WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
-"""Of states of the oracle on a whole domain, on a host."""
-_ROOM = 8
-"""How many such states must have room on a host for one to be remembered."""
-_BETWEEN = 2
-"""Steps from one such state to the next: most kernels are compared after an even number."""
-_THREADS = 4
-"""That work on slabs of a host at once: each takes memory of its own, and all share the bandwidth."""
 _SLABS, _THIN = 3, 3
 """Threads that work side by side on a small domain; rows of one that is too thin for them."""
-_SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
-"""Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
 
 
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
@@ -74,12 +59,11 @@ def verify_simulation(simulation: Simulation) -> Verification:
     """
     case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
     bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
-    roomy = xp is np and _ROOM * _state_bytes(case) <= psutil.virtual_memory().available
-    whole_states = {n: _whole_state(case, n, implicit) for n in (0, steps)} if roomy else {}
+    known = whole_states(case, (0, steps), implicit=implicit) if xp is np else {}
 
     def states(parts: Sequence[Window], n: int, *, implicit: bool = False) -> Iterator[Any]:
-        if n in whole_states:
-            return (whole_states[n][:, *_slices(part)] for part in parts)
+        if n in known:
+            return (known[n][:, *slices_of(part)] for part in parts)
         return expected_slabs(case, parts, n, xp, implicit=implicit)
 
     def begin(parts: Sequence[Window]) -> list[Verification]:
@@ -95,52 +79,9 @@ def verify_simulation(simulation: Simulation) -> Verification:
             found += [_written(simulation, state, steps, part) for part, state in zip(parts, before, strict=True)]
         return found
 
-    _by_shares(begin, case, xp)
+    by_shares(begin, case, xp)
     simulation.step(steps)
-    return replace(_worst(_by_shares(judge, case, xp)), full_size=True)
-
-
-@remembered(_WHOLE_BYTES)
-def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
-    """The oracle's state of the whole domain after some steps from the scattered state, on the host.
-
-    It goes on from a state a few steps before it, which kernels of fewer steps are compared with.
-    """
-    earlier = max(0, steps - _BETWEEN)
-    start = _whole_state(case, earlier, implicit) if steps else None
-    nx, ny, nz = case.domain
-    state = np.empty((case.stencil.q, nz, ny, nx))
-
-    def fill(parts: Sequence[Window]) -> list[Verification]:
-        found = expected_slabs(case, parts, steps - earlier, np, implicit=implicit, start=start)
-        for part, slab in zip(parts, found, strict=True):
-            state[:, *_slices(part)] = slab
-        return []
-
-    _by_shares(fill, case, np)
-    state.setflags(write=False)
-    return state
-
-
-def _slices(part: Window) -> tuple[slice, slice, slice]:
-    x, y, z = (slice(one.start, one.stop) for one in part)
-    return z, y, x
-
-
-def _state_bytes(case: Case) -> int:
-    return 8 * case.stencil.q * prod(case.domain)
-
-
-def _by_shares(
-    work: Callable[[Sequence[Window]], list[Verification]], case: Case, xp: ModuleType
-) -> list[Verification]:
-    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run."""
-    parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
-    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
-    if threads == 1:
-        return work(parts)
-    with ThreadPoolExecutor(threads) as pool:
-        return [one for found in pool.map(work, [parts[k::threads] for k in range(threads)]) for one in found]
+    return replace(_worst(by_shares(judge, case, xp)), full_size=True)
 
 
 def verify_single(program: Program, binary: Binary, device: Device, single: tuple[Program, Binary]) -> Verification:
@@ -161,7 +102,7 @@ def _compared(simulation: Simulation, at_once: Sequence[int]) -> Verification:
     compared = tuple(accumulate(at_once))
     before = tuple(steps - 1 for steps in compared) if simulation.outputs else ()
     wanted = tuple(sorted({0, *compared, *before}))
-    states = dict(zip(wanted, _oracle_states(case, wanted, simulation.xp, program.config.implicit), strict=True))
+    states = dict(zip(wanted, small_states(case, wanted, simulation.xp, program.config.implicit), strict=True))
     simulation.initialise(states[0])
     worst: Verification | None = None
     for taken, steps in zip(at_once, compared, strict=True):
@@ -183,68 +124,6 @@ def _steps_at_once(program: Program, periods: int) -> tuple[int, ...]:
     # after each launch of several steps; of those of one, after all parities
     period = program.steps if program.steps > 1 else program.config.propagation.period
     return tuple(period * (n + 1 if program.lasting else 1) for n in range(periods))
-
-
-def slabs(case: Case, cells: int) -> Iterator[Window]:
-    """The domain in parts of about so many cells, cut across its slowest axis that populations move along."""
-    axis = case.stencil.dimensions - 1
-    extent = case.domain[axis]
-    thickness = max(1, min(extent, cells * extent // case.sites))
-    for start in range(0, extent, thickness):
-        part = list(whole(case.domain))
-        part[axis] = range(start, min(start + thickness, extent))
-        yield (part[0], part[1], part[2])
-
-
-def expected_slabs(
-    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False, start: Any = None
-) -> Iterator[Any]:
-    """The oracle's states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
-
-    start: a state of the whole domain to begin with in its place.
-    Each is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
-    where the neighbours are missing, has not come to the slab by then. A state lasts until the next one is asked for:
-    all take turns in the same memory, as it takes longer to get so much from the system than to work on it.
-    """
-    widened = [_widened(case, part, steps) for part in parts]
-    room = [
-        xp.empty(case.stencil.q * max(prod(map(len, window)) for window in widened)) for _ in range(1 + (steps > 0))
-    ]
-    for part, window in zip(parts, widened, strict=True):
-        shape = (case.stencil.q, *map(len, reversed(window)))
-        arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
-        _begun(case, window, xp, arrays[0], start)
-        for n in range(steps):
-            oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
-        inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
-        x, y, z = (slice(r.start, r.stop) for r in inner)
-        yield arrays[steps % 2][:, z, y, x]
-
-
-def _widened(case: Case, part: Window, steps: int) -> Window:
-    """A slab and the layers around it that matter to it; beyond a periodic face, those of the image."""
-    axis = case.stencil.dimensions - 1
-    low, high = part[axis].start - steps, part[axis].stop + steps
-    if case.faces[2 * axis] != "periodic":
-        low, high = max(0, low), min(case.domain[axis], high)
-    x, y, z = (range(low, high) if along == axis else r for along, r in enumerate(part))
-    return (x, y, z)
-
-
-def _begun(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> None:
-    """The part of a state of the whole domain, or of the scattered state; beyond a periodic face, the image's."""
-    if start is None:
-        _scattered(case, window, xp, out)
-        return
-    axis = case.stencil.dimensions - 1
-    along = xp.arange(window[axis].start, window[axis].stop)
-    xp.take(start, along, axis=3 - axis, mode="wrap", out=out)
-
-
-def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any:
-    """The random state of a part; coordinates beyond a periodic face are those of the image."""
-    x, y, z = (xp.arange(r.start, r.stop) % n for r, n in zip(part, case.domain, strict=True))
-    return oracle.scattered_state(case, x, y, z, xp, out)
 
 
 def error_bounds(case: Case, config: KernelConfig, steps: int) -> tuple[float, ...]:
@@ -437,15 +316,3 @@ def _difference(found: Any, expected: Any, xp: ModuleType) -> Any:
 def _worst(found: Sequence[Verification]) -> Verification:
     """The one that comes closest to its bound, or goes furthest beyond it."""
     return max(found, key=lambda one: one.error / one.bound)
-
-
-@remembered(_REMEMBERED_BYTES)
-def _oracle_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: bool) -> Any:
-    """The states after so many steps, in ascending order, along the first axis, in the device's array module."""
-    # on the host: on a GPU so many small operations would take longer than the steps they check
-    state = oracle.random_state(case)
-    found = [state] * (wanted[0] == 0)
-    for n in range(1, wanted[-1] + 1):
-        state = oracle.step(state, case, implicit=implicit)
-        found += [state] * (n in wanted)
-    return xp.asarray(np.stack(found))

@@ -7,10 +7,10 @@ what was measured stays, what was in flight is tried again, nothing is tried twi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.rules import Limits
@@ -22,6 +22,7 @@ from lbmtune.search.accuracy import Accurate, Kind, kind_of
 from lbmtune.search.choice import Choice
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.lock import folder_held
+from lbmtune.search.same import check_same
 from lbmtune.search.space import Space
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
 """Runs configurations for seconds without a pause; says of each whether it was verified at full size before."""
 _MOST_FINALS = 20
 """How many times finalists that failed are replaced by the next best ones."""
-_SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
-"""What of the environment must not change within a study, for its speeds could not be compared."""
 _SHARE_OF_AHEAD = 4
 """A quarter of what is under way at once is proposed by one look of the surrogate: a look takes its time."""
 
@@ -221,49 +220,6 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
     kept = read_study(folder)
     check_same(kept.header, header, folder)
     return replace(kept.header, spec=header.spec, schema=header.schema), kept.trials
-
-
-def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
-    """Raises InputError where a study cannot go on: another device or software, or another question.
-
-    Budgets may differ.
-    """
-    pairs = [(name, getattr(kept.environment, name), getattr(now.environment, name)) for name in _SAME]
-    for name, was, here in [*pairs, ("lbmtune", kept.version, now.version)]:
-        if was != here:
-            raise InputError(
-                f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
-            )
-    check_question(kept.spec, now.spec, folder)
-
-
-def check_question(kept: StudySpec, now: StudySpec, folder: Path) -> None:
-    """Raises InputError, with the field and both values, where two studies differ in more than name and budget."""
-    for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
-        was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
-        for key in {**was, **here}:
-            if was.get(key) != here.get(key):
-                raise InputError(
-                    f"{folder} holds a study with {key} {_said(was.get(key))}, and this one has "
-                    f"{_said(here.get(key))}; only the budget can change, so resume it as it was or choose another "
-                    "--out."
-                )
-
-
-def _fields(value: Any, name: str) -> dict[str, Any]:
-    """The values of nested records and tables by dotted name; tables in a row are counted from 1."""
-    parts = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    if isinstance(parts, Mapping):
-        inner = {f"{name}.{n}": part for n, part in parts.items()}
-    elif isinstance(parts, Sequence) and any(isinstance(part, Mapping) for part in parts):
-        inner = {f"{name}[{n}]": part for n, part in enumerate(parts, 1)}
-    else:
-        return {name: parts}
-    return {key: leaf for n, part in inner.items() for key, leaf in _fields(part, n).items()}
-
-
-def _said(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)
 
 
 def _finals(search: Search) -> None:

@@ -23,6 +23,8 @@ from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.passes import FACES, SLOT
 from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, TILE_FACES, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
+from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import write_atomically
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
@@ -66,9 +68,16 @@ def _header() -> Path:
 
 @cache
 def _engine() -> Path:
-    """What runs the threads of every kernel."""
-    library = _folder() / "engine.so"
-    _compile(library, "-O2", _LIBRARY, HEADER.with_suffix(".cpp"))
+    """What runs the threads of every kernel; kept, so that processes and later runs have the same one."""
+    source = HEADER.with_suffix(".cpp")
+    version = subprocess.run([str(COMPILER), "--version"], capture_output=True, check=True).stdout
+    told = (" ".join(_OPTIONS).encode(), version, source.read_bytes(), HEADER.read_bytes())
+    digest = hashlib.sha256(b"\0".join(told)).hexdigest()
+    library = cache_folder("shim") / f"engine-{digest[:20]}.so"
+    if not library.exists():
+        made = _folder() / library.name
+        _compile(made, "-O2", _LIBRARY, source)
+        write_atomically(library, made.read_bytes())
     return library
 
 
