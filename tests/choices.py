@@ -183,12 +183,15 @@ class Choices:
         """The values given, and of those wished for the ones that act; neutral ones in place of the others."""
         point = {name: given.get(name, wished[name]) for name in _CASE_AXES}
         for name in self._axes:
-            if name in given:
-                point[name] = given[name]
-            else:
-                quiet, _ = self._silenced(name, point)
-                point[name] = wished[name] if quiet is None else quiet
+            point[name] = given[name] if name in given else self._acting(name, wished[name], point)
         return point
+
+    def _acting(self, name: str, wished: Any, point: Point) -> Any:
+        """The value of an axis that is wished for, or the one that it takes because another keeps it from acting."""
+        for quiet, dependence, _ in self._dependences[name]:
+            if not dependence.holds(point):
+                return quiet
+        return wished
 
     def conflict(self, given: Point, point: Point) -> Conflict | None:
         """What is wrong with a point, by axes that are given and others that may be chosen: not those that follow."""

@@ -1,7 +1,7 @@
 """What NVRTC makes of a text, from a golden file where the same version made it of the same text before.
 
-Compiling is a pure function of text, options, architecture and version, and the dearest that tests do. So registers,
-spills and the length of the code are kept beside a digest of the text. A text that is not among them is compiled, and
+Compiling is a pure function of text, options, architecture and version, and the dearest that tests do. So what a kernel
+takes is kept beside a digest of its text. A text that is not among them is compiled, and
 so is one in sixteen that is, which has to come out as it is written there. Where LBMTUNE_REWRITE_GOLDEN is set, every
 text is compiled and written.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lbmtune.backend import nvrtc
+from lbmtune.catalogue.rules.limits import extents
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
 
@@ -29,25 +30,29 @@ class Kept(NamedTuple):
     digest: str
     registers: int
     spill_bytes: int
+    local_bytes: int
+    shared_bytes: int
     code_bytes: int
 
     @property
     def resources(self) -> Resources:
-        return Resources(registers=self.registers, spill_bytes=self.spill_bytes, code_bytes=self.code_bytes)
+        return Resources(**{name: value for name, value in self._asdict().items() if name != "digest"})
 
 
-def resources(file: str, name: str, program: Program, architecture: str, again: bool = False) -> Resources:
-    """Registers, spills and length of the code of a program. Raises CompileError.
+def resources(
+    file: str, program: Program, architecture: str = "sm_90", *, name: str = "", again: bool = False
+) -> Resources:
+    """What a program takes when it is compiled. Raises CompileError.
 
-    file: in the folder, one for each test module; name: of the line there, beside the architecture; again: whether a
-    text that is known is compiled in any case.
+    file: in the folder, one for each test module; name: of the line there, beside the architecture, in place of case
+    and configuration; again: whether a text that is known is compiled in any case.
     """
-    key, digest = f"{architecture} {name}", program.digest[:_DIGITS]
+    key, digest = f"{architecture} {name or _named(program)}", program.digest[:_DIGITS]
     rewrite, known = bool(os.environ.get(REWRITE)), _known(file).get(key)
     if known and known.digest == digest and not (rewrite or again or digest.endswith("0")):
         return known.resources
     found = nvrtc.compile_cuda(program, architecture).resources
-    made = Kept(digest, found.registers, found.spill_bytes, found.code_bytes)
+    made = Kept(digest, *(getattr(found, figure) for figure in Kept._fields[1:]))
     if rewrite:
         _write(file, {**_known(file), key: made})
     assert rewrite or known is None or known.digest != digest or known == made, f"{key}: {known}, and now {made}"
@@ -69,6 +74,11 @@ def version(file: str) -> str:
     return path.read_text().partition("\n")[0] if path.exists() else ""
 
 
+def _named(program: Program) -> str:
+    case = program.case
+    return f"{case.lattice} {case.flow} {case.collision} {extents(case.domain)} {program.config.brief}"
+
+
 def _known(file: str) -> Mapping[str, Kept]:
     """What this version made."""
     return kept(file) if version(file) == _version() else {}
@@ -81,7 +91,7 @@ def _parse(figures: str) -> Kept:
 
 @cache
 def _version() -> str:
-    return "NVRTC {}.{}: text, registers, bytes spilled, bytes of code".format(*nvrtc.version())
+    return f"NVRTC {{}}.{{}}: {', '.join(Kept._fields)}".format(*nvrtc.version())
 
 
 def _write(file: str, lines: Mapping[str, Kept]) -> None:

@@ -7,6 +7,7 @@ browser, which can be installed, must not pass for a success.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import importlib.util
 import os
@@ -86,6 +87,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if missing and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What collection made stays to the end: the garbage collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -117,10 +117,13 @@ class Search:
 
     def _recalled(self, given: Point, point: Point) -> Conflict | None:
         """The known conflict of a point that leaves the fewest axes to go through."""
-        known = (one for name, value in point.items() for one in self._known_with[name].get(value, ()))
-        found = [(one.number, conflict) for one in known if (conflict := one.conflicts.get(one.of(point)))]
-        fewest = min(found, key=lambda one: (len(one[1].axes - given.keys()), one[0]), default=None)
-        return fewest and fewest[1]
+        found = list[tuple[int, int, Conflict]]()
+        for name, value in point.items():  # plain loops: most of the time of a list goes by here
+            for one in self._known_with[name].get(value, ()):
+                conflict = one.conflicts.get(one.of(point))
+                if conflict is not None:
+                    found.append((len(conflict.axes - given.keys()), one.number, conflict))
+        return min(found, key=itemgetter(0, 1))[2] if found else None
 
     def _remembered(self, conflict: Conflict, point: Point) -> Conflict:
         if not conflict.axes:

@@ -32,7 +32,7 @@ FLOWS = {"sm_80": "box", "sm_90": "cavity"}
 pytestmark = needs_nvrtc
 
 Job = tuple[Case, CudaConfig, str]
-KEPT = "cuda_nvrtc.txt"
+KEPT, FIGURES = "cuda_nvrtc.txt", ", ".join(compiled.Kept._fields)
 KINDS = {architecture: tuple(one_of_each_kind(flow)) for architecture, flow in FLOWS.items()}
 
 
@@ -105,7 +105,7 @@ def test_no_kind_is_lost() -> None:
 @pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), EVERY_DAY)
 def test_compiles_without_spilling(architecture: str, scheme: str, layout: str, lattice: str) -> None:
     for job in EVERY_DAY[architecture, scheme, layout, lattice]:
-        _judge(job, compiled.resources(KEPT, _named(job), render(*job[:2]), architecture))
+        _judge(job, compiled.resources(KEPT, render(*job[:2]), architecture, name=_named(job)))
 
 
 def test_the_golden_file_is_of_these_texts() -> None:
@@ -119,8 +119,8 @@ def test_the_golden_file_is_of_these_texts() -> None:
 @pytest.mark.parametrize(
     ("kept", "version", "is_compiled"),
     [
-        ((41, 0, 9536), "NVRTC 13.5", False),
-        ((41, 0, 9536), "NVRTC 13.4", True),
+        ((41, 0, 0, 0, 9536), "NVRTC 13.5", False),
+        ((41, 0, 0, 0, 9536), "NVRTC 13.4", True),
         (None, "NVRTC 13.5", True),
     ],
 )
@@ -130,31 +130,29 @@ def test_what_is_kept_of_a_text_is_of_that_text_and_version(
     program = _with_digit("1")
     made = _compiler(monkeypatch, tmp_path)
     line = "" if kept is None else f"sm_90 one: {program.digest[:16]} {' '.join(map(str, kept))}\n"
-    (tmp_path / KEPT).write_text(
-        f"{version}: text, registers, bytes spilled, bytes of code\n{line}sm_90 two: 0 1 2 3\n"
-    )
-    found = compiled.resources(KEPT, "one", program, "sm_90")
+    (tmp_path / KEPT).write_text(f"{version}: {FIGURES}\n{line}sm_90 two: 0 1 2 3 4 5\n")
+    found = compiled.resources(KEPT, program, name="one")
     assert (found.registers, bool(made)) == ((77, True) if is_compiled else (41, False))
-    assert compiled.resources(KEPT, "two", program, "sm_90").registers == 77
+    assert compiled.resources(KEPT, program, name="two").registers == 77
 
 
 def test_one_text_in_sixteen_has_to_come_out_as_it_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _compiler(monkeypatch, tmp_path)
     for last, right in (("0", True), ("0", False), ("1", False)):
         program, registers = _with_digit(last), 77 if right else 76
-        line = f"sm_90 one: {program.digest[:16]} {registers} 0 9\n"
-        (tmp_path / KEPT).write_text(f"NVRTC 13.5: text, registers, bytes spilled, bytes of code\n{line}")
+        line = f"sm_90 one: {program.digest[:16]} {registers} 0 0 0 9\n"
+        (tmp_path / KEPT).write_text(f"NVRTC 13.5: {FIGURES}\n{line}")
         compiled.kept.cache_clear()
         if last == "0" and not right:
             with pytest.raises(AssertionError, match=r"registers=76.* and now .*registers=77"):
-                compiled.resources(KEPT, "one", program, "sm_90")
+                compiled.resources(KEPT, program, name="one")
         else:
-            assert compiled.resources(KEPT, "one", program, "sm_90").registers == registers
+            assert compiled.resources(KEPT, program, name="one").registers == registers
     with pytest.raises(AssertionError, match=r"registers=76.* and now .*registers=77"):
-        compiled.resources(KEPT, "one", program, "sm_90", again=True)
+        compiled.resources(KEPT, program, name="one", again=True)
     monkeypatch.setenv(compiled.REWRITE, "1")
-    compiled.resources(KEPT, "one", program, "sm_90")
-    assert (tmp_path / KEPT).read_text().endswith(f"one: {program.digest[:16]} 77 0 9\n")
+    compiled.resources(KEPT, program, name="one")
+    assert (tmp_path / KEPT).read_text().endswith(f"one: {program.digest[:16]} 77 0 0 0 9\n")
 
 
 def _with_digit(last: str) -> Program:
@@ -184,7 +182,7 @@ def _compiler(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("architecture", "scheme", "layout", "lattice"), EVERY_DAY)
 def test_what_the_golden_file_holds_comes_out_again(architecture: str, scheme: str, layout: str, lattice: str) -> None:
     for job in EVERY_DAY[architecture, scheme, layout, lattice]:
-        _judge(job, compiled.resources(KEPT, _named(job), render(*job[:2]), architecture, again=True))
+        _judge(job, compiled.resources(KEPT, render(*job[:2]), architecture, name=_named(job), again=True))
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import compiled
 import cpu_cases
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
@@ -219,7 +220,7 @@ def test_compiled_cpu_kernels(scheme: str, storage: str, axes: dict[str, Any]) -
 def test_nvrtc_compiles_without_spills(scheme: str) -> None:
     for storage in ("fp32", "fp64"):
         config = cuda(scheme, storage, block=(128, 1, 1))
-        assert compile_cuda(render(flow("solid", "d3q19"), config)).resources.spill_bytes == 0
+        assert compiled.resources("indirect.txt", render(flow("solid", "d3q19"), config)).spill_bytes == 0
 
 
 Fault = Callable[[Any], Any]

@@ -12,8 +12,8 @@ import pytest
 import sympy
 from sympy import Rational, Symbol
 
+import compiled
 from cuda_samples import needs_nvrtc
-from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.collision import assignments, population, relaxed, weight
 from lbmtune.catalogue.collisions import collision
@@ -372,6 +372,6 @@ def test_steps_that_are_no_multiple_of_a_launch_are_refused() -> None:
 def test_the_shapes_that_pay_stay_in_their_class_of_registers(registers: int, axes: dict[str, object]) -> None:
     """So many of 10 and of 12 warps fit into a multiprocessor's 65536 registers."""
     case = replace(flow(force=(0.0, 0.0, 0.0)), domain=(256, 256, 256))
-    found = nvrtc.compile_cuda(render(case, config(march=64, **axes)), "sm_90").resources
+    found = compiled.resources("moments.txt", render(case, config(march=64, **axes)))
     assert found.registers <= registers
     assert found.spill_bytes == 0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+import compiled
 from choices import case_of
 from cuda_samples import needs_nvrtc
-from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, cavity, channel, half_channel, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.faces import Faces
@@ -242,5 +242,5 @@ def test_verification_finds(fault: str) -> None:
 )
 def test_they_stay_in_their_class_of_registers(case: Case, flags: str) -> None:
     one: CudaConfig = config(steps=2, rows=2, block=(32, 12, 1), pack=4, prefetch=1, march=64, flags=flags)
-    found = nvrtc.compile_cuda(render(case, one), "sm_90").resources
+    found = compiled.resources("moments_walls.txt", render(case, one))
     assert found.registers <= 168

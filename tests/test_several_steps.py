@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+import compiled
 from cuda_samples import needs_nvrtc
-from lbmtune.backend import nvrtc
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -200,7 +200,7 @@ def test_verification_finds(fault: str) -> None:
 def test_the_shapes_that_pay_do_not_spill(registers: int, axes: dict[str, object]) -> None:
     case = box("d3q19", "bgk", (256, 256, 256))
     one = config(march=64, **axes)
-    found = nvrtc.compile_cuda(render(case, one), "sm_90").resources
+    found = compiled.resources("several_steps.txt", render(case, one))
     assert found.shared_bytes == shared_bytes(case, one) > 0
     assert found.registers <= registers
     assert found.spill_bytes == 0
