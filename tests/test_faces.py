@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from choices import local_faces
+from choices import ROOMY, case_of, local_faces
 from cpu_cases import LAYOUTS, InterpretingDevice, config_of, interpret, program_of
 from cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config
 from lbmtune.backend.cpu import compile_cpu, open_cpu
@@ -16,9 +18,11 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries import arriving, reconstructed
 from lbmtune.catalogue.case import Case, box, half_channel, pipe
 from lbmtune.catalogue.conditions import conditions
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.faces import FACES
 from lbmtune.catalogue.geometries import GENERATORS
 from lbmtune.catalogue.links import cut_kinds
+from lbmtune.catalogue.rules import broken
 from lbmtune.cli.listing import catalogue
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
@@ -233,3 +237,48 @@ def test_kinds_of_faces_are_listed() -> None:
     assert set(catalogue()["faces"]) == set(FACES) >= {"slip", "velocity", "pressure", "moving", "wall", "periodic"}
     assert {"pipe", "half-channel"} <= set(catalogue()["flows"])
     assert set(catalogue()["geometries"]) == set(GENERATORS) >= {"ducts", "packing", "sandstone", "file"}
+
+
+KINDS: dict[str, tuple[tuple[KernelConfig, ...], str]] = {
+    "one step": ((CudaConfig(block=(64, 1, 1)), CpuConfig(threads=1, vector_bits=0)), "bgk"),
+    "several steps, populations": (
+        (
+            CudaConfig(scheme="push", layout="rows", steps=2, block=(32, 8, 1), march=8),
+            CpuConfig(scheme="aa", loop="tile", tile_y=4, tile_z=2, steps=2, threads=1, vector_bits=0),
+        ),
+        "bgk",
+    ),
+    "moments": (
+        (
+            CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=8),
+            CpuConfig(representation="moments", loop="tile", tile_x=64, tile_y=4, tile_z=2, threads=1, vector_bits=0),
+        ),
+        "regularised",
+    ),
+    "on chip (`launch=resident`)": ((CudaConfig(launch="resident", block=(64, 4, 1), march=4),), "bgk"),
+}
+CONDITIONS: dict[str, Callable[[Case], Case]] = {
+    "`wall`, `moving`, whole faces": lambda case: replace(
+        case, faces=("wall", "moving", "wall", "wall", "wall", "wall"), wall_velocity=(0.0, 0.05, 0.0)
+    ),
+    "solid cells (`flags=memory`)": lambda case: replace(case, geometry="sphere"),
+    "`slip`, `velocity`, `pressure`, whole faces": lambda case: replace(
+        case, faces=("velocity", "pressure", "slip", "slip", "wall", "wall"), inlet_velocity=(0.05, 0.0, 0.0)
+    ),
+    "parts of faces, solid cells that move": lambda case: case_of("patched", case.lattice, case.collision),
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_table_of_kernels_says_what_the_rules_say(condition: str) -> None:
+    page = (Path(__file__).parent.parent / "docs/faces.md").read_text().split("## Which kernels")[1]
+    head, *rows = [
+        line.strip("| ").split(" | ") for line in page.split("\n") if line.startswith("| ") and " | " in line
+    ]
+    table = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows if row[0] in CONDITIONS}
+    for kind, (configs, collision) in KINDS.items():
+        case = CONDITIONS[condition](box("d3q19", collision, (64, 16, 16), 1.3))
+        flags = "memory" if case.geometry or case.patches else "compiled"
+        legal = [one.backend for one in configs if not broken(case, replace(one, flags=flags), ROOMY)]
+        said = ", ".join({"cuda": "GPU", "cpu": "CPU"}[name] for name in legal) or "no"
+        assert table[condition][kind] == said, (kind, [broken(case, replace(c, flags=flags), ROOMY) for c in configs])

@@ -71,7 +71,10 @@ def _other_axes(_case: Case, config: CudaConfig, _: Limits) -> str | None:
 
 def _faces(case: Case, _config: CudaConfig, _: Limits) -> str | None:
     if where := told(case):
-        return f"{where} with launch resident: its cells complete what arrives, which these kernels do not"
+        return (
+            f"{where} with launch resident: its cells complete what arrives, which these kernels do not; "
+            "take launch graph, or several steps per launch"
+        )
     if case.patches:
         return f"{case.patches[0].kind} patch with launch resident: these kernels know whole faces alone"
     return None
