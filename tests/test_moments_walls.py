@@ -42,6 +42,11 @@ def stone(lattice: str = "d3q19", size: tuple[int, int, int] = SIZE) -> Case:
     return porous(lattice, "regularised", size, 1.3, ROCK, force=(1e-3, -5e-4, 2e-4))
 
 
+def stone_alone() -> Case:
+    """One solid block, with planes ahead of it that have none."""
+    return porous("d3q19", "regularised", SIZE, 1.3, "sphere", force=(1e-3, -5e-4, 2e-4))
+
+
 def mixed(flow: str, lattice: str = "d3q19") -> Case:
     """Resting and moving walls on five faces with a force ("grinder"), and solid cells besides ("solids")."""
     return case_of(flow, lattice, "regularised")
@@ -229,7 +234,8 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
 )
 def test_verification_finds(fault: str) -> None:
     flags, change = FAULTS[fault]
-    case = mixed("solids") if flags == "memory" else lid()
+    # where every plane has cut links, none of them can go unseen
+    case = (stone_alone() if "unseen" in fault else mixed("solids")) if flags == "memory" else lid()
     program = render(case, config(steps=2, rows=2, prefetch=1, flags=flags))
     changed = replace(program, source=change(program.source))
     assert changed.source != program.source
