@@ -147,9 +147,10 @@ def _accuracy_table(found: Accuracy) -> Table:
     from lbmtune.cli import output
 
     domain = "x".join(map(str, found.domain))
+    what = f"{found.representation}, {found.steps} steps per launch"
     title = (
-        f"L2 errors of {found.lattice} {found.collision} stored as {found.storage}, computed in {found.compute}, on "
-        f"{domain} cells"
+        f"L2 errors of {found.lattice} {found.collision}, {what}, stored as {found.storage}, computed in "
+        f"{found.compute}, on {domain} cells"
     )
     columns = ("u0>", "steps>", "velocity>", "density>", "to exact>", "fp64>", "density to exact>", "fp64>")
     rows = [
@@ -168,7 +169,7 @@ def _accuracy_table(found: Accuracy) -> Table:
                 ),
             ),
         )
-        for p in found.points
+        for p in (*found.points, *([found.after] if found.after else []))
     ]
     return output.table(title, columns, rows)
 
