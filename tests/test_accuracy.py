@@ -15,7 +15,7 @@ from choices import case_of
 from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.rules import broken
-from lbmtune.cli import main
+from lbmtune.cli import checks, main
 from lbmtune.cli.studyfile import load_study
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
@@ -213,6 +213,13 @@ def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
     assert row["velocity against fp64"] == "2.00e-06"
     assert 'id="kinds"' in build.page(shown)
     assert 'id="kinds"' not in build.page(study)
+
+
+def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> None:
+    table = checks._accuracy_table(replace(_after(2e-6), representation="moments", steps=3))
+    assert "moments, 3 steps per launch, stored as" in str(table.title)
+    assert table.row_count == len(FOUND.points) + 1
+    assert [*table.columns[1].cells][-1] == "1000"
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
