@@ -15,6 +15,7 @@ constexpr int Q = 3;
 constexpr int CELLS = 1;                              // of a thread
 constexpr int BLOCK_X = 8, BLOCK_Y = 8, BLOCK_Z = 8;  // cells of a tile
 constexpr int CROSSING = 960;                         // links of a tile to those after it, along all axes
+constexpr int LISTS_Y = 320, LISTS_Z = 640;           // where the lists of its faces across y and z begin
 constexpr bool WALL_LOW_X = false, WALL_LOW_Y = false, WALL_LOW_Z = false;
 constexpr bool WALL_HIGH_X = false, WALL_HIGH_Y = false, WALL_HIGH_Z = false;
 constexpr Real unit = 1;                              // the density one, as stored
@@ -63,7 +64,11 @@ __device__ __forceinline__ int anew(int number) {
     asm volatile("" : "+r"(number));
     return number;
 }
-#endif  // elsewhere the host provides it
+// Asks the L2 cache for a line.
+__device__ __forceinline__ void ask_for(const void* line) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line) : "memory");
+}
+#endif  // elsewhere the host provides these
 
 // A cell of a tile along an axis.
 struct Seat {
@@ -151,6 +156,16 @@ __device__ __forceinline__ Place link(const Cell& cell) {
     return own + beside<X, 1>(cell.along_x) + beside<Y, BLOCK_X>(cell.along_y);
 }
 
+// Has brought nearer, by a few threads, what comes in through the faces of the tile, but for edges, which are few.
+__device__ __forceinline__ void ask_ahead(const Stored* rising, const Stored* falling, const int thread, const Cell& cell) {
+    constexpr int LINE = 128 / sizeof(Stored);
+    const int k = thread * LINE;
+    if (k >= CROSSING) return;
+    const Place before = k < LISTS_Y ? cell.along_x.before : k < LISTS_Z ? cell.along_y.before : cell.along_z.before;
+    ask_for(falling + (cell.tile + k));
+    ask_for(rising + Place(cell.tile + before + k));
+}
+
 // Leaves at the faces of the tile what crosses them in the next step.
 __device__ __forceinline__ void leave(
     const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], Stored* rising, Stored* falling,
@@ -197,6 +212,9 @@ extern "C" __global__ void __launch_bounds__(512) step_0(
     const bool inside = x < nx && y < ny && z < nz;
     Stored* const place = moments + (along_x(x, n) + along_y(y, n) + along_z(z, n));
     Real m[MOMENTS], still[LINES], right[MOVERS], left[MOVERS];
+    //@begin ahead
+    ask_ahead(rising, falling, here, take_seats(threadIdx.x, threadIdx.y, threadIdx.z, nx, ny, nz));
+    //@end ahead
     if (inside) {
 #pragma unroll
         for (int k = 0; k < MOMENTS; ++k) m[k] = widen(place[component(k, n)]);

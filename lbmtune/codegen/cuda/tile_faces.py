@@ -101,6 +101,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "relax": f"    {relaxes}",
         "seats": fill(_FILE, {}, inside="seats"),
         "send": "\n".join(_sent(case.stencil)),
+        "ahead": "" if config.copies_ahead else fill(_FILE, {}, inside="ahead"),
         "ask": _asked(case.stencil, config),
         "there": "    copies_end();" if config.copies_ahead else "",
         "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _arriving),
@@ -122,6 +123,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int {block};",
             f"typedef {_place(case, config)} Place;",
             f"constexpr int CROSSING = {crossing(case.stencil, config)};",
+            f"constexpr int {_lists(case.stencil, config)};",
             *(
                 f"constexpr bool WALL_LOW_{a} = {_bool(walled[2 * n])}, WALL_HIGH_{a} = {_bool(walled[2 * n + 1])};"
                 for n, a in enumerate("XYZ")
@@ -130,6 +132,14 @@ def _constants(case: Case, config: CudaConfig) -> str:
             moments.constants(case.stencil),
         )
     )
+
+
+def _lists(lattice: Lattice, config: CudaConfig) -> str:
+    """Where the lists of a tile across y and z begin."""
+    starts = list_starts(lattice, config)
+    first = {axis: min((s for (a, _), s in starts.items() if a == axis), default=0) for axis in (1, 2)}
+    first[2] = first[2] or crossing(lattice, config)
+    return f"LISTS_Y = {first[1]}, LISTS_Z = {first[2]}"
 
 
 def _place(case: Case, config: CudaConfig) -> str:
