@@ -29,6 +29,7 @@ from shim.device import COMPILER, HostDevice, compile_on_host
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 PRECISE = {"storage": "fp64", "compute": "fp64"}
+IN_TILES = {"layout": "tiled-cells", "layout_tile": (8, 8, 8)}
 CUBE = box("d3q19", "regularised", (256, 256, 256))
 
 
@@ -285,5 +286,5 @@ def test_what_can_be_is_legal() -> None:
 @needs_nvrtc
 def test_four_blocks_of_a_cube_of_eight_spill_nothing() -> None:
     for fetch in ("registers", "shared"):
-        found = nvrtc.compile_cuda(render(CUBE, config(min_blocks=4, fetch=fetch))).resources
+        found = nvrtc.compile_cuda(render(CUBE, config(min_blocks=4, fetch=fetch, **IN_TILES))).resources
         assert (found.registers, found.spill_bytes) == (32, 0)

@@ -6,7 +6,7 @@ of instructions: on a GPU for kernels of several steps per launch, on a CPU by t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
@@ -68,8 +68,16 @@ def predict(
     subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
     source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
     found = Ceiling(bandwidth(subject, by_runs="runs" not in without), source)
-    terms = marches.terms if config.marches else _one_step_terms
-    return _told(case, config, found, terms(subject, without))
+    return _told(case, config, found, _terms(config)(subject, without))
+
+
+def _terms(config: CudaConfig) -> Callable[[Subject, Collection[str]], list[Term]]:
+    """Those of its kind of kernel."""
+    if config.by_faces:
+        from lbmtune.model.tile_faces import terms  # here: it prints kernels, which needs SymPy
+
+        return terms
+    return marches.terms if config.marches else _one_step_terms
 
 
 def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:

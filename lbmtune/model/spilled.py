@@ -24,6 +24,8 @@ from lbmtune.records import Resources, Term
 
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
+_OF_TILE, _LESS_OF_TILE = 36, 24
+"""The same of a cell of a tile, and how many less will do."""
 _OF_POINTER = 3
 """Registers that a word of a list and the address that it leads to take."""
 _WITHIN = 1.2
@@ -187,17 +189,20 @@ def _kept_in_l2(subject: Subject) -> float:
 
 def estimated(case: Case, config: CudaConfig) -> Resources:
     """What a kernel is likely to use, where nobody has compiled it."""
+    less = 0
     if config.marches:
         from lbmtune.model.issue import registers  # here: it prints kernels, which needs SymPy
 
         wanted = registers(case, config)
+    elif config.by_faces:
+        wanted, less = _OF_TILE + config.computed.bytes // WORD_BYTES * case.stencil.q, _LESS_OF_TILE
     else:
         # with a list, few words are read ahead, and no populations; and what is copied takes none
         further = 0 if config.indirect or config.copies_ahead else config.prefetch
         words, sets = config.computed.bytes // 4, 1 + further
         wanted = _ADDRESSES[config.copies] + words * sets * config.cells_per_thread * case.stencil.q
     allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
-    spilled = 4 * max(0, round(wanted / _WITHIN) - allowed)
+    spilled = 4 * max(0, round((wanted - less) / _WITHIN) - allowed)
     return Resources(
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,

@@ -1,0 +1,108 @@
+"""The terms of tiles of moments that leave at their faces what crosses them (`halo=faces`).
+
+The blocks of a multiprocessor queue for memory and for what is computed, as planes of a march do (`model.queues`), and
+each waits for its loads. Arithmetic is counted on the printed text. What a face takes, which all lanes of a warp go
+through where one of them has such a cell, and what a thread does besides, are from counters of an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.march import WARP
+from lbmtune.catalogue.tile_faces import through
+from lbmtune.codegen.cuda import moments
+from lbmtune.lattice import lattice
+from lbmtune.model.copies import bandwidth
+from lbmtune.model.instructions import arithmetic
+from lbmtune.model.issue import rates, slots_of_doubles
+from lbmtune.model.marches import memory_term
+from lbmtune.model.once import launch
+from lbmtune.model.queues import shares
+from lbmtune.model.spilled import local_memory
+from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, Subject, launched_blocks
+from lbmtune.model.terms import SHARES
+from lbmtune.records import Term
+
+_BESIDES, _FACE = 226, 21
+"""Instructions of a thread besides those that are counted: addresses and predicates of a step; and of a face, to find
+its links when they are read and when they are left, on average over lower and upper ones. From counters of three tiles
+of D3Q19."""
+_WAITS = {"registers": 3, "shared": 1}
+"""Loads that a block waits for one after the other: of its moments, and of faces over two axes, unless those are copied
+to shared memory."""
+
+
+def terms(subject: Subject, without: Collection[str]) -> list[Term]:
+    """Of a calibrated machine."""
+    case, config, machine = subject.case, subject.config, subject.machine
+    together = max(1, subject.threads // prod(config.block))
+    rate = bandwidth(subject, by_runs=False)
+    for name, share in SHARES.items():
+        if name not in without:
+            rate *= share(subject)
+    memory = memory_term(bytes_per_update(case, config), rate, "micro-benchmarks")
+    stations = [memory]
+    issued = rates(machine, subject.threads // WARP, meeting=together == 1)
+    needed = slots(case, config, machine.environment.architecture)
+    if issued and ISSUE not in without:
+        sentence = f"{needed:.0f} slots per update"
+        seconds = needed / WARP / issued.issued
+        stations.append(Term(name=ISSUE, seconds=seconds, sentence=sentence, source=issued.source))
+    waited = 0.0 if LATENCY in without else waits_s(subject, together)
+    found = shares([one.seconds for one in stations], together * waited, together)
+    told = f"{together} blocks on their way"
+    result = [
+        replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {told}")
+        for one, seconds in zip(stations, found.stations, strict=True)
+    ]
+    sentence = f"{_WAITS[config.fetch]} loads of each block, one after the other, {told}"
+    result.append(Term(name=LATENCY, seconds=found.delay, sentence=sentence, source="micro-benchmark `latency`"))
+    if LOCAL not in without:
+        result.append(local_memory(subject))
+    return result if LAUNCH in without else [*result, launch(subject)]
+
+
+def waits_s(subject: Subject, together: int) -> float:
+    """Seconds of an update that blocks wait for loads, if nothing hides it."""
+    turns = launched_blocks(subject) / (together * subject.machine.multiprocessors)
+    return turns * _WAITS[subject.config.fetch] * subject.calibration.latency_s / subject.case.fluid_sites
+
+
+def slots(case: Case, config: CudaConfig, architecture: str) -> float:
+    """Issue slots of a lane for an update."""
+    each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
+    computed = each * _arithmetic(case.lattice, case.forced, case.relaxes)
+    values, links = config.kept.values(case.stencil), case.stencil.q - 1
+    converted = 2 * values if config.stored.bytes < config.computed.bytes else 0
+    return computed + 2 * (values + links) + converted + _faces(case.lattice, config.block) + _BESIDES
+
+
+@lru_cache(maxsize=64)
+def _arithmetic(name: str, forced: bool, relaxes: bool) -> int:
+    """Cells are relaxed and spread twice: within the tile, and for its faces."""
+    stencil = lattice(name)
+    known = ("unit", *moments.scalars(stencil, forced, relaxes))
+    once, *_ = texts = moments.functions_at_once(stencil, forced, relaxes).split("__device__")[1:]
+    relax, spread, sums, total = (arithmetic(text, known) for text in texts)
+    assert "relax" in once
+    return 2 * (relax + spread) + sums + total
+
+
+@lru_cache(maxsize=256)
+def _faces(name: str, block: tuple[int, int, int]) -> float:
+    """Of a lane, over the faces that its warp has a cell at."""
+    stencil, cells = lattice(name), [c[::-1] for c in product(*(range(n) for n in block[::-1]))]
+    warps = [cells[n : n + WARP] for n in range(0, len(cells), WARP)]
+    found = 0
+    for axis, warp, end in product(range(stencil.dimensions), warps, (0, 1)):
+        if any(cell[axis] == end * (block[axis] - 1) for cell in warp):
+            found += _FACE + 2 * len(through(stencil, axis))
+    return found / len(warps)
