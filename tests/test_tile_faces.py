@@ -17,12 +17,14 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, tile_bytes
+from lbmtune.cli.machines import named_machine
 from lbmtune.codegen.describe import describe_kernel, max_elements
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure import oracle
 from lbmtune.measure.verify import awkward_domain, verify
+from lbmtune.model.predict import predict
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
@@ -288,3 +290,19 @@ def test_four_blocks_of_a_cube_of_eight_spill_nothing() -> None:
     for fetch in ("registers", "shared"):
         found = nvrtc.compile_cuda(render(CUBE, config(min_blocks=4, fetch=fetch, **IN_TILES))).resources
         assert (found.registers, found.spill_bytes) == (32, 0)
+
+
+@pytest.mark.parametrize(
+    ("axes", "measured_mlups"),
+    [
+        ({"min_blocks": 4}, 30_400),
+        ({"min_blocks": 2}, 25_200),
+        ({"block": (16, 8, 8), "layout_tile": (16, 8, 8), "min_blocks": 2}, 28_700),
+        ({"min_blocks": 2, **PRECISE}, 15_600),
+    ],
+)
+def test_what_is_predicted_for_an_h200(axes: dict[str, Any], measured_mlups: float) -> None:
+    one = config(**{**IN_TILES, **axes})
+    found = predict(CUBE, one, named_machine("h200"))
+    assert found.mlups == pytest.approx(measured_mlups, rel=0.07)
+    assert found.bytes_per_update == bytes_per_update(CUBE, one)
