@@ -57,6 +57,10 @@ GOLDENS: dict[str, Sample] = {
         flows("d3q27", "regularised")["grinder"],
         config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),
     ),
+    "faces_d3q19_cavity": (
+        flows("d3q19", "regularised")["cavity"],
+        config(representation="moments", halo="faces", block=(8, 8, 4), layout="rows", min_blocks=4),
+    ),
     "resident_d3q19_cavity": (
         replace(flows("d3q19", "bgk")["cavity"], domain=(64, 64, 64)),
         config(launch="resident", layout="rows", block=(64, 4, 1), march=8),
