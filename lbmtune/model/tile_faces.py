@@ -1,8 +1,8 @@
 """The terms of tiles of moments that leave at their faces what crosses them (`halo=faces`).
 
 The blocks of a multiprocessor queue for memory and for what is computed, as planes of a march do (`model.queues`), and
-each waits for its loads. Arithmetic is counted on the printed text. What a face takes, which all lanes of a warp go
-through where one of them has such a cell, and what a thread does besides, are from counters of an H200.
+each waits for its loads, large ones in parts. Arithmetic is counted on the printed text. What the copy of a face takes,
+for all lanes of a warp where one of them has such a cell, and what a thread does besides, are from counters of an H200.
 """
 
 from __future__ import annotations
@@ -31,49 +31,57 @@ from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, Subject, launch
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
 
-_BESIDES, _FACE = 226, 21
-"""Instructions of a thread besides those that are counted: addresses and predicates of a step; and of a face, to find
-its links when they are read and when they are left, on average over lower and upper ones. From counters of three tiles
-of D3Q19."""
-_WAITS = {"registers": 3, "shared": 1}
-"""Loads that a block waits for one after the other: of its moments, and of faces over two axes, unless those are copied
-to shared memory."""
+_BESIDES, _FACE, _COPIED = 289, 10, 40
+"""Instructions of a thread besides those that are counted, addresses and predicates for the most part: of a step; of a
+face; and more of one whose populations are copied to shared memory first. From counters of four kernels of D3Q19 in
+single precision."""
+_WAITS = {"registers": 2, "shared": 1}
+"""Loads that a warp waits for one after the other: of its moments, and of faces, unless those are copied to shared
+memory meanwhile."""
+_AT_ONCE = 512
+"""Threads that go through a step together, of larger blocks: those of 1,024 hide as much as two of half the size."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     """Of a calibrated machine."""
     case, config, machine = subject.case, subject.config, subject.machine
-    together = max(1, subject.threads // prod(config.block))
+    together = max(1, subject.threads // _at_once(config))
     rate = bandwidth(subject, by_runs=False)
     for name, share in SHARES.items():
         if name not in without:
             rate *= share(subject)
     memory = memory_term(bytes_per_update(case, config), rate, "micro-benchmarks")
     stations = [memory]
-    issued = rates(machine, subject.threads // WARP, meeting=together == 1)
+    issued = rates(machine, subject.threads // WARP, meeting=subject.threads == prod(config.block))
     needed = slots(case, config, machine.environment.architecture)
     if issued and ISSUE not in without:
         sentence = f"{needed:.0f} slots per update"
         seconds = needed / WARP / issued.issued
         stations.append(Term(name=ISSUE, seconds=seconds, sentence=sentence, source=issued.source))
-    waited = 0.0 if LATENCY in without else waits_s(subject, together)
-    found = shares([one.seconds for one in stations], together * waited, together)
-    told = f"{together} blocks on their way"
+    waited = 0.0 if LATENCY in without else waits_s(subject)
+    found = shares([one.seconds for one in stations], waited, together)
+    told = f"{together} x {_at_once(config)} cells on their way"
     result = [
         replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {told}")
         for one, seconds in zip(stations, found.stations, strict=True)
     ]
-    sentence = f"{_WAITS[config.fetch]} loads of each block, one after the other, {told}"
+    sentence = f"{_WAITS[config.fetch]} loads one after the other, {told}"
     result.append(Term(name=LATENCY, seconds=found.delay, sentence=sentence, source="micro-benchmark `latency`"))
     if LOCAL not in without:
         result.append(local_memory(subject))
     return result if LAUNCH in without else [*result, launch(subject)]
 
 
-def waits_s(subject: Subject, together: int) -> float:
-    """Seconds of an update that blocks wait for loads, if nothing hides it."""
-    turns = launched_blocks(subject) / (together * subject.machine.multiprocessors)
-    return turns * _WAITS[subject.config.fetch] * subject.calibration.latency_s / subject.case.fluid_sites
+def _at_once(config: CudaConfig) -> int:
+    return min(prod(config.block), _AT_ONCE)
+
+
+def waits_s(subject: Subject) -> float:
+    """Seconds of an update that threads which go together wait for loads, if nothing hides it."""
+    config, machine = subject.config, subject.machine
+    parts = launched_blocks(subject) * prod(config.block) / _at_once(config)
+    waited = parts * _WAITS[config.fetch] * subject.calibration.latency_s
+    return waited / machine.multiprocessors / subject.case.fluid_sites
 
 
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
@@ -82,7 +90,8 @@ def slots(case: Case, config: CudaConfig, architecture: str) -> float:
     computed = each * _arithmetic(case.lattice, case.forced, case.relaxes)
     values, links = config.kept.values(case.stencil), case.stencil.q - 1
     converted = 2 * values if config.stored.bytes < config.computed.bytes else 0
-    return computed + 2 * (values + links) + converted + _faces(case.lattice, config.block) + _BESIDES
+    faces = _faces(case.lattice, config.block, _FACE + _COPIED * config.copies_ahead)
+    return computed + 2 * (values + links) + converted + faces + _BESIDES
 
 
 @lru_cache(maxsize=64)
@@ -97,12 +106,12 @@ def _arithmetic(name: str, forced: bool, relaxes: bool) -> int:
 
 
 @lru_cache(maxsize=256)
-def _faces(name: str, block: tuple[int, int, int]) -> float:
-    """Of a lane, over the faces that its warp has a cell at."""
+def _faces(name: str, block: tuple[int, int, int], besides: int) -> float:
+    """Of a lane, over the faces that its warp has a cell at: links are read and left. besides: of a face."""
     stencil, cells = lattice(name), [c[::-1] for c in product(*(range(n) for n in block[::-1]))]
     warps = [cells[n : n + WARP] for n in range(0, len(cells), WARP)]
     found = 0
     for axis, warp, end in product(range(stencil.dimensions), warps, (0, 1)):
         if any(cell[axis] == end * (block[axis] - 1) for cell in warp):
-            found += _FACE + 2 * len(through(stencil, axis))
+            found += besides + 2 * len(through(stencil, axis))
     return found / len(warps)
