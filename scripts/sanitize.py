@@ -35,7 +35,7 @@ from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
 from lbmtune.catalogue.config import from_flat  # noqa: E402
 from lbmtune.codegen.program import Program  # noqa: E402
 from lbmtune.codegen.render import render  # noqa: E402
-from lbmtune.measure.verify import verify  # noqa: E402
+from lbmtune.measure.verify import awkward_domain, verify  # noqa: E402
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "synccheck")
@@ -47,6 +47,13 @@ _MARCH: Mapping[str, Any] = {"representation": "moments", "layout": "rows", "blo
 _STEPS: Mapping[str, Any] = {"scheme": "push", "layout": "rows", "block": "32x8x1", "march": 5, "steps": 2}
 _TILES: Mapping[str, Any] = {"representation": "moments", "halo": "faces", "block": "8x4x2"}
 _ON_CHIP: Mapping[str, Any] = {"launch": "resident", "layout": "rows", "block": "8x2x1", "march": 2}
+_MOMENTS_ON_CHIP: Mapping[str, Any] = {
+    **_ON_CHIP,
+    "representation": "moments",
+    "block": "16x4x1",
+    "march": 4,
+    "held": 2,
+}
 CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "one step": ("grinder", "d3q19", "bgk", {"block": "32x2x1"}),
     "one step, in place, vectors": (
@@ -145,6 +152,7 @@ CASES: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "tiles and their faces": ("solids", "d3q19", "regularised", {**_TILES, "flags": "memory", "fetch": "shared"}),
     "on chip": ("grinder", "d3q19", "bgk", {**_ON_CHIP}),
     "on chip, neighbours, words": ("solids", "d3q19", "bgk", {**_ON_CHIP, "meeting": "neighbours", "flags": "memory"}),
+    "moments on chip": ("grinder", "d3q19", "regularised", {**_MOMENTS_ON_CHIP}),
 }
 """Flow, lattice, collision and axes."""
 NOT_FOLLOWED = ("racecheck", "march, neighbours")
@@ -194,7 +202,7 @@ def sample(name: str) -> Sample:
     config = from_flat({"backend": "cuda", **axes})
     case = case_of(flow, lattice, collision)
     if axes.get("launch") == "resident":
-        case = replace(case, domain=(8, 6, 6))
+        case = replace(case, domain=awkward_domain(case, config))
     return case, config
 
 
