@@ -79,6 +79,7 @@ _APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "chunks": ("even",)},
         "meeting": ("all",),
         "halo": ("computed",),
+        "held": (0,),
     },
     "cpu": {"representation": ("populations",), "tile_x": (0,)},
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, product
@@ -410,11 +410,40 @@ def _known_by(flow: str, flags: str) -> bool:
     return flow not in ("solids", "rocks") if flags == "compiled" else flow != "box"
 
 
+_MOMENTS_ON_CHIP: Mapping[str, Sequence[Any]] = {
+    "cells_per_thread": (1, 2, 3),
+    "rows": (1, 2),
+    "march": (2, 4),
+    "meeting": MEETINGS,
+    "min_blocks": (0, 2),
+    "layout": ("soa", "rows"),
+}
+
+
+def moments_on_chip(backend: str, seed: int = 1) -> Iterator[Sample]:
+    """Kernels that keep moments there: every storage and lattice, with a seeded choice of the others."""
+    draw = random.Random(seed)
+    storages = [("fp64", "fp64"), ("fp32", "fp32"), ("fp16s", "fp32"), ("bf16", "fp32")]
+    for lattice, (storage, compute) in product(LATTICES, storages if backend == "cuda" else ()):
+        flat, flow = lattice == "d2q9", draw.choice(("box", "grinder", "solids"))
+        point: dict[str, Any] = {name: draw.choice(values) for name, values in _MOMENTS_ON_CHIP.items()}
+        point |= {"launch": "resident", "representation": "moments", "block": "16x2x1"}
+        point |= {"rows": 1} if flat else {}
+        point["held"] = draw.choice((0, point["march"] // 2))
+        point |= {"flags": "memory"} if flow == "solids" else {}
+        config = from_flat(completed({"backend": backend, **point, "storage": storage, "compute": compute}, LIMITS))
+        domain = (16 * point["cells_per_thread"], 8, 1 if flat else 8)
+        yield replace(case_of(flow, lattice, "regularised"), domain=domain), config
+
+
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     covering = pairwise(backend, seed)
     marches = [one for dimensions in (TILES if backend == "cuda" else ()) for one in of_tiles(dimensions, seed).samples]
-    parts = (schemes_layouts_lattices, collisions_precisions, with_patches, of_pipelines, on_chip, of_tile_faces)
+    parts = (
+        *(schemes_layouts_lattices, collisions_precisions, with_patches, of_pipelines),
+        *(on_chip, of_tile_faces, moments_on_chip),
+    )
     found = [one for part in parts for one in part(backend)]
     parted = (one for one in found if not isinstance(one, Missing))
     samples = tuple(dict.fromkeys((*parted, *marches, *covering.samples)))

@@ -67,7 +67,7 @@ def for_every_day(backend: str) -> list[Sample]:
 def _length(sample: Sample) -> float:
     """What the text of a kernel grows with: pairs of directions, and less so cells that a thread has at once."""
     case, config = sample
-    marches = isinstance(config, CudaConfig) and config.marches
+    marches = isinstance(config, CudaConfig) and (config.marches or config.moments_on_chip)
     cells = config.steps * config.rows * config.cells_per_thread if marches else 1
     return case.stencil.q**2 * sqrt(cells)
 

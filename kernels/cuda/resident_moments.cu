@@ -404,6 +404,41 @@ __device__ __forceinline__ Offset cell_of(const Seat& seat, const int k, const i
     return along_x(seat.x * WIDE + v, n) + (FLAT ? along_y(z, n) : along_y(seat.line + r, n) + along_z(z, n));
 }
 
+// What the last step leaves in a tile still lacks what comes in: of 16 bits it would be rounded twice, and lies in both
+// lattices meanwhile, one half of its bits in each.
+constexpr bool HALVED = sizeof(Stored) == 2;
+__device__ __forceinline__ void leave_plane(
+    const Cells& m, Stored* source, Stored* target, const Seat& seat, const int k, const Extents& n) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int v = 0; v < WIDE; ++v) {
+            const Offset cell = cell_of(seat, k, r, v, n);
+#pragma unroll
+            for (int i = 0; i < MOMENTS; ++i) {
+                const unsigned bits = __float_as_uint(static_cast<float>(m[r][v][i]));
+                source[cell + component(i, n)] = static_cast<Stored>(bits >> 16);
+                target[cell + component(i, n)] = static_cast<Stored>(bits & 0xffffu);
+            }
+        }
+    }
+}
+__device__ __forceinline__ void find_plane(
+    Cells& m, const Stored* source, const Stored* target, const Seat& seat, const int k, const Extents& n) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+        for (int v = 0; v < WIDE; ++v) {
+            const Offset cell = cell_of(seat, k, r, v, n);
+#pragma unroll
+            for (int i = 0; i < MOMENTS; ++i) {
+                const unsigned high = static_cast<unsigned>(source[cell + component(i, n)]);
+                m[r][v][i] = __uint_as_float(high << 16 | static_cast<unsigned>(target[cell + component(i, n)]));
+            }
+        }
+    }
+}
+
 //@begin entry
 //@begin signature
 extern "C" __global__ void __launch_bounds__(THREADS) step_0(
@@ -563,6 +598,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                         for (int v = 0; v < WIDE; ++v) fallen(m[r][v], sums[r][v]);
                     }
                     send_layer(sums, sent.falling, lines, seat);
+                } else if (HALVED && step + 1 == steps) {
+                    leave_plane(m, source, target, seat, k - 1, n);
                 } else {
                     keep_plane(m, held[HOLDS ? pass : 0], k - 1, (j + TOGETHER - 1) % TOGETHER, seat.number);
                 }
@@ -584,7 +621,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                 //@end paid
             }
         }
-        keep_plane(m, held[0], seat.planes - 1, 1, seat.number);
+        if (HALVED && step + 1 == steps) {
+            leave_plane(m, source, target, seat, seat.planes - 1, n);
+        } else {
+            keep_plane(m, held[0], seat.planes - 1, 1, seat.number);
+        }
     }
 
     //@begin last
@@ -602,7 +643,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             if (HOLDS && j == 0 && k >= seat.planes) return false;
             if (!HOLDS && k >= seat.planes) break;
             Cells m;
-            take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
+            if (HALVED) {
+                find_plane(m, source, target, seat, k, n);
+            } else {
+                take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
+            }
             Entering entering;
             if (at_rim(seat)) receive_side(entering, sides, k == 0, k + 1 == seat.planes);
             add_side(m, entering, seat);

@@ -126,7 +126,7 @@ def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
     if ny % rows:
         return f"launch resident: {ny} rows of the domain {extents(case.domain)} are not divisible into tiles of {rows}"
     together = planes_together(config)
-    if config.held and nz % together:
+    if case.stencil.dimensions == 3 and config.held and nz % together:
         return f"held {config.held}: {nz} planes of the domain {extents(case.domain)} are no passes of {together}"
     return None
 
