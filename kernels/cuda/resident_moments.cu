@@ -408,7 +408,9 @@ __device__ __forceinline__ Offset cell_of(const Seat& seat, const int k, const i
 // lattices meanwhile, one half of its bits in each.
 constexpr bool HALVED = sizeof(Stored) == 2;
 __device__ __forceinline__ void leave_plane(
-    const Cells& m, Stored* source, Stored* target, const Seat& seat, const int k, const Extents& n) {
+    const Cells& m, Stored* source, Stored* target, const int k, const int nx, const int ny, const int nz) {
+    const Extents n = storage_extents(anew(nx), anew(ny), anew(nz));
+    const Seat seat = take_seat(anew(threadIdx.x), anew(threadIdx.y), FLAT ? ny : nz);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -599,7 +601,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                     }
                     send_layer(sums, sent.falling, lines, seat);
                 } else if (HALVED && step + 1 == steps) {
-                    leave_plane(m, source, target, seat, k - 1, n);
+                    leave_plane(m, source, target, k - 1, nx, ny, nz);
                 } else {
                     keep_plane(m, held[HOLDS ? pass : 0], k - 1, (j + TOGETHER - 1) % TOGETHER, seat.number);
                 }
@@ -622,7 +624,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
             }
         }
         if (HALVED && step + 1 == steps) {
-            leave_plane(m, source, target, seat, seat.planes - 1, n);
+            leave_plane(m, source, target, seat.planes - 1, nx, ny, nz);
         } else {
             keep_plane(m, held[0], seat.planes - 1, 1, seat.number);
         }

@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import handed_on, rising_sums
 from lbmtune.lattice import Lattice
 
-_TOGETHER = (4, 3, 2, 1)
+_TOGETHER = (2, 3, 1)
 """Planes that one pass may take, the first that divides those of a tile."""
 
 
