@@ -65,6 +65,12 @@ GOLDENS: dict[str, Sample] = {
         replace(flows("d3q19", "bgk")["cavity"], domain=(64, 64, 64)),
         config(launch="resident", layout="rows", block=(64, 4, 1), march=8),
     ),
+    "resident_moments_d3q19_cavity": (
+        replace(flows("d3q19", "regularised")["cavity"], domain=(64, 64, 64)),
+        config(
+            launch="resident", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2, march=4
+        ),
+    ),
     "esoteric-twist_d2q9_cavity": (flows("d2q9", "bgk")["cavity"], config(scheme="esoteric-twist", cells_per_thread=2)),
 }
 
