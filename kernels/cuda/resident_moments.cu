@@ -223,8 +223,9 @@ __device__ __forceinline__ void receive_side(Entering& sums, Sides& sides, const
 // Ahead of its plane it waits in shared memory, where the thread hands on to nobody: a compiler has too few of what tells
 // it that a register was loaded, and would wait at once.
 __device__ __forceinline__ Real* waiting_for(Real* exchange, const Seat& seat, const int side, const int n, const int v) {
+    const int place = v * THREADS + seat.number;
     const bool first = SIDES == 1 ? seat.first : side == 0;
-    return exchange + (first ? value_at(sent_down(n), v * THREADS + seat.number) : value_at(sent_up(n), v * THREADS + seat.number));
+    return exchange + value_at(first ? sent_down(n) : sent_up(n), place);
 }
 __device__ __forceinline__ void expect_side(Real* exchange, const Seat& seat, Sides& sides, const bool high) {
     each_sum(sides, false, high, [&](const int side, const int n, const int v, const Real* from) {

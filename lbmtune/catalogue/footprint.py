@@ -14,7 +14,7 @@ from lbmtune.catalogue.layout import Extents
 from lbmtune.catalogue.links import seen_by
 from lbmtune.catalogue.pipeline import fetched as fetched_by_pipeline
 from lbmtune.catalogue.pipeline import thread_values
-from lbmtune.catalogue.resident import face_values
+from lbmtune.catalogue.resident import face_elements, face_values
 from lbmtune.catalogue.scheme import reach
 from lbmtune.catalogue.storage import frame, stored_extents
 from lbmtune.catalogue.sweeps import fetched
@@ -88,7 +88,12 @@ def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: in
 
 
 def kept_bytes(case: Case, config: KernelConfig) -> int:
-    """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps."""
+    """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps.
+
+    On a GPU of what tiles of moments on chip send one another.
+    """
+    if isinstance(config, CudaConfig) and config.moments_on_chip:
+        return face_elements(case, config) * config.computed.bytes
     phase = config.propagation.phase(case.stencil, 0)
     if isinstance(config, CpuConfig) and config.of_moments:
         return config.threads * thread_values(case, config) * config.computed.bytes
