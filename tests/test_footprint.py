@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,8 @@ from lbmtune.catalogue.footprint import (
     footprint_fits,
     largest_cube,
 )
+from lbmtune.catalogue.layouts import LAYOUTS as ALL_LAYOUTS
+from lbmtune.catalogue.schemes import SCHEMES
 
 CUBE = (256, 256, 256)
 SITES = 256**3
@@ -123,6 +127,65 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
 )
 def test_footprint(lattice: str, config: KernelConfig, expected: int) -> None:
     assert footprint_bytes(_case(lattice), config) == expected
+
+
+SMALL = (40, 12, 6)
+"""Cells along each axis, which whole groups, bundles and tiles exceed."""
+LAYOUTS: dict[str, tuple[dict[str, Any], int, tuple[int, int, int]]] = {
+    # axes, slots of 19 directions in whole bundles, cells of whole groups or tiles
+    "soa": ({}, 19, (40, 12, 6)),
+    "aos": ({}, 19, (40, 12, 6)),
+    "aosoa": ({"width": 16}, 19, (48, 12, 6)),
+    "rows": ({}, 19, (40, 12, 6)),
+    "bundle": ({"group": 5}, 20, (40, 12, 6)),
+    "bundle-aosoa": ({"group": 3, "width": 32}, 21, (64, 12, 6)),
+    "tiled": ({"layout_tile": (16, 5, 4)}, 19, (48, 15, 8)),
+    "tiled-cells": ({"layout_tile": (16, 5, 4)}, 19, (48, 15, 8)),
+}
+MOVED: dict[str, tuple[int, int]] = {
+    # copies of the lattice, values that an update reads and writes
+    "pull": (2, 38),
+    "push": (2, 38),
+    "aa": (1, 38),
+    "esoteric-twist": (1, 38),
+    "esoteric-pull": (1, 38),
+    "two-step": (2, 76),
+    "swap": (1, 38 + 36),
+}
+
+
+@pytest.mark.parametrize(("storage", "size"), [("fp16s", 2), ("fp32", 4), ("fp64", 8)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("scheme", MOVED)
+def test_every_scheme_in_every_layout(scheme: str, layout: str, storage: str, size: int) -> None:
+    """Bytes of an update do not depend on the layout, and what is kept does not on what is moved."""
+    axes, slots, cells = LAYOUTS[layout]
+    copies, moved = MOVED[scheme]
+    config = CudaConfig(
+        scheme=scheme, layout=layout, storage=storage, compute="fp64" if storage == "fp64" else "fp32", **axes
+    )
+    case = box("d3q19", "bgk", SMALL)
+    assert bytes_per_update(case, config) == moved * size
+    assert footprint_bytes(case, config) == copies * slots * prod(cells) * size
+
+
+def test_all_that_there_is_has_exact_bytes() -> None:
+    """Blocks with rings, and the fused swap of a CPU, have their own above."""
+    assert set(SCHEMES) == {*MOVED, "ghost-cell", "swap-ordered"}
+    assert set(ALL_LAYOUTS) == set(LAYOUTS)
+
+
+@pytest.mark.parametrize("layout", ["soa", "aos", "aosoa", "bundle", "bundle-aosoa"])
+def test_rings_in_every_layout(layout: str) -> None:
+    """Blocks of 8 x 4 x 2 cells have 10 x 6 x 4 with their rings: 5 x 3 x 3 of them lie side by side."""
+    axes, slots, _ = LAYOUTS[layout]
+    config = CudaConfig(scheme="ghost-cell", block=(8, 4, 2), layout=layout, **axes)
+    whole = {"aosoa": 64, "bundle-aosoa": 64}.get(layout, 50)  # 5 x 10 cells along x, in groups of 16 and 32
+    case = box("d3q19", "bgk", SMALL)
+    assert footprint_bytes(case, config) == slots * whole * 18 * 12 * 4
+    # of 64 cells, what comes from the ring: across x from 8 of them, y 16, z 32, and edges of two axes
+    faces, edges = 2 * (8 + 16 + 32), 4 * (8 + 16 - 2) + 4 * (8 + 32 - 4) + 4 * (16 + 32 - 8)
+    assert bytes_per_update(case, config) == pytest.approx(152 + 2 * 4 * (faces + edges) / 64)
 
 
 def test_in_place_schemes_need_half_the_memory() -> None:

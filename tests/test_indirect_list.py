@@ -149,6 +149,37 @@ def test_footprint_is_that_of_the_nodes_and_the_list(scheme: str) -> None:
     assert footprint_bytes(case, config) == copies * 19 * count * 8 + ROWS[scheme] * sites * 4
 
 
+VALUES = {**dict.fromkeys(SCHEMES, 38), "two-step": 76, "swap": 74}
+"""Of D3Q19, read and written in an update."""
+READ = {"pull": 18, "push": 18, "two-step": 18, "aa": 9, "swap": 9, "esoteric-pull": 9, "esoteric-twist": 6}
+"""Words of the list that an update reads, the mean over the parities."""
+LISTED: dict[str, tuple[dict[str, int], int, int]] = {
+    # axes, slots of 19 directions in whole bundles, what numbers of nodes are multiples of
+    "soa": ({}, 19, 128),
+    "aos": ({}, 19, 128),
+    "aosoa": ({"width": 256}, 19, 256),
+    "bundle": ({"group": 5}, 20, 128),
+    "bundle-aosoa": ({"group": 3, "width": 256}, 21, 256),
+}
+
+
+@pytest.mark.parametrize(("storage", "size"), [("fp16s", 2), ("fp32", 4), ("fp64", 8)])
+@pytest.mark.parametrize("layout", LISTED)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_scheme_with_a_list_in_every_layout(scheme: str, layout: str, storage: str, size: int) -> None:
+    axes, slots, unit = LISTED[layout]
+    case, compute = sample(), "fp64" if storage == "fp64" else "fp32"
+    config = replace(indirect(scheme, compute, layout=layout, **axes), storage=storage)
+    fluid = int((~solid(case)).sum())
+    sites = (fluid // unit + 1) * unit
+    others = int((nodes(case, config).at >= sites).sum())
+    count = -(-(sites + others) // unit) * unit
+    copies = SCHEMES[scheme].lattices
+    assert footprint_bytes(case, config) == copies * slots * count * size + ROWS[scheme] * sites * 4
+    moved = traffic(case, config)
+    assert (moved.populations, moved.index) == (VALUES[scheme] * size, READ[scheme] * 4)
+
+
 def test_only_schemes_that_share_places_need_nodes_in_solid_cells() -> None:
     for scheme in SCHEMES:
         numbering = nodes(sample(), indirect(scheme))
