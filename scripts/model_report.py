@@ -1,11 +1,13 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
     python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
+        [--docs docs/model.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and
-what the model is worth without each of its terms, by every N-th kernel (6). The page shows the same, and every
-configuration.
+what the model is worth without each of its terms, by every N-th kernel (6) of sets of more than a hundred. The page
+shows the same, and every configuration. --docs writes the tables of whole sets into a document,
+between the lines that say so.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.toml import read_machine
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.model import Judged, by_set, judgement, printed, with_ablation, write_page
+from lbmtune.report.model import Judged, by_card, by_set, judgement, printed, with_ablation, write_page, write_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ROOT / "studies" / "recorded"
+_FEW = 100
+"""Kernels of a set that the table of terms takes all of."""
 
 
 def judged(
@@ -34,10 +38,14 @@ def judged(
     compiled: bool = True,
     every: int = 1,
 ) -> list[Judged]:
-    """Every N-th verified trial with its prediction. compiled: whether registers and spills are told, or estimated."""
+    """Every N-th verified trial with its prediction, or all of a few.
+
+    compiled: whether registers and spills are told, or estimated.
+    """
     case = study.header.spec.case
     found = []
-    for trial in [one for one in study.trials if one.mlups is not None][::every]:
+    verified = [one for one in study.trials if one.mlups is not None]
+    for trial in verified[:: every if len(verified) > _FEW else 1]:
         config = from_flat(trial.config)
         expected = predict(case, config, machine, trial.resources if compiled else None, without)
         found.append(
@@ -64,6 +72,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
     parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")
+    parser.add_argument("--docs", type=Path, help="a document whose tables are written anew")
     parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
     given = parser.parse_args(arguments)
     if given.every < 1:
@@ -87,7 +96,10 @@ def main(arguments: list[str]) -> int:
     if not given.no_ablation:
         for term in TERMS:
             left_out[term] = by_set(thinned(frozenset({term})))
-        print(with_ablation(by_set(thinned()), left_out))
+        whole = by_set(thinned())
+        print(with_ablation(whole, left_out))
+        if given.docs:
+            write_tables(given.docs, {"sets": by_card(table), "terms": with_ablation(whole, left_out, parts=False)})
     write_page(given.out, table)
     print(f"page  {given.out}")
     return 0

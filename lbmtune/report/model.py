@@ -153,16 +153,50 @@ def printed(judged: Sequence[Judged]) -> str:
     return "\n\n".join(f"{title}\n{_text(table)}" for title, table in tables) + "\n"
 
 
-def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame]) -> str:
-    """What leaving out each term changes in the median, the 90th percentile and the rank; no row where nothing."""
+def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame], *, parts: bool = True) -> str:
+    """What leaving out each term changes in the median, the 90th percentile and the rank; no row where nothing.
+
+    parts: whether kernels of one step and of several have rows of their own.
+    """
     import pandas
 
     rows: dict[tuple[str, str], pandas.Series[float]] = {}
     for term, table in left_out.items():
         change = (table - whole)[["median", "90 %", "rank"]]
-        rows |= {(name, term): change.loc[name] for name in change.index if change.loc[name].abs().max() >= 5e-4}
+        rows |= {
+            (name, term): change.loc[name]
+            for name in change.index
+            if change.loc[name].abs().max() >= 5e-4 and (parts or ", " not in str(name))
+        }
     found = pandas.DataFrame(rows).T.sort_index() if rows else pandas.DataFrame()
     return f"without a term: change of median and 90 % of the errors, and of the rank\n{_text(found)}\n"
+
+
+def by_card(judged: Sequence[Judged]) -> str:
+    """The table of sets of GPUs, and how many of all bars hold."""
+    found = bars(judged)
+    table = by_set([one for one in judged if one.backend == "cuda"])
+    held = f"{sum(bar.holds for bar in found)} of {len(found)} bars hold; these do not:\n"
+    missed = "".join(
+        f"  {bar.set}: {bar.figure} {bar.value:.3f} for {bar.bound:.2f}\n" for bar in found if not bar.holds
+    )
+    return f"{_text(table)}\n\n{held}{missed}"
+
+
+def write_tables(path: Path, tables: Mapping[str, str]) -> None:
+    """Writes each table into a document, as code, between the two lines of its name: <!-- NAME --> and <!-- /NAME -->.
+
+    Raises ValueError where one of the lines is missing.
+    """
+    text = path.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        before, begin, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- /{name} -->")
+        if not begin or not end:
+            raise ValueError(f"{path} has no place for the table {name}")
+        indented = "".join(f"    {line}".rstrip() + "\n" for line in table.rstrip().splitlines())
+        text = f"{before}{begin}\n{indented}\n{end}{after}"
+    path.write_text(text, encoding="utf-8")
 
 
 def _text(table: pandas.DataFrame) -> str:
