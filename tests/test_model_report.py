@@ -13,6 +13,7 @@ import pytest
 from lbmtune.report.model import (
     Judged,
     bars,
+    by_card,
     by_scheme,
     by_set,
     by_tenth,
@@ -20,6 +21,7 @@ from lbmtune.report.model import (
     printed,
     with_ablation,
     write_page,
+    write_tables,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,6 +70,38 @@ def test_ablation_names_what_changes() -> None:
     assert "halos" in text
     assert "0.200" in text
     assert "nothing" not in text
+
+
+def test_parts_of_a_set_can_be_left_out_of_the_table_of_terms() -> None:
+    judged = [one(1, 1.0), one(2, 1.0), one(3, 2.0, many=True), one(4, 2.0, many=True)]
+    whole, without = by_set(judged), by_set([replace(each, predicted=3 * each.predicted) for each in judged])
+    assert "several steps" in with_ablation(whole, {"halos": without})
+    assert "several steps" not in with_ablation(whole, {"halos": without}, parts=False)
+
+
+def test_tables_are_written_between_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- sets -->\nstale\n<!-- /sets -->\nafter\n")
+    write_tables(path, {"sets": by_card([one(n, 1.5) for n in range(1, 31)])})
+    text = path.read_text()
+    assert text.startswith("before\n<!-- sets -->\n\n    ")
+    assert text.endswith("\n\n<!-- /sets -->\nafter\n")
+    assert "stale" not in text
+    assert "2 of 4 bars hold" in text
+    assert "card/box: median error, one step 0.500 for 0.07" in text
+    write_tables(path, {"sets": by_card([one(n, 1.5) for n in range(1, 31)])})
+    assert path.read_text() == text
+    with pytest.raises(ValueError, match="no place for the table terms"):
+        write_tables(path, {"terms": ""})
+
+
+def test_the_document_has_a_place_for_each_table_and_every_set() -> None:
+    text = (ROOT / "docs" / "model.md").read_text()
+    for name in ("sets", "terms"):
+        assert f"<!-- {name} -->\n" in text
+    written = text.partition("<!-- sets -->")[2].partition("<!-- /sets -->")[0]
+    kept = sorted(folder.parent.name for folder in RECORDED.glob("*/study.json"))
+    assert [name for name in kept if f"nvidia-h200/{name} " not in written] == []
 
 
 def test_the_page_needs_no_network(tmp_path: Path) -> None:

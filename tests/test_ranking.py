@@ -18,6 +18,7 @@ from lbmtune.cli import ranking as cli_ranking
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Ranking, ranking
 from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.model.again import kept
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.toml import read_machine
@@ -207,6 +208,21 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
     assert fast.mlups > 2 * slow.mlups
     assert fast.mlups < 2.039e12 / 152 / 1e6
     assert fast.ceiling_source == "data sheet, not measured; curves of NVIDIA H200 scaled to it"
+
+
+def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
+    """V100: 6 of 60 MiB of L2 cache, 80 of 132 multiprocessors, 900 of 4800 GB/s."""
+    lender, found = named_machine("h200"), named_machine("v100")
+    assert kept(lender, 8 << 20) > 0.9
+    assert kept(found, 8 << 20) == 0
+    assert kept(found, 800 << 10) == kept(lender, 8000 << 10)
+    assert lender.calibration
+    assert found.calibration
+    threads = 900 / 4800 * 132 / 80
+    for of_lender, own in zip(
+        lender.calibration.threads_bytes_per_s, found.calibration.threads_bytes_per_s, strict=True
+    ):
+        assert int(own.split()[2]) == round(int(of_lender.split()[2]) * threads)
 
 
 def test_a_machine_that_nobody_knows():

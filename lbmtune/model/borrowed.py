@@ -2,7 +2,8 @@
 
 How bandwidth falls with misaligned rows, short runs and few threads differs less between GPUs than bandwidth itself.
 What goes through memory is scaled with the bandwidths of the data sheets, what stays on chip with multiprocessors times
-clock. Latencies and launches are taken over.
+clock. Bytes after which the L2 cache has lost something are scaled with its size, threads that memory needs in flight
+with its bandwidth for each multiprocessor (Little's law). Latencies and launches are taken over.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def borrowed(machine: Machine, lender: Machine) -> Machine:
         copy_bytes_per_s=lender.copy_bytes_per_s * memory,
         in_place_bytes_per_s=lender.in_place_bytes_per_s * memory,
         stream_bytes_per_s=_times(lender.stream_bytes_per_s, memory),
-        calibration=_scaled(found, machine, memory, _on_chip(machine, sheet, lender)),
+        calibration=_scaled(found, machine, lender, memory, _on_chip(machine, sheet, lender)),
         calibrated_as=lender.name,
     )
 
@@ -41,7 +42,7 @@ def _on_chip(machine: Machine, sheet: Datasheet, lender: Machine) -> float:
     return machine.multiprocessors * sheet.clock_hz / (lender.multiprocessors * clock_hz)
 
 
-def _scaled(found: Calibration, machine: Machine, memory: float, chip: float) -> Calibration:
+def _scaled(found: Calibration, machine: Machine, lender: Machine, memory: float, chip: float) -> Calibration:
     rates = {one.name: getattr(found, one.name) for one in fields(found) if one.name.endswith("_bytes_per_s")}
     changed: dict[str, Any] = {name: _times(rate, memory) for name, rate in rates.items()}
     local = found.local_bytes_per_s
@@ -52,8 +53,22 @@ def _scaled(found: Calibration, machine: Machine, memory: float, chip: float) ->
     byte_s = 1 / found.runs_bytes_per_s["4"]
     small = {name: s + int(name.split()[1]) * byte_s * (1 / memory - 1) for name, s in found.small_s.items()}
     instructions = _times(found.instructions_per_s, chip)
+    l2_bytes = machine.caches_bytes.get("L2", 0) / lender.caches_bytes["L2"]
+    in_flight = memory * lender.multiprocessors / machine.multiprocessors
+    for name, word, factor in (("again", 0, l2_bytes), ("pieces", 0, l2_bytes), ("threads", 2, in_flight)):
+        changed[f"{name}_bytes_per_s"] = _named_anew(changed[f"{name}_bytes_per_s"], word, factor)
     l1_bytes = _L1_BYTES.get(machine.environment.architecture, found.l1_bytes)
     return replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)
+
+
+def _named_anew(rates: Mapping[str, float], word: int, factor: float) -> dict[str, float]:
+    """The same rates, with one of the words of their names, a number, so many times as large."""
+
+    def renamed(name: str) -> str:
+        words = name.split()
+        return " ".join((*words[:word], str(max(1, round(int(words[word]) * factor))), *words[word + 1 :]))
+
+    return {renamed(name): rate for name, rate in rates.items()}
 
 
 def _times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
