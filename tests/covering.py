@@ -411,9 +411,8 @@ def _known_by(flow: str, flags: str) -> bool:
 
 
 _MOMENTS_ON_CHIP: Mapping[str, Sequence[Any]] = {
-    "cells_per_thread": (1, 2, 3),
+    "cells_per_thread": (1, 2),
     "rows": (1, 2),
-    "march": (2, 4),
     "meeting": MEETINGS,
     "min_blocks": (0, 2),
     "layout": ("soa", "rows"),
@@ -427,9 +426,8 @@ def moments_on_chip(backend: str, seed: int = 2) -> Iterator[Sample]:
     for lattice, (storage, compute) in product(LATTICES, storages if backend == "cuda" else ()):
         flat, flow = lattice == "d2q9", draw.choice(("box", "grinder", "solids"))
         point: dict[str, Any] = {name: draw.choice(values) for name, values in _MOMENTS_ON_CHIP.items()}
-        point |= {"launch": "resident", "representation": "moments", "block": "16x2x1"}
+        point |= {"launch": "resident", "representation": "moments", "block": "16x2x1", "march": 2}
         point |= {"rows": 1} if flat else {}
-        point["held"] = draw.choice((0, point["march"] // 2))
         point |= {"flags": "memory"} if flow == "solids" else {}
         config = from_flat(completed({"backend": backend, **point, "storage": storage, "compute": compute}, LIMITS))
         domain = (16 * point["cells_per_thread"], 8, 1 if flat else 8)
