@@ -72,7 +72,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
     parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")
-    parser.add_argument("--docs", type=Path, help="a document whose tables are written anew")
+    parser.add_argument(
+        "--docs", type=Path, help="a document whose tables are written anew, but for that of terms with --no-ablation"
+    )
     parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
     given = parser.parse_args(arguments)
     if given.every < 1:
@@ -93,13 +95,15 @@ def main(arguments: list[str]) -> int:
     def thinned(without: frozenset[str] = frozenset()) -> list[Judged]:
         return [one for each in sets for one in judged(*each, without, not given.estimated, given.every)]
 
+    tables = {"sets": by_card(table)}
     if not given.no_ablation:
         for term in TERMS:
             left_out[term] = by_set(thinned(frozenset({term})))
         whole = by_set(thinned())
         print(with_ablation(whole, left_out))
-        if given.docs:
-            write_tables(given.docs, {"sets": by_card(table), "terms": with_ablation(whole, left_out, parts=False)})
+        tables["terms"] = with_ablation(whole, left_out, parts=False)
+    if given.docs:
+        write_tables(given.docs, tables)
     write_page(given.out, table)
     print(f"page  {given.out}")
     return 0
