@@ -38,7 +38,8 @@ def pairs(said: frozenset[Fact]) -> frozenset[tuple[Fact, Fact]]:
 def drawn(samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
     """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many.
 
-    costs: of the samples; the cover then takes what is new for the least.
+    costs: of the samples; the cover then takes what is new for the least. What later ones have made needless is left
+    out again, the dearest first.
     """
     order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
     missing, kept = set[Hashable]().union(*samples), list[int]()
@@ -46,5 +47,9 @@ def drawn(samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[f
         best = max(order, key=lambda n: len(samples[n] & missing) / (costs[n] if costs else 1))
         kept.append(best)
         missing -= samples[best]
+    for n in sorted(kept, key=lambda n: costs[n] if costs else 1, reverse=True):
+        rest = [samples[m] for m in kept if m != n]
+        if samples[n] <= set[Hashable]().union(*rest):
+            kept.remove(n)
     others = [n for n in order if n not in kept]
     return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
