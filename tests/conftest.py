@@ -11,6 +11,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
@@ -111,6 +112,13 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
         for number, sample in enumerate(samples):
             if number not in kept:
                 sample.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A kernel with pinned threads leaves the main one on one core, which all tests after it would have to share."""
+    if threads := sys.modules.get("lbmtune.backend.cpu.threads"):
+        threads.bind(0, "none")
 
 
 @pytest.hookimpl(wrapper=True)
