@@ -413,6 +413,7 @@ def _known_by(flow: str, flags: str) -> bool:
 _MOMENTS_ON_CHIP: Mapping[str, Sequence[Any]] = {
     "cells_per_thread": (1, 2),
     "rows": (1, 2),
+    "held": (0, 1),
     "meeting": MEETINGS,
     "min_blocks": (0, 2),
     "layout": ("soa", "rows"),
