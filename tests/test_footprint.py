@@ -17,6 +17,7 @@ from lbmtune.catalogue.footprint import (
     footprint_bytes,
     footprint_fits,
     largest_cube,
+    traffic,
 )
 from lbmtune.catalogue.layouts import LAYOUTS as ALL_LAYOUTS
 from lbmtune.catalogue.schemes import SCHEMES
@@ -217,3 +218,21 @@ def test_largest_cube_fits_and_the_next_does_not(lattice: str) -> None:
     q, dimensions = case.stencil.q, case.stencil.dimensions
     assert edge % 16 == 0
     assert q * 4 * edge**dimensions <= memory < q * 4 * (edge + 16) ** dimensions
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=8, prefetch=1),
+        CudaConfig(representation="moments", halo="faces", layout="soa", block=(8, 8, 8), flags="memory"),
+        CpuConfig(representation="moments", loop="tile", tile_x=64, tile_y=8, tile_z=4, flags="memory"),
+    ],
+    ids=["march", "faces", "rows on a CPU"],
+)
+def test_kernels_of_whole_rows_move_solid_cells_like_all_others(config: KernelConfig) -> None:
+    """Of a fluid cell, which alone counts, they move more than where all cells are fluid."""
+    bare = box("d3q19", "regularised", (64, 32, 16))
+    rock = replace(bare, geometry="blocks:fraction=0.3")
+    assert rock.fluid_sites < 0.8 * rock.sites
+    found = traffic(rock, config).populations * rock.fluid_sites
+    assert found == pytest.approx(traffic(bare, config).populations * bare.sites)

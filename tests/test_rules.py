@@ -25,7 +25,7 @@ CUDA = [
     (
         "layout=rows",
         "representation=moments",
-        "representation moments with collision bgk: only case.collision = regularised depends on nothing else",
+        "representation moments with collision bgk: only case.collision=regularised depends on nothing else; set it",
     ),
     ("layout=aosoa,width=32", "layout=aosoa", "width 1: groups of an AoSoA have at least 2 cells"),
     ("layout=aos", "layout=aos,width=4", "width 4 with layout aos: only aosoa and bundle-aosoa have groups"),
@@ -228,7 +228,7 @@ CPU = [
     (
         "scheme=pull",
         "representation=moments,loop=tile,tile_x=256,tile_y=8,tile_z=4",
-        "representation moments with collision bgk: only case.collision = regularised depends on nothing else",
+        "representation moments with collision bgk: only case.collision=regularised depends on nothing else; set it",
     ),
     ("loop=zy", "loop=yz", "loop 'yz': z, zy and tile exist"),
     ("wrap=ghost", "wrap=arithmetic", "wrap 'arithmetic': ghost and select exist on the CPU"),

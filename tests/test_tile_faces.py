@@ -241,6 +241,7 @@ def test_indices_of_faces_have_as_many_bits_as_they_need() -> None:
 
 H200 = Limits(shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10, asynchronous=True)
 REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
+    "block 0x8x8 has an extent below 1": (CUBE, {"block": (0, 8, 8)}),
     "halo 'cells': computed and faces exist": (CUBE, {"halo": "cells"}),
     "halo faces with representation populations: tiles of moments have it": (CUBE, {"representation": "populations"}),
     "halo faces with steps 2: what crosses a face is there when a launch begins": (CUBE, {"steps": 2}),
@@ -250,7 +251,7 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
     "prefetch 1 with halo faces: a thread has no next cell": (CUBE, {"prefetch": 1}),
     "cells_per_thread 2 with halo faces": (CUBE, {"cells_per_thread": 2}),
     "layout bundle with halo faces: moments are no directions": (CUBE, {"layout": "bundle", "group": 5}),
-    "halo faces with launch resident: only populations": (
+    "halo faces with launch resident: tiles on chip send one another what leaves them": (
         CUBE,
         {"launch": "resident", "representation": "populations"},
     ),

@@ -121,7 +121,7 @@ class Traffic:
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
     """What an update moves, as the mean over the parities; words that only sites at moving walls read are left out."""
-    populations = _population_bytes(case, config)
+    populations = _population_bytes(case, config) * _moved_cells(case, config)
     if not config.indirect:
         flags = _flag_bytes(case, config)
         return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
@@ -156,6 +156,15 @@ def _population_bytes(case: Case, config: KernelConfig) -> float:
         return moved_bytes
     again = fetched(case, config) if isinstance(config, CpuConfig) else 1
     return again * moved_bytes / config.fused_steps
+
+
+def _moved_cells(case: Case, config: KernelConfig) -> float:
+    """Cells that are moved for each that counts.
+
+    Kernels that go over whole rows of moments, or march over tiles, load and store solid ones like all others.
+    """
+    whole = config.marches or config.by_faces if isinstance(config, CudaConfig) else config.of_moments
+    return case.sites / case.fluid_sites if whole else 1.0
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:

@@ -15,7 +15,7 @@ INCOMPLETE = (
 def why_no_moments(case: Case, config: KernelConfig) -> str | None:
     """The first reason, or None."""
     if case.collision not in ("regularised", NO_COLLISION):
-        needed = "only case.collision = regularised depends on nothing else"
+        needed = "only case.collision=regularised depends on nothing else; set it"
         return f"representation moments with collision {case.collision}: {needed}"
     if config.scheme != "pull":
         return (

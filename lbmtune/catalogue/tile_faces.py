@@ -40,7 +40,7 @@ def crossing(lattice: Lattice, config: CudaConfig) -> int:
 
 
 def _area(config: CudaConfig, axis: int) -> int:
-    return prod(config.block) // config.block[axis]
+    return prod(edge for along, edge in enumerate(config.block) if along != axis)
 
 
 def array_elements(lattice: Lattice, config: CudaConfig, domain: Domain) -> Int:

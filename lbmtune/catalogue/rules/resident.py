@@ -21,7 +21,7 @@ _FIXED = {
     "scheme": "populations wait on chip at the cell that they left, as in pull",
     "addressing": "tiles are cut out of a box",
     "boundary": "a cell reads again what it left itself",
-    "halo": "only populations are kept on chip",
+    "halo": "tiles on chip send one another what leaves them in each step",
     "steps": "a launch does as many steps as it is asked for",
     "pack": _OWN,
     "barrier": "its blocks meet by what `meeting` says",

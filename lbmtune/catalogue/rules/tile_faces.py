@@ -48,7 +48,8 @@ def _moments(case: Case, config: CudaConfig, _: Limits) -> str | None:
     if not config.of_moments:
         return f"halo {config.halo} with representation {config.representation}: tiles of moments have it"
     if config.steps > 1:
-        return f"halo {config.halo} with steps {config.steps}: what crosses a face is there when a launch begins"
+        when = "what crosses a face is there when a launch begins"
+        return f"halo {config.halo} with steps {config.steps}: {when}; set steps=1"
     return None
 
 
