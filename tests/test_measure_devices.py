@@ -202,6 +202,11 @@ def test_the_clock_of_cores_is_what_the_system_tells(
     [
         ("multiprocessors = 132", "multiprocessors = 0", "multiprocessors is 0"),
         ("latency_s = ", "latency_s = nan # ", "calibration.latency_s is nan"),
+        ("latency_s = ", "latency_s = -1e-6 # ", "calibration.latency_s is -1e-06"),
+        ("l1_bytes = ", "l1_bytes = 0 # ", "calibration.l1_bytes is 0"),
+        ("max_sm_clock_hz = ", "max_sm_clock_hz = 0.0 # ", "environment.max_sm_clock_hz is 0.0"),
+        ("streams = 19", "streams = 0", "streams is 0"),
+        ("[stream_bytes_per_s]", "[stream_bytes_per_s]\n[spare]", "stream_bytes_per_s is empty"),
         ("copy_bytes_per_s = ", "copy_bytes_per_s = -1.0 # ", "copy_bytes_per_s is -1.0"),
         ("[calibration.displaced_bytes_per_s]", "[spare]", "displaced_bytes_per_s"),
         (

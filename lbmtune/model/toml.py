@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -15,6 +16,9 @@ import msgspec
 from lbmtune.errors import InputError
 from lbmtune.model.machine import Machine
 from lbmtune.records.store import write_atomically
+
+_POSITIVE = re.compile(r"^(calibration|caches_bytes)\.|(_s|_hz|_bytes|^streams)(\.|$)")
+"""Names of what nothing measures to be zero: times, rates, clocks, sizes."""
 
 
 def write_machine(path: Path, machine: Machine) -> None:
@@ -43,8 +47,10 @@ def read_machine(path: Path) -> Machine:
 def _check(machine: Machine) -> None:
     """Raises ValidationError where figures cannot have been measured."""
     for name, value in _numbers(msgspec.to_builtins(machine)):
-        if not isfinite(value) or (value <= 0 and "_per_s" in name):
+        if not isfinite(value) or (value <= 0 and _POSITIVE.search(name)):
             raise msgspec.ValidationError(f"{name} is {value}")
+    if not machine.stream_bytes_per_s:
+        raise msgspec.ValidationError("stream_bytes_per_s is empty")
     if machine.calibration is None:
         return
     if machine.multiprocessors < 1:
