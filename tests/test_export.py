@@ -263,6 +263,8 @@ def test_wrong_arguments_of_a_flow_get_a_sentence(tmp_path: Path) -> None:
         flow.initialise_populations(1.0)
     with pytest.raises(InputError, match="steps -1 is negative"):
         flow.step(-1)
+    with pytest.raises(InputError, match=r"steps 2\.5 is not a whole number"):
+        flow.step(2.5)
     with pytest.raises(InputError, match="steps 0 is not positive"):
         flow.time_per_step_s(0)
     np.testing.assert_array_equal(flow.populations(), before)

@@ -178,6 +178,11 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         {"rows": 2},
     ),
     "pack 2 with launch resident": (_sized(64, 64, 64), {"pack": 2}),
+    "moments of 32 cells of a thread at once: 320 registers; with these blocks it has 255": (
+        _sized(128, 64, 16),
+        {"block": (16, 4, 1), "cells_per_thread": 8, "rows": 4, "march": 1},
+    ),
+    "held 9: the text has a pass for each, and 8 of them at most": (_sized(64, 64, 72), {"held": 9, "march": 18}),
     "cells_per_thread 9 and rows 1 with moments on chip: 1 to 8 and 1 to 8": (
         _sized(64, 64, 64),
         {"cells_per_thread": 9},

@@ -163,7 +163,8 @@ def _moved_cells(case: Case, config: KernelConfig) -> float:
 
     Kernels that go over whole rows of moments, or march over tiles, load and store solid ones like all others.
     """
-    whole = config.marches or config.by_faces if isinstance(config, CudaConfig) else config.of_moments
+    whole = isinstance(config, CudaConfig) and (config.marches or config.by_faces)
+    whole = whole or (isinstance(config, CpuConfig) and config.of_moments)
     return case.sites / case.fluid_sites if whole else 1.0
 
 

@@ -118,9 +118,11 @@ class Solver:
         `best.kernel.steps` are fastest. Raises InputError for a negative number, and for a number that is no such
         multiple where the file comes from before there was the other kernel.
         """
+        if steps != int(steps):
+            raise InputError(f"steps {steps} is not a whole number; give the number of time steps to advance.")
         if steps < 0:
             raise InputError(f"steps {steps} is negative; give the number of time steps to advance.")
-        self._simulation.step(steps)
+        self._simulation.step(int(steps))
 
     def macroscopic(self) -> tuple[Array, Array]:
         """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64."""

@@ -12,7 +12,7 @@ from lbmtune.catalogue.march import WARP, block_cells
 from lbmtune.catalogue.march_rules import MAX_ROWS
 from lbmtune.catalogue.moment_rules import why_no_moments
 from lbmtune.catalogue.resident import planes_together, shared_bytes
-from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents
+from lbmtune.catalogue.rules.limits import RESERVED_BYTES, Limits, extents, registers_allowed
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
 
@@ -45,7 +45,7 @@ _FIXED_OF_POPULATIONS = {
     "cells_per_thread": "a thread has one column of its tile",
     "held": "only moments are kept in registers",
 }
-_MOST_CELLS = 8
+_MOST_CELLS, _MOST_HELD = 8, 8
 """Of a row that a thread has: with more of them there are no registers."""
 
 
@@ -131,6 +131,20 @@ def _tile_of_moments(case: Case, config: CudaConfig) -> str | None:
     return None
 
 
+def _registers(case: Case, config: CudaConfig, _: Limits) -> str | None:
+    """What a thread works on at once, and what it holds from step to step, in registers; passes are written out."""
+    if not config.of_moments:
+        return None
+    if config.held > _MOST_HELD:
+        return f"held {config.held}: the text has a pass for each, and {_MOST_HELD} of them at most"
+    cells = config.cells_per_thread * config.rows * (1 + config.held)
+    needed = config.kept.values(case.stencil) * cells * config.computed.bytes // 4
+    allowed = registers_allowed(prod(config.block) * max(1, config.min_blocks))
+    if needed <= allowed:
+        return None
+    return f"moments of {cells} cells of a thread at once: {needed} registers; with these blocks it has {allowed}"
+
+
 def _on_chip(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     cells = block_cells(case.stencil, config)
     tile = extents(cells)
@@ -154,5 +168,6 @@ _RULES: tuple[Callable[[Case, CudaConfig, Limits], str | None], ...] = (
     _moments,
     _faces,
     _tile,
+    _registers,
     _on_chip,
 )
