@@ -19,7 +19,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.copies import bandwidth, in_place, partial, words_ahead
 from lbmtune.model.in_use import in_flight, waves
 from lbmtune.model.occupancy import shared_of, taken_of, threads_together
-from lbmtune.model.once import rings
+from lbmtune.model.once import first_and_last, rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
 from lbmtune.model.spilled import local_memory, spilled_bytes
@@ -62,6 +62,20 @@ def test_vectors_load_their_own_cells_in_any_case() -> None:
     """The value beyond the end is alone in its sector, and the vector that holds it is loaded as a whole."""
     found = partial_sectors(CASE, CudaConfig(block=(32, 1, 1), cells_per_thread=4))
     assert found == (MOVES_ALONG_X / 128, 0)
+
+
+def test_blocks_of_half_a_warp_are_as_many_as_those_of_a_whole_one() -> None:
+    """A multiprocessor has room for 32, whose lanes without a thread load nothing, and issue with the others."""
+    half, whole = (subject(CudaConfig(block=(n, 1, 1)), Resources(registers=32)) for n in (16, 32))
+    assert half.blocks == whole.blocks == 32
+    assert subject(CudaConfig(block=(48, 1, 1)), Resources(registers=32)).blocks == 32
+    assert subject(CudaConfig(block=(33, 3, 1)), Resources(registers=32)).blocks == 16
+    widest = (subject(CudaConfig(block=(n, 1, 1)), Resources(registers=255)) for n in (16, 32))
+    assert in_flight(next(widest)) < in_flight(next(widest))
+    # twice the blocks, and as many turns more, of which one is not hidden: an update has twice the slots
+    turns = [256**3 / n / (32 * CARD.multiprocessors) for n in (16, 32)]
+    found = [first_and_last(one).seconds * of for one, of in zip((half, whole), turns, strict=True)]
+    assert found[0] == pytest.approx(2 * found[1])
 
 
 @pytest.mark.parametrize("layout", sorted(set(LAYOUTS) & {"soa", "aosoa", "aos"}))

@@ -25,8 +25,9 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure import oracle
 from lbmtune.measure.verify import awkward_domain, verify
 from lbmtune.model.predict import predict
-from lbmtune.model.tile_faces import slots
-from lbmtune.records import Verification
+from lbmtune.model.subject import ISSUE, SECTORS, Subject
+from lbmtune.model.tile_faces import partial, slots
+from lbmtune.records import Resources, Verification
 from lbmtune.runtime import Simulation
 from shim.device import COMPILER, HostDevice, compile_on_host
 
@@ -309,6 +310,53 @@ def test_what_an_h200_did_is_predicted(axes: dict[str, Any], measured_mlups: flo
     found = predict(CUBE, one, named_machine("h200"))
     assert found.mlups == pytest.approx(measured_mlups, rel=0.08)
     assert found.bytes_per_update == bytes_per_update(CUBE, one)
+
+
+def mlups(**axes: Any) -> float:
+    return predict(CUBE, config(**axes), named_machine("h200")).mlups
+
+
+def seconds(name: str, **axes: Any) -> float:
+    found = predict(CUBE, config(**axes), named_machine("h200"))
+    return next((term.seconds for term in found.terms if term.name == name), 0.0)
+
+
+def test_layouts_are_ranked_by_how_warps_find_moments_in_them() -> None:
+    """A warp has eight cells of a row: with halves half a sector, but where the cells of a tile lie together."""
+    for storage in ("fp32", "fp16s"):
+        found = [mlups(storage=storage, **one) for one in ({"layout": "aos"}, {"layout": "soa"}, IN_TILES)]
+        assert found[0] < 0.7 * found[1] < 0.7 * found[2]
+    assert seconds(SECTORS, layout="soa") == seconds(SECTORS, storage="fp16s", **IN_TILES) == 0
+    assert seconds(SECTORS, layout="soa", storage="fp16s") > 3e-12
+
+
+def test_a_warp_that_has_one_cell_of_a_row_moves_a_sector_for_each_value() -> None:
+    """28 bytes of 32 come along with each of ten moments, there and back; lists of faces are whole sectors."""
+    machine = named_machine("h200")
+    assert machine.calibration
+    rate = machine.calibration.local_bytes_per_s["L2"]
+    subject = Subject(CUBE, config(block=(1, 32, 16)), machine, machine.calibration, Resources(registers=32))
+    assert partial(subject).seconds == pytest.approx(2 * 10 * 28 / rate)
+    small = replace(subject, config=config(block=(1, 4, 1)))
+    crossing = 2 * 5 * (16 + 28 + 16) / 4
+    assert partial(small).seconds == pytest.approx(2 * (10 * 28 + crossing) / rate)
+    assert mlups(block=(1, 32, 16)) < 4.8e12 / 640 * 1e-6
+    assert mlups(block=(1, 32, 16)) < mlups(block=(2, 16, 16)) < mlups(block=(4, 8, 16)) < mlups(block=(8, 8, 8))
+
+
+def test_a_warp_issues_for_lanes_that_have_no_thread() -> None:
+    machine = named_machine("h200")
+    assert machine.calibration
+    for block, there in (((1, 4, 1), 32), ((4, 4, 2), 32), ((8, 8, 8), 4)):
+        subject = Subject(CUBE, config(block=block), machine, machine.calibration, Resources(registers=32))
+        assert subject.blocks == there
+    assert "32 x 4 cells" in predict(CUBE, config(block=(1, 4, 1)), machine).limit
+    few, whole = (
+        next(t.sentence for t in predict(CUBE, config(block=b), machine).terms if t.name == ISSUE)
+        for b in ((1, 4, 1), (1, 4, 8))
+    )
+    assert "for 4 updates" in few
+    assert "for 32 updates" in whole
 
 
 @pytest.mark.parametrize(

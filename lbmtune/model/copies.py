@@ -13,7 +13,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP
 from lbmtune.model.named import numbered
-from lbmtune.model.sectors import Partial, partial_sectors, stored_apart
+from lbmtune.model.sectors import Partial, own_cells, partial_sectors, stored_apart
 from lbmtune.model.subject import (
     AHEAD,
     IN_PLACE,
@@ -46,10 +46,17 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
         return by_list * _of_structures(subject)
     known = numbered(tuple(rates), f"{access} of ")
     rate = rates[known[_nearest(known, run)] if run else str(access)]
-    row = subject.config.block[0] * subject.config.cells_per_thread * subject.config.stored.bytes
-    if by_runs and not subject.config.indirect and row <= SECTOR_BYTES:
+    if by_runs and not subject.config.indirect and _row_bytes(subject) <= SECTOR_BYTES:
         rate *= _of_narrow_rows(subject)
     return by_list * rate
+
+
+def _row_bytes(subject: Subject) -> float:
+    """Of a value, of a row of a block; of tiles, whose rows may lie together, what does so."""
+    case, config = subject.case, subject.config
+    if config.by_faces:
+        return own_cells(case, config).piece_bytes
+    return config.block[0] * config.cells_per_thread * config.stored.bytes
 
 
 def _of_narrow_rows(subject: Subject) -> float:
@@ -63,7 +70,9 @@ def _of_structures(subject: Subject) -> float:
     """Of arrays of structures: each access of a warp touches all lines of its cells, as many as a cell has elements."""
     config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
     name = f"{config.stored.bytes} of {config.stored.bytes} x "
-    streams = _nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, stencil.q)
+    streams = _nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, config.kept.values(stencil))
+    if config.by_faces:
+        return rates[f"{name}{streams} none by {WALKERS}"]
     passes = [
         (len(phase.accesses), rates[f"{name}{streams} {side_of(phase)} by {WALKERS}{walking_name(config)}"])
         for parity in range(config.propagation.period)

@@ -26,7 +26,8 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
     curve = sorted((count, measured[name]) for count, name in numbered(tuple(measured), f"{access} by ").items())
     config = subject.config
     loads = config.kept.values(subject.case.stencil) * config.rows / subject.machine.streams * _at_once(config)
-    return between(curve, share * subject.threads * loads * _of_fluid(subject)) / max(rate for _, rate in curve)
+    threads = subject.blocks * prod(config.block)
+    return between(curve, share * threads * loads * _of_fluid(subject)) / max(rate for _, rate in curve)
 
 
 def _of_fluid(subject: Subject) -> float:
@@ -71,7 +72,7 @@ def waves(subject: Subject) -> float:
     What is left of them has more bandwidth each, as long as their loads in flight make use of it.
     """
     blocks = launched_blocks(subject)
-    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
+    at_once = subject.machine.multiprocessors * subject.blocks
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * max(1.0, in_flight(subject) / in_flight(subject, rest))) if rest else 0.0
     return (full + rest) / (full + last)

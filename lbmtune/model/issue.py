@@ -30,6 +30,7 @@ from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.named import numbered
+from lbmtune.model.occupancy import warps_of
 from lbmtune.model.walls import evenness
 
 _MULTIPLY_ADD, _APART = "multiply-add, ", 8
@@ -122,7 +123,7 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0, *, w
     whether what they add counts.
     """
     blocks_there = known or (together(case, config) if config.marches else 1)
-    warps = blocks_there * prod(config.block) // WARP
+    warps = blocks_there * warps_of(config)
     # while the warps of a block meet, those of others go on; with several steps that is a term of its own
     alone = case.stencil.dimensions == 3 and blocks_there == 1 and config.steps == 1
     found = rates(machine, warps, meeting=alone)

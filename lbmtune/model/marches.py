@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import WARP, planes_together, spared
+from lbmtune.catalogue.march import planes_together, spared
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.model.again import memory_bytes
 from lbmtune.model.copies import bandwidth
+from lbmtune.model.occupancy import warps_of
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import fits_in_l1, loop_answers_s, loop_byte_s, loop_bytes
@@ -47,7 +47,7 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     from lbmtune.model.issue import issue  # here: it prints kernels, which needs SymPy
 
     case, config, machine = subject.case, subject.config, subject.machine
-    together = subject.threads // prod(config.block)
+    together = subject.blocks
     rate = bandwidth(subject, by_runs="runs" not in without)
     for name, share in SHARES.items():
         if name not in without:
@@ -135,7 +135,7 @@ def _stages(
     those of a scheduler do, and waits, too: what each waits for by itself (`alone`), and for its neighbours. Where
     blocks wait as a whole, only other blocks hide it.
     """
-    warps = together * prod(config.block) // WARP
+    warps = together * warps_of(config)
     if config.steps == 1:
         return shares(computed, 0.0, warps), f"{warps} warps"
     on_each = max(1, -(-warps // SCHEDULERS))
@@ -187,7 +187,7 @@ def planes_wait(subject: Subject) -> Term:
     """
     case, config, found = subject.case, subject.config, subject.calibration
     planes = config.march + 2 * config.steps
-    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    at_once = subject.machine.multiprocessors * subject.blocks
     turns = -(-launched_blocks(subject) // at_once)
     waited = turns * planes * found.latency_s
     return Term(
@@ -222,7 +222,7 @@ def _slots_per_s(subject: Subject) -> float:
 
 def _turns(subject: Subject) -> int:
     """Planes that a multiprocessor takes one after the other, its blocks being at work at the same time."""
-    at_once = subject.machine.multiprocessors * max(1, subject.threads // prod(subject.config.block))
+    at_once = subject.machine.multiprocessors * subject.blocks
     planes = subject.config.march + 2 * subject.config.steps - spared(subject.case, subject.config)
     return -(-launched_blocks(subject) // at_once) * planes
 
@@ -256,7 +256,7 @@ def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> fl
     if fits_in_l1(subject):
         return 0.0
     alone = answers_s * _turns(subject) / (case.fluid_sites * config.steps)
-    together = subject.threads // prod(config.block)
+    together = subject.blocks
     parts = [one.seconds for one in computed]
     with_it, without = (_stages(case, config, parts, together, met, waited)[0].total for waited in (alone, 0.0))
     return with_it - without

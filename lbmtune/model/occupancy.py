@@ -20,11 +20,16 @@ _SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 
 def threads_together(config: CudaConfig, resources: Resources, shared_bytes: int) -> int:
     """Threads that share a multiprocessor: of as many blocks as there are registers, warps and shared memory for."""
-    warps = -(-prod(config.block) // WARP)
+    warps = warps_of(config)
     allocated = -(-max(resources.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
     by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
     by_shared = shared_bytes // taken_of(resources.shared_bytes) if resources.shared_bytes else _BLOCKS
     return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
+
+
+def warps_of(config: CudaConfig) -> int:
+    """Of a block; lanes of the last one may have no thread."""
+    return -(-prod(config.block) // WARP)
 
 
 def taken_of(shared_bytes: int) -> int:

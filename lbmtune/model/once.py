@@ -8,6 +8,7 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.storage import frame
 from lbmtune.model.named import numbered
+from lbmtune.model.occupancy import warps_of
 from lbmtune.model.subject import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, between, launched_blocks
 from lbmtune.records import Term
 
@@ -62,11 +63,12 @@ def first_and_last(subject: Subject) -> Term:
     converted = values if config.stored.bytes < config.computed.bytes else 0
     moved = converted + 2 * values / config.cells_per_thread
     slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
-    at_once = machine.multiprocessors * max(1, subject.threads // prod(config.block))
+    at_once = machine.multiprocessors * subject.blocks
+    warps = warps_of(config) / prod(config.block)
     turns = max(1.0, launched_blocks(subject) / at_once)
     return Term(
         name=ISSUE,
-        seconds=slots / WARP / found.issued / turns if found else 0.0,
+        seconds=slots * warps / found.issued / turns if found else 0.0,
         sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
         source="counted on the text; micro-benchmark `instructions`",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from lbmtune.catalogue.case import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
@@ -30,7 +29,7 @@ def _at_once(profile: Profile, machine: Machine) -> int:
     if not isinstance(config, CudaConfig) or config.resident or not machine.calibration or not resources:
         return 0
     subject = Subject(profile.case, config, machine, machine.calibration, resources)
-    return subject.threads // prod(config.block) * machine.multiprocessors
+    return subject.blocks * machine.multiprocessors
 
 
 def _expected(profile: Profile, rung: Rung, machine: Machine) -> Rung:

@@ -46,6 +46,37 @@ def partial_sectors(case: Case, config: CudaConfig) -> Partial:
     return _counted(case.stencil.name, case.domain, shape(config))
 
 
+class Own(NamedTuple):
+    """What a warp takes of the values of its own cells.
+
+    piece_bytes: of a value, what lies together; unfilled_bytes: per update, what comes along in the same sectors and is
+    not of the warp.
+    """
+
+    piece_bytes: float
+    unfilled_bytes: float
+
+
+def own_cells(case: Case, config: CudaConfig) -> Own:
+    """Of a kernel that takes each value of a cell to the thread of that cell, and back to the same place."""
+    found = _own(case.stencil.name, case.domain, shape(config))
+    return found._replace(unfilled_bytes=found.unfilled_bytes * config.kept.values(case.stencil))
+
+
+@lru_cache(maxsize=4096)
+def _own(name: str, domain: tuple[int, int, int], config: CudaConfig) -> Own:
+    """The same of one value."""
+    import numpy as np
+
+    from lbmtune.lattice import lattice
+
+    stencil, element = lattice(name), config.stored.bytes
+    elements = np.sort(_elements(stencil, config, domain, Place(0, (0, 0, 0))))
+    pieces = 1 + int((np.diff(elements) > 1).sum())
+    moved = SECTOR_BYTES * len(np.unique(elements * element // SECTOR_BYTES))
+    return Own(len(elements) * element / pieces, moved / len(elements) - element)
+
+
 def stored_apart(case: Case, config: CudaConfig) -> float:
     """Sectors per update that are stored in two parts, where vectors are stored by flags that a kernel reads.
 

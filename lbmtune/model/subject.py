@@ -10,12 +10,12 @@ from math import prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import block_cells, blocks
+from lbmtune.catalogue.march import WARP, block_cells, blocks
 from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
-from lbmtune.model.occupancy import shared_of, taken_of, threads_together
+from lbmtune.model.occupancy import shared_of, taken_of, threads_together, warps_of
 from lbmtune.records import Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
@@ -23,6 +23,9 @@ SOLID = "solid cells"
 THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
 WALLS, AGAIN = "walls", "read again"
+_IN_TILES = {"tiled": 0, "tiled-cells": 1}
+"""Tiles of memory that a value has before another one begins; 0: all of them. Blocks that are tiles go through whole
+ones, others through rows of them."""
 WORD_BYTES = 4
 """Of a register, and what displaced copies move at once."""
 WALKERS = 64
@@ -47,14 +50,19 @@ class Subject:
 
     @cached_property
     def threads(self) -> int:
-        """Those that share a multiprocessor."""
+        """Those that share a multiprocessor: whole warps, lanes without a thread included."""
         resources = replace(self.resources, shared_bytes=self.shared_bytes)
         return threads_together(self.config, resources, self._shared_limit_bytes)
 
     @property
+    def blocks(self) -> int:
+        """Those that share a multiprocessor."""
+        return self.threads // (warps_of(self.config) * WARP)
+
+    @property
     def cache_bytes(self) -> int:
         """Of a multiprocessor, what its blocks leave of L1: as little as they can do with is shared memory."""
-        taken = self.threads // prod(self.config.block) * taken_of(self.shared_bytes)
+        taken = self.blocks * taken_of(self.shared_bytes)
         return self.calibration.l1_bytes - shared_of(taken, self._shared_limit_bytes)
 
     @property
@@ -72,6 +80,8 @@ class Subject:
     def run_bytes(self) -> int:
         """Of a direction, what lies together before another one begins; 0: all of it."""
         config = self.config
+        if config.by_faces and config.layout in _IN_TILES:
+            return _IN_TILES[config.layout] * prod(config.memory.tile) * config.stored.bytes
         cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
         return cells * config.stored.bytes
 

@@ -1,8 +1,10 @@
 """The terms of tiles of moments that leave at their faces what crosses them (`halo=faces`).
 
 The blocks of a multiprocessor queue for memory and for what is computed, as planes of a march do (`model.queues`), and
-each waits for its loads, large ones in parts. Arithmetic is counted on the printed text. What the copy of a face takes,
-for all lanes of a warp where one of them has such a cell, and what a thread does besides, are from counters of an H200.
+each waits for its loads, large ones in parts. Memory has runs and partial sectors of the moments, by the layout, and of
+the lists of faces. Warps issue as a whole, lanes without a thread included. Arithmetic is counted on the printed text.
+What the copy of a face takes, for all lanes of a warp where one of them has such a cell, and what a thread does
+besides, are from counters of an H200.
 """
 
 from __future__ import annotations
@@ -16,18 +18,20 @@ from math import prod
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.catalogue.march import WARP
-from lbmtune.catalogue.tile_faces import through
+from lbmtune.catalogue.march import SECTOR_BYTES, WARP
+from lbmtune.catalogue.tile_faces import face_values, through
 from lbmtune.codegen.cuda import moments
 from lbmtune.lattice import lattice
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.issue import rates, slots_of_doubles
 from lbmtune.model.marches import memory_term
+from lbmtune.model.occupancy import warps_of
 from lbmtune.model.once import launch
 from lbmtune.model.queues import shares
+from lbmtune.model.sectors import own_cells
 from lbmtune.model.spilled import local_memory
-from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, Subject, launched_blocks
+from lbmtune.model.subject import ISSUE, LATENCY, LAUNCH, LOCAL, RUNS, SECTORS, Subject, launched_blocks
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
 
@@ -45,31 +49,70 @@ _AT_ONCE = 512
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     """Of a calibrated machine."""
     case, config, machine = subject.case, subject.config, subject.machine
-    together = max(1, subject.threads // _at_once(config))
-    rate = bandwidth(subject, by_runs=False)
+    together = max(1, subject.blocks * prod(config.block) // _at_once(config))
+    rate = _bandwidth(subject, by_runs=RUNS not in without)
     for name, share in SHARES.items():
         if name not in without:
             rate *= share(subject)
     memory = memory_term(bytes_per_update(case, config), rate, "micro-benchmarks")
-    stations = [memory]
-    issued = rates(machine, subject.threads // WARP, meeting=subject.threads == prod(config.block))
+    moved = [memory] if SECTORS in without else [memory, partial(subject)]
+    moved_s = sum(one.seconds for one in moved)
+    computed: list[Term] = []
+    issued = rates(machine, subject.threads // WARP, meeting=subject.blocks == 1)
     needed = slots(case, config, machine.environment.architecture)
     if issued and ISSUE not in without:
-        sentence = f"{needed:.0f} slots per update"
-        seconds = needed / WARP / issued.issued
-        stations.append(Term(name=ISSUE, seconds=seconds, sentence=sentence, source=issued.source))
+        warps = launched_blocks(subject) * warps_of(config) / case.fluid_sites
+        sentence = f"{needed:.0f} slots of a warp for {1 / warps:.3g} updates"
+        seconds = needed * warps / issued.issued
+        computed.append(Term(name=ISSUE, seconds=seconds, sentence=sentence, source=issued.source))
     waited = 0.0 if LATENCY in without else waits_s(subject)
-    found = shares([one.seconds for one in stations], waited, together)
+    found = shares([moved_s, *(one.seconds for one in computed)], waited, together)
     told = f"{together} x {_at_once(config)} cells on their way"
+    taken = [*(one.seconds / moved_s * found.stations[0] for one in moved), *found.stations[1:]]
     result = [
         replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {told}")
-        for one, seconds in zip(stations, found.stations, strict=True)
+        for one, seconds in zip([*moved, *computed], taken, strict=True)
     ]
     sentence = f"{_WAITS[config.fetch]} loads one after the other, {told}"
     result.append(Term(name=LATENCY, seconds=found.delay, sentence=sentence, source="micro-benchmark `latency`"))
     if LOCAL not in without:
         result.append(local_memory(subject))
     return result if LAUNCH in without else [*result, launch(subject)]
+
+
+def _bandwidth(subject: Subject, *, by_runs: bool) -> float:
+    """Bytes per second: of moments, which lie as the layout has them, and of what crosses, in lists of its own."""
+    values, crossing = subject.config.kept.values(subject.case.stencil), face_values(subject.case, subject.config)
+    laid_out, apart = bandwidth(subject, by_runs=by_runs), bandwidth(subject, by_runs=False)
+    return (values + crossing) / (values / laid_out + crossing / apart)
+
+
+def partial(subject: Subject) -> Term:
+    """What sectors take that a warp does not fill with moments, or a tile with what crosses one of its faces.
+
+    Between L1 and L2 whole sectors are moved. Tiles side by side, which have the rest of them, are at work at the same
+    time, so that memory moves them once.
+    """
+    case, config = subject.case, subject.config
+    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
+    moments = 0.0 if alone else own_cells(case, config).unfilled_bytes
+    unfilled = 2 * (moments + _unfilled_by_faces(subject))
+    return Term(
+        name=SECTORS,
+        seconds=unfilled / subject.calibration.local_bytes_per_s["L2"],
+        sentence=f"{unfilled:.3g} bytes per update of sectors that are filled in part",
+        source="counted on the layout; micro-benchmark `local`",
+    )
+
+
+def _unfilled_by_faces(subject: Subject) -> float:
+    """Bytes per update, of the lists of the directions through either face."""
+    config, stencil = subject.config, subject.case.stencil
+    found = 0
+    for axis, edge in enumerate(config.block):
+        list_bytes = prod(config.block) // edge * config.stored.bytes
+        found += 2 * len(through(stencil, axis)) * (-list_bytes % SECTOR_BYTES)
+    return launched_blocks(subject) * found / subject.case.fluid_sites
 
 
 def _at_once(config: CudaConfig) -> int:
