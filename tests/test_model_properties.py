@@ -59,6 +59,12 @@ KINDS: dict[str, Kind] = {
         replace(MARCH, block=(32, 4, 1), rows=1, steps=2),
         Resources(registers=128),
     ),
+    "tiles with faces, a cell of a row to a warp": Kind(
+        MOMENTS, CudaConfig(representation="moments", halo="faces", block=(1, 32, 16)), LEAN
+    ),
+    "tiles with faces, spilled": Kind(
+        MOMENTS, CudaConfig(representation="moments", halo="faces", layout="aos", block=(8, 8, 8)), SPILLED
+    ),
     "resident": Kind(
         box("d3q19", "bgk", (64, 64, 64)),
         CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4),
