@@ -162,7 +162,7 @@ def test_storage_is_described_for_a_solver() -> None:
 @pytest.mark.parametrize(
     ("case", "axes", "reason"),
     [
-        (replace(flow(), collision="bgk"), {}, "collision bgk: only case.collision = regularised"),
+        (replace(flow(), collision="bgk"), {}, "collision bgk: only case.collision=regularised"),
         (flow(), {"scheme": "aa"}, "scheme aa with representation moments"),
         (flow(), {"layout": "aosoa", "width": 16}, "layout aosoa with representation moments"),
         (flow(), {"layout": "soa", "pack": 2}, "pack 2 with layout soa: 1 for soa"),

@@ -17,7 +17,7 @@ from lbmtune.errors import InputError
 from lbmtune.model.machine import Machine
 from lbmtune.records.store import write_atomically
 
-_POSITIVE = re.compile(r"^(calibration|caches_bytes)\.|(_s|_hz|_bytes|^streams)(\.|$)")
+_POSITIVE = re.compile(r"^(calibration|caches_bytes)\.|(_s|_hz|^streams)(\.|$)")
 """Names of what nothing measures to be zero: times, rates, clocks, sizes."""
 
 
