@@ -224,3 +224,10 @@ def test_a_machine_whose_figures_cannot_be_is_told_with_the_figure(
     path.write_text(shipped.read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=re.escape(said)):
         read_machine(path)
+
+
+def test_a_core_may_hide_what_its_second_cache_takes(tmp_path: Path) -> None:
+    shipped = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "xeon-2-cores" / "machine.toml"
+    path = tmp_path / "machine.toml"
+    path.write_text(re.sub(r"refill_s = .*", "refill_s = 0.0", shipped.read_text()))
+    assert read_machine(path).cpu is not None

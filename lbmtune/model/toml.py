@@ -17,8 +17,8 @@ from lbmtune.errors import InputError
 from lbmtune.model.machine import Machine
 from lbmtune.records.store import write_atomically
 
-_POSITIVE = re.compile(r"^(calibration|caches_bytes)\.|(_s|_hz|^streams)(\.|$)")
-"""Names of what nothing measures to be zero: times, rates, clocks, sizes."""
+_POSITIVE = re.compile(r"^(calibration|caches_bytes|streams)\b|^environment\..*_hz$|_per_s\b")
+"""Names of what nothing measures to be zero; what a core waits for its L2 cache may be."""
 
 
 def write_machine(path: Path, machine: Machine) -> None:

@@ -46,7 +46,7 @@ _FIXED_OF_POPULATIONS = {
     "held": "only moments are kept in registers",
 }
 _MOST_CELLS, _MOST_HELD = 8, 8
-"""Of a row that a thread has: with more of them there are no registers."""
+"""Of a row that a thread has, for want of registers; and planes that it holds, each of which has a text of its own."""
 
 
 def why_not(case: Case, config: CudaConfig, limits: Limits) -> str | None:
