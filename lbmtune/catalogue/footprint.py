@@ -93,7 +93,7 @@ def kept_bytes(case: Case, config: KernelConfig) -> int:
     On a GPU of what tiles of moments on chip send one another.
     """
     if isinstance(config, CudaConfig) and config.moments_on_chip:
-        return face_elements(case, config) * config.computed.bytes
+        return int(face_elements(case.stencil, config, case.domain)) * config.computed.bytes
     phase = config.propagation.phase(case.stencil, 0)
     if isinstance(config, CpuConfig) and config.of_moments:
         return config.threads * thread_values(case, config) * config.computed.bytes

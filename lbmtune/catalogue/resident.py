@@ -7,8 +7,8 @@ steps as it is asked for.
 
 from __future__ import annotations
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layout import Int
 from lbmtune.catalogue.march import handed_on, rising_sums
 from lbmtune.lattice import Lattice
 
@@ -68,22 +68,14 @@ def _face_sums(lattice: Lattice, config: CudaConfig) -> float:
     return sideways + 2 * rising_sums(lattice) / config.march
 
 
-def face_elements(case: Case, config: CudaConfig) -> int:
-    """Length of the buffer of such sums: of two steps in turn."""
-    nx, ny, nz = case.domain
-    sideways, upwards, rows, planes = _sums_of_tiles(case.stencil, config)
-    if case.stencil.dimensions == 2:
-        return 4 * nx * -(-ny // planes) * upwards
-    return 4 * nx * (-(-ny // rows) * nz * sideways + -(-nz // planes) * ny * upwards)
-
-
-def face_formula(lattice: Lattice, config: CudaConfig) -> str:
-    """The same as C has it."""
+def face_elements(lattice: Lattice, config: CudaConfig, domain: tuple[Int, Int, Int]) -> Int:
+    """Length of the buffer of such sums, of two steps in turn; ints or traced values."""
+    nx, ny, nz = domain
     sideways, upwards, rows, planes = _sums_of_tiles(lattice, config)
     if lattice.dimensions == 2:
-        return f"4 * nx * ((ny + {planes - 1}) / {planes}) * {upwards}"
-    along_y, along_z = f"((ny + {rows - 1}) / {rows}) * nz", f"((nz + {planes - 1}) / {planes}) * ny"
-    return f"4 * nx * ({along_y} * {sideways} + {along_z} * {upwards})"
+        return 4 * nx * ((ny + (planes - 1)) // planes * upwards)
+    along_y, along_z = (ny + (rows - 1)) // rows * nz, (nz + (planes - 1)) // planes * ny
+    return 4 * nx * (along_y * sideways + along_z * upwards)
 
 
 def _sums_of_tiles(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int, int]:

@@ -16,7 +16,7 @@ from lbmtune.catalogue.layout import Extents, index
 from lbmtune.catalogue.march import value_index
 from lbmtune.catalogue.moments import orders
 from lbmtune.catalogue.pipeline import kept_index
-from lbmtune.catalogue.resident import face_formula
+from lbmtune.catalogue.resident import face_elements
 from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.catalogue.tile_faces import array_elements
@@ -269,7 +269,7 @@ def _faces(program: Program) -> tuple[Buffer, ...]:
     if not values:
         return ()
     assert isinstance(config, CudaConfig)
-    formula, size = face_formula(program.case.stencil, config), values * config.computed.bytes
+    formula, size = _plain(face_elements(program.case.stencil, config, _DOMAIN)), values * config.computed.bytes
     return (
         Buffer(name=TILE_FACES, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),
     )

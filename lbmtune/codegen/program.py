@@ -182,7 +182,7 @@ class Program:
         if not any(TILE_FACES in launch.arguments for step in self.period for launch in step):
             return 0
         assert isinstance(self.config, CudaConfig)
-        return face_elements(replace(self.case, domain=domain), self.config)
+        return int(face_elements(self.case.stencil, self.config, domain))
 
     def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
         """Blocks of a launch for a domain."""
