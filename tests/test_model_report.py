@@ -18,6 +18,7 @@ from lbmtune.report.model import (
     by_set,
     by_tenth,
     judgement,
+    pooled,
     printed,
     with_ablation,
     write_page,
@@ -87,7 +88,8 @@ def test_tables_are_written_between_their_lines(tmp_path: Path) -> None:
     assert text.startswith("before\n<!-- sets -->\n\n    ")
     assert text.endswith("\n\n<!-- /sets -->\nafter\n")
     assert "stale" not in text
-    assert "2 of 4 bars hold" in text
+    assert "2 of 6 bars hold" in text
+    assert "one step, tenth 10: 2,800 to 3,000 MLUPS" in text
     assert "card/box: median error, one step 0.500 for 0.07" in text
     write_tables(path, {"sets": by_card([one(n, 1.5) for n in range(1, 31)])})
     assert path.read_text() == text
@@ -136,12 +138,35 @@ def test_a_set_is_held_to_its_bars() -> None:
     }
     assert found["90 % error, one step"].value == pytest.approx(1.0)
     assert "does not hold" in judgement(judged)
-    assert "3 of 4 hold" in judgement(judged)
+    assert "4 of 6 hold" in judgement(judged)
+
+
+def test_all_large_domains_are_judged_together_besides() -> None:
+    """A set of few kernels misses its bars, and many right ones beside it hold them; small domains do not count."""
+    wrong = [replace(one(n, 1.5), set="card/wrong") for n in range(1, 6)]
+    right = [one(n, 1.01, scheme="aa") for n in range(1, 101)]
+    small = [replace(one(n, 3.0), set="card/small", sites=64**3) for n in range(1, 101)]
+    found = {(bar.set, bar.figure): bar.holds for bar in bars(wrong + right + small)}
+    assert found["all of them", "90 % error, one step"]
+    assert not found["card/wrong", "90 % error, one step"]
+    table = pooled(wrong + right + small)
+    assert list(table.n[:3]) == [105, 100, 5]
+    assert len(table) == 13
+    assert table.n[3:].sum() == 105
+    assert table["90 %"]["one step, pull"] == pytest.approx(0.5)
+    assert table["median"]["one step, aa"] == pytest.approx(0.01)
+    assert pooled(small).empty
+    assert "card/small" in by_card(small)
 
 
 def test_bars_go_by_kind_size_and_device() -> None:
     many = bars([replace(one(n, 1.2), many=True) for n in (10, 20)])
-    assert [(bar.bound, bar.holds) for bar in many][:2] == [(0.12, False), (0.25, True)]
+    assert [(bar.set, bar.bound, bar.holds) for bar in many][:4] == [
+        ("all of them", 0.12, False),
+        ("all of them", 0.25, True),
+        ("card/box", 0.12, False),
+        ("card/box", 0.25, True),
+    ]
     (small,) = bars([replace(one(n, 1.2), sites=64**3) for n in (10, 20)])
     assert (small.bound, small.holds) == (0.20, True)
     cpu = bars([replace(one(n, 1.2), backend="cpu") for n in (10, 20)])

@@ -16,6 +16,9 @@ FIRST = 10
 _TENTHS = 10
 SMALL = 128**3
 """Cells of the largest domain that counts as small."""
+_KINDS = {"one step": False, "several steps": True}
+_BOUNDS = {"one step": {"median": 0.07, "90 %": 0.18}, "several steps": {"median": 0.12, "90 %": 0.25}}
+"""Of errors on large domains of GPUs."""
 _APART = 1.1
 """Speeds that lie so far apart, in nine tenths of a set, have an order that can be got right."""
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
@@ -93,6 +96,28 @@ def by_set(judged: Sequence[Judged]) -> pandas.DataFrame:
     return pandas.DataFrame(rows).T
 
 
+def pooled(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """Errors of all kernels on large domains of GPUs together, by steps per launch, by scheme and by tenth of MLUPS."""
+    import pandas
+
+    rows = {}
+    for kind, mine in _large(frame(judged)):
+        rows[kind] = errors(mine)
+        rows |= {f"{kind}, {scheme}": errors(part) for scheme, part in mine.groupby("scheme")}
+        tenth = (mine.measured.rank(method="first") - 1) * _TENTHS // len(mine)
+        rows |= {
+            f"{kind}, tenth {int(n) + 1}: {part.measured.min():,.0f} to {part.measured.max():,.0f} MLUPS": errors(part)
+            for n, part in mine.groupby(tenth)
+        }
+    return pandas.DataFrame(rows).T
+
+
+def _large(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    """Kernels on domains of a GPU that are no smaller than 128^3, of one step and of several, as far as there are."""
+    table = table[(table.backend == "cuda") & (table.sites >= SMALL)]
+    return [(kind, table[table.many == many]) for kind, many in _KINDS.items() if (table.many == many).any()]
+
+
 def by_scheme(judged: Sequence[Judged]) -> pandas.DataFrame:
     """Median errors of each scheme in each set."""
     return frame(judged).pivot_table(index="set", columns="scheme", values="error", aggfunc="median")
@@ -107,8 +132,15 @@ def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def bars(judged: Sequence[Judged]) -> list[Bar]:
-    """What each set is held to: large domains on a GPU, small ones, and CPUs."""
-    return [bar for name, mine in frame(judged).groupby("set") for bar in _bars(str(name), mine)]
+    """What all large domains of GPUs are held to together, and each set by itself: large ones, small ones, and CPUs."""
+    table = frame(judged)
+    together = [bar for kind, mine in _large(table) for bar in _of_errors("all of them", kind, mine)]
+    return [*together, *(bar for name, mine in table.groupby("set") for bar in _bars(str(name), mine))]
+
+
+def _of_errors(name: str, kind: str, mine: pandas.DataFrame) -> list[Bar]:
+    found = errors(mine)
+    return [Bar(name, f"{figure} error, {kind}", found[figure], bound) for figure, bound in _BOUNDS[kind].items()]
 
 
 def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
@@ -118,14 +150,7 @@ def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
         return [Bar(name, "median error", found["median"], 0.15), Bar(name, "best of the first 10", first, 0.95, True)]
     if mine.sites.max() <= SMALL:
         return [Bar(name, "median error", found["median"], 0.20)]
-    result = []
-    for kind, many, bounds in (("one step", False, (0.07, 0.18)), ("several steps", True, (0.12, 0.25))):
-        part = mine[mine.many == many]
-        if len(part):
-            result += [
-                Bar(name, f"{figure} error, {kind}", errors(part)[figure], bound)
-                for figure, bound in zip(("median", "90 %"), bounds, strict=True)
-            ]
+    result = [bar for kind, part in _large(mine) for bar in _of_errors(name, kind, part)]
     if mine.measured.quantile(0.9) > _APART * mine.measured.quantile(0.1):
         result.append(Bar(name, "rank", ranked["rank"], 0.9, True))
     return [*result, Bar(name, "best of the first 10", first, 0.98, True)]
@@ -144,13 +169,14 @@ def judgement(judged: Sequence[Judged]) -> str:
 
 
 def printed(judged: Sequence[Judged]) -> str:
-    """All three as text."""
+    """All of them as text."""
     tables = (
+        ("errors of all large domains of GPUs together, by scheme, by tenth of MLUPS", pooled(judged)),
         ("errors |predicted / measured - 1|, ranks, best of the first 10 over best", by_set(judged)),
         ("median errors by scheme", by_scheme(judged)),
         ("median errors by tenth of MLUPS, the slowest first", by_tenth(judged)),
     )
-    return "\n\n".join(f"{title}\n{_text(table)}" for title, table in tables) + "\n"
+    return "\n\n".join(f"{title}\n{_text(table)}" for title, table in tables if len(table)) + "\n"
 
 
 def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame], *, parts: bool = True) -> str:
@@ -173,14 +199,15 @@ def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFra
 
 
 def by_card(judged: Sequence[Judged]) -> str:
-    """The table of sets of GPUs, and how many of all bars hold."""
+    """The tables of all and of each set of GPUs, and how many of all bars hold."""
     found = bars(judged)
     table = by_set([one for one in judged if one.backend == "cuda"])
     held = f"{sum(bar.holds for bar in found)} of {len(found)} bars hold; these do not:\n"
     missed = "".join(
         f"  {bar.set}: {bar.figure} {bar.value:.3f} for {bar.bound:.2f}\n" for bar in found if not bar.holds
     )
-    return f"{_text(table)}\n\n{held}{missed}"
+    both = (each for each in (pooled(judged), table) if len(each))
+    return "\n\n".join((*map(_text, both), f"{held}{missed}"))
 
 
 def write_tables(path: Path, tables: Mapping[str, str]) -> None:
