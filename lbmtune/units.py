@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from math import floor, log10
 
 from lbmtune.errors import InputError
 
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
+_THREE_DIGITS = 99.5
+"""From here on a whole number has as many."""
 
 
 def mlups(sites: int, steps: float, seconds: float) -> float:
     """Million lattice-site updates per second."""
     return sites * steps / seconds / 1e6
+
+
+def format_mlups(mlups: float) -> str:
+    """A speed for people, in three digits at least: 27512.3 -> '27,512', 62.31 -> '62.3'."""
+    decimals = 2 - floor(log10(mlups)) if 0 < mlups < _THREE_DIGITS else 0
+    return f"{mlups:,.{decimals}f}"
 
 
 def parse_duration_s(text: str) -> float:

@@ -20,6 +20,7 @@ from lbmtune.model.rungs import expected
 from lbmtune.model.toml import read_machine
 from lbmtune.records.profile import Profile
 from lbmtune.report.profile import Standing, standing, write_profile_page
+from lbmtune.units import format_mlups
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ROOT / "studies" / "recorded"
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> int:
         rung, unexplained, moved = told
         verdict = "" if within(found) else f"   beyond the bars: {from_flat(profile.config).brief}"
         mlups = profile.rungs[-1].mlups
-        print(f"{name:34}{mlups:8,.0f}{share:12.1%}{rung:>12}{unexplained:>13}{moved:>12}{verdict}")
+        print(f"{name:34}{format_mlups(mlups):>8}{share:12.1%}{rung:>12}{unexplained:>13}{moved:>12}{verdict}")
         write_profile_page(profile, given.out / f"{name.replace('/', '-')}.html")
     return 0 if profiles and all(within(standing(profile)) for _, profile in profiles) else 1
 

@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from optuna.storages import JournalStorage
 from rich.console import Console
 
+import fake_study
 import lbmtune
 from fake_study import FakeEvaluator, stand_in, verification
 from fake_study import machine as fake_machine
@@ -66,6 +68,17 @@ def test_help_is_for_people(run, monkeypatch):
         assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^  CONFIG  best.json, a trial's key", run("verify", "--help")[1], re.MULTILINE)
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", ["--version", "--help", "list"])
+def test_nobody_has_to_read_to_the_end(verb):
+    """As `lbmtune list | head -1`: what a shell says of any program that SIGPIPE ends, and not a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "lbmtune", verb]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_every_verb_is_there(run):
@@ -255,6 +268,14 @@ def test_measure(run, monkeypatch):
     assert "MLUPS" in out
     trial = json.loads(run("measure", "scheme=aa,row_offset=1", "--device", "cpu", *QUICK, "--json")[1])
     assert trial["outcome"] == "ok"
+
+
+def test_a_slow_kernel_keeps_its_digits(run, monkeypatch):
+    stand_in(monkeypatch)
+    monkeypatch.setattr(fake_study, "speed", lambda _: 5.0625)
+    out = run("measure", "scheme=aa", "--device", "cpu", *QUICK)[1]
+    assert re.search(r"^measured +5\.06 MLUPS$", out, re.MULTILINE)
+    assert re.search(r"^95 % interval +5\.01 \.\. 5\.11 MLUPS$", out, re.MULTILINE)
 
 
 def test_measure_of_a_kernel_that_fails_is_one(run, monkeypatch):

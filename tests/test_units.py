@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbmtune.errors import InputError, unknown
-from lbmtune.units import format_bytes, format_rate, mlups, parse_duration_s
+from lbmtune.units import format_bytes, format_mlups, format_rate, mlups, parse_duration_s
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,23 @@ def test_bad_durations_are_bad_input(text: str) -> None:
 )
 def test_bytes_for_people(value: float, text: str) -> None:
     assert format_bytes(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (331435.2, "331,435"),
+        (512.345, "512"),
+        (99.7, "100"),
+        (62.31, "62.3"),
+        (9.996, "10.00"),
+        (1.234, "1.23"),
+        (0.05678, "0.0568"),
+        (0.0, "0"),
+    ],
+)
+def test_slow_kernels_have_three_digits_like_others(value: float, text: str) -> None:
+    assert format_mlups(value) == text
 
 
 def test_rates() -> None:

@@ -13,6 +13,7 @@ from lbmtune.claims.judge import Reading, readings_of, rests_on
 from lbmtune.records import Resources
 from lbmtune.records.claims import Claim, Claims, Document, Holding, Rates, in_place
 from lbmtune.records.profile import Counters
+from lbmtune.units import format_mlups
 
 COLUMNS = (
     "variant",
@@ -93,7 +94,7 @@ class Evidence:
         return (
             self.title,
             self.domain,
-            f"{self.mlups:,.0f}",
+            format_mlups(self.mlups),
             f"{1e6 * self.step_s:,.1f}",
             str(r.registers or ""),
             str(r.spill_bytes),

@@ -99,19 +99,24 @@ def measure(
 def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
     from lbmtune.catalogue.config import from_flat
     from lbmtune.cli.facts import said
-    from lbmtune.units import format_rate
+    from lbmtune.units import format_mlups, format_rate
 
     rows: list[tuple[str, object]] = [
         ("configuration", said(from_flat(trial.config))),
         ("key", trial.key),
-        ("measured", f"{measurement.mlups:,.0f} MLUPS"),
-        ("95 % interval", f"{measurement.ci_low_mlups:,.0f} .. {measurement.ci_high_mlups:,.0f} MLUPS"),
+        ("measured", f"{format_mlups(measurement.mlups)} MLUPS"),
+        (
+            "95 % interval",
+            f"{format_mlups(measurement.ci_low_mlups)} .. {format_mlups(measurement.ci_high_mlups)} MLUPS",
+        ),
         ("samples", f"{len(measurement.samples_s)} of {measurement.steps_per_sample} steps"),
         ("bandwidth", format_rate(measurement.bandwidth_bytes_per_s)),
     ]
     if trial.prediction:
         share = measurement.mlups / trial.prediction.mlups
-        rows.append(("expected", f"{trial.prediction.mlups:,.0f} MLUPS, measured is {100 * share:.1f} % of it"))
+        rows.append(
+            ("expected", f"{format_mlups(trial.prediction.mlups)} MLUPS, measured is {100 * share:.1f} % of it")
+        )
     if measurement.disturbed:
         rows.append(("disturbed", "the device was not left alone while samples were taken"))
     return rows

@@ -15,6 +15,7 @@ from lbmtune.claims.plan import Plan
 from lbmtune.claims.run import Observer
 from lbmtune.cli.progress import clock
 from lbmtune.records.claims import Group as Measured
+from lbmtune.units import format_mlups
 
 
 class ClaimsProgress(Observer):
@@ -53,7 +54,7 @@ class ClaimsProgress(Observer):
         """A group is on disk."""
         self._done += 1
         speeds = [row.trial.mlups for row in group.rows if row.trial and row.trial.mlups]
-        best = f", fastest {max(speeds):,.0f} MLUPS" if speeds else ""
+        best = f", fastest {format_mlups(max(speeds))} MLUPS" if speeds else ""
         of = f"{len(speeds)} of {len(group.rows)} variants"
         where = f"{group.document}: {group.series}, {_cells(group.case.domain)}"
         self._say(f"{self._counted()}: {where}: {of}{best}, {group.seconds:.1f} s")

@@ -179,9 +179,11 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
 
 def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
     """Names and values of a Prediction: its terms, the binding one first, each a line of its own."""
+    from lbmtune.units import format_mlups
+
     first, *others = (f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.terms)
     return [
-        ("expected", f"{prediction.mlups:,.0f} MLUPS"),
+        ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
         ("expected limit", f"{first} ({prediction.ceiling_source})"),
         *(("", other) for other in others),
     ]

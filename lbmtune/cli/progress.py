@@ -19,6 +19,7 @@ from lbmtune.cli.output import short
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.study import Observer, budget_left
+from lbmtune.units import format_mlups
 
 _LAST = 8
 _QUIET_S = 2.0
@@ -99,7 +100,7 @@ class Progress(Observer):
     def _state(self) -> str:
         left = self._left_s()
         best = _best(self._trials)
-        return (f"best {best:,.0f} MLUPS" if best else "best: none yet") + (
+        return (f"best {format_mlups(best)} MLUPS" if best else "best: none yet") + (
             f", {clock(left)} left" if left is not None else ""
         )
 
@@ -116,8 +117,8 @@ class Progress(Observer):
         for name in ("trial", "configuration", "predicted", "measured", "outcome"):
             table.add_column(name, justify="right" if name in ("trial", "predicted", "measured") else "left")
         for trial in self._trials[-_LAST:]:
-            predicted = f"{trial.prediction.mlups:,.0f}" if trial.prediction else ""
-            measured = f"{trial.mlups:,.0f}" if trial.mlups is not None else ""
+            predicted = format_mlups(trial.prediction.mlups) if trial.prediction else ""
+            measured = format_mlups(trial.mlups) if trial.mlups is not None else ""
             table.add_row(str(trial.number), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}")
         bar = ProgressBar(100, self._share() * 100, width=_BAR)
         return Group(table, bar, f" {self._counted()}, {self._state()}")
@@ -140,8 +141,8 @@ def _best(trials: Sequence[Trial]) -> float:
 def _line(trial: Trial) -> str:
     if trial.mlups is None:
         return f"{short(trial.config)}: {trial.outcome}: {trial.reason}"
-    predicted = f" (predicted {trial.prediction.mlups:,.0f})" if trial.prediction else ""
-    return f"{short(trial.config)}: {trial.mlups:,.0f} MLUPS{predicted}{_mark(trial)}"
+    predicted = f" (predicted {format_mlups(trial.prediction.mlups)})" if trial.prediction else ""
+    return f"{short(trial.config)}: {format_mlups(trial.mlups)} MLUPS{predicted}{_mark(trial)}"
 
 
 def _mark(trial: Trial) -> str:

@@ -19,6 +19,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.case import Case
@@ -185,7 +186,7 @@ def print_ranking(ranked: Ranking) -> None:
     from lbmtune.cli import output
 
     rows = (
-        (f"{prediction.mlups:,.0f}", binding(prediction), "yes" if compiled else "no", config.key, config.brief)
+        (format_mlups(prediction.mlups), binding(prediction), "yes" if compiled else "no", config.key, config.brief)
         for config, prediction, compiled in ranked.entries
     )
     title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations"

@@ -19,7 +19,7 @@ from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import Ceiling, StudyHeader
-from lbmtune.units import format_bytes
+from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -278,7 +278,7 @@ def overtaken(record: StudyRecord) -> str:
     if best is None or best.best_measurement.mlups <= winner.final.ci_high_mlups:
         return ""
     return (
-        f"the first measurement of {best.key}, {best.best_measurement.mlups:,.0f} MLUPS, lies above the "
+        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
         "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
     )
 
@@ -292,11 +292,11 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
         half = 50 * (measured.ci_high_mlups - measured.ci_low_mlups) / measured.mlups
         registers = trial.resources.registers if trial.resources else 0
         return (
-            f"{measured.mlups:,.0f}",
+            format_mlups(measured.mlups),
             f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
-            f"{trial.sustained.mlups:,.0f}" if trial.sustained else "",
+            format_mlups(trial.sustained.mlups) if trial.sustained else "",
             "final" if trial.final else "first",
-            f"{trial.prediction.mlups:,.0f}" if trial.prediction else "",
+            format_mlups(trial.prediction.mlups) if trial.prediction else "",
             f"{100 * record.share_of_ceiling(trial):.1f} %",
             format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
             registers or "-",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import unknown
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.config import KernelConfig, Scalar
@@ -100,7 +101,7 @@ def print_varied(found: Varied) -> None:
     rows = [
         (
             _marked(value, here),
-            f"{one.mlups:,.0f}",
+            format_mlups(one.mlups),
             "#" * round(_BAR * one.mlups / best),
             binding(one),
         )

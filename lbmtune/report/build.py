@@ -18,7 +18,7 @@ from lbmtune.records import Trial
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
-from lbmtune.units import format_bytes
+from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -207,7 +207,7 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     cards = [
         (
             "speed",
-            f"{m.mlups:,.0f} {study.header.spec.case.speed_unit}",
+            f"{format_mlups(m.mlups)} {study.header.spec.case.speed_unit}",
             f"+- {half:.2f} % (95 % interval of the median)",
         ),
         ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).ceiling.name),
@@ -216,9 +216,11 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     if best.sustained:
         energy = f", {best.sustained.nj_per_update:.3g} nJ per update" if best.sustained.nj_per_update else ""
         remark = f"over {best.sustained.seconds:.1f} s without a pause{energy}"
-        cards.insert(1, ("sustained", f"{best.sustained.mlups:,.0f} {study.header.spec.case.speed_unit}", remark))
+        cards.insert(
+            1, ("sustained", f"{format_mlups(best.sustained.mlups)} {study.header.spec.case.speed_unit}", remark)
+        )
     if best.prediction:
-        remark = f"predicted {best.prediction.mlups:,.0f} {study.header.spec.case.speed_unit}"
+        remark = f"predicted {format_mlups(best.prediction.mlups)} {study.header.spec.case.speed_unit}"
         cards.append(("of prediction", f"{m.mlups / best.prediction.mlups:.1%}", remark))
         cards.append(("footprint", format_bytes(best.prediction.footprint_bytes), "all buffers"))
     if best.resources and best.resources.registers:

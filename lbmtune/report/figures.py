@@ -33,6 +33,7 @@ from lbmtune.report.info import (
     RooflineInfo,
     StageCost,
 )
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -283,6 +284,7 @@ def _intensities(found: Sequence[Point]) -> set[float]:
 
 def _described(p: Point, flops: int) -> str:
     return (
-        f"trial {p.number}<br>{wrapped(p.label)}<br><b>{p.mlups:,.0f} MLUPS</b>, {p.share:.1%} of the ceiling<br>"
+        f"trial {p.number}<br>{wrapped(p.label)}<br><b>{format_mlups(p.mlups)} MLUPS</b>, "
+        f"{p.share:.1%} of the ceiling<br>"
         f"{p.mlups * flops / 1e3:,.0f} GFLOP/s at {p.intensity:.3g} flop/B"
     )

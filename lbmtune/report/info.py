@@ -19,7 +19,7 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.study import StudyRecord
-from lbmtune.units import format_rate
+from lbmtune.units import format_mlups, format_rate
 
 CEILING = "the fastest copy of many separate streams or update in place"
 """What `Ceiling.best_bytes_per_s` is, in words."""
@@ -370,5 +370,7 @@ def headline(study: StudyRecord) -> str:
     title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
     share = study.share_of_ceiling(winner)
     unit = study.header.spec.case.speed_unit
-    kept_up = f" ({winner.sustained.mlups:,.0f} sustained)" if winner.sustained else ""
-    return f"{title}: {m.mlups:,.0f} {unit}{kept_up} on {device}, {share:.1%} of the measured ceiling{against}."
+    kept_up = f" ({format_mlups(winner.sustained.mlups)} sustained)" if winner.sustained else ""
+    return (
+        f"{title}: {format_mlups(m.mlups)} {unit}{kept_up} on {device}, {share:.1%} of the measured ceiling{against}."
+    )

@@ -13,6 +13,7 @@ from lbmtune.report.build import filled, panel
 from lbmtune.report.drawing import plain_figure
 from lbmtune.report.info import subject
 from lbmtune.report.tables import Pairs, conditions_table, environment_table
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -29,8 +30,6 @@ MEANING = {
 }
 _MEASURED, _MODEL, _OPEN = "#0072b2", "#e69f00", "#cc79a7"
 UNEXPLAINED = "not explained"
-_LARGE = 100
-"""Speeds from here on need no decimals."""
 
 
 class Row(NamedTuple):
@@ -73,10 +72,10 @@ def ladder_rows(profile: Profile) -> list[Row]:
                 rung.name,
                 MEANING[rung.name],
                 _ps(rung.seconds),
-                _speed(rung.mlups),
+                format_mlups(rung.mlups),
                 _share(loss.measured) if loss else "",
                 _ps(rung.model_s) if rung.model_s else "",
-                _speed(rung.model_mlups) if rung.model_mlups else "",
+                format_mlups(rung.model_mlups) if rung.model_mlups else "",
                 _share(loss.model) if loss and loss.model is not None else "",
                 _share(loss.measured - (loss.model or 0.0)) if loss and known else "",
             )
@@ -135,7 +134,7 @@ def state_rows(profile: Profile) -> Pairs:
         return conditions_table(profile.conditions)
     throttled = ", ".join(f"{name} {share:.0%} of the time" for name, share in run.throttled.items())
     rows = [
-        ("sustained", f"{run.mlups:,.0f} MLUPS over {run.seconds:.2g} s"),
+        ("sustained", f"{format_mlups(run.mlups)} MLUPS over {run.seconds:.2g} s"),
         ("energy per update", f"{run.nj_per_update:.3g} nJ/LU ({run.energy_source})" if run.nj_per_update else ""),
         ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
         ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
@@ -175,10 +174,6 @@ def _ps(seconds: float) -> str:
     return f"{seconds * 1e12:,.2f}"
 
 
-def _speed(mlups: float) -> str:
-    return f"{mlups:,.0f}" if mlups >= _LARGE else f"{mlups:.3g}"
-
-
 def _share(value: float) -> str:
     return f"{100 * value:+.1f} %"
 
@@ -204,7 +199,7 @@ def profile_page(profile: Profile) -> str:
         profile=profile,
         brief=config.brief,
         subject=subject(profile.case, [config]),
-        headline=f"{kernel.mlups:,.0f} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
+        headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
         panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],
         ladder=ladder_rows(profile),

@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.info import case_title, family
-from lbmtune.units import format_rate
+from lbmtune.units import format_mlups, format_rate
 
 NEAR = 0.9
 """Share of a bound from which on it counts as reached."""
@@ -121,10 +121,10 @@ def _past(study: StudyRecord, winner: Trial, stage: Stage, found: StepsInfo) -> 
     if ratio <= 1:
         return ""
     return (
-        f"{stage.kept.capitalize()} with T = {stage.steps} ({what}) make {stage.mlups:,.0f} MLUPS in bursts, "
+        f"{stage.kept.capitalize()} with T = {stage.steps} ({what}) make {format_mlups(stage.mlups)} MLUPS in bursts, "
         f"{ratio:.2f} times what populations with T = 1 ({what}) could reach at {format_rate(found.bytes_per_s)}, "
-        f"{found.one_step_mlups:,.0f} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update instead of "
-        f"{found.ideal['populations'][0]:.3g}."
+        f"{format_mlups(found.one_step_mlups)} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update "
+        f"instead of {found.ideal['populations'][0]:.3g}."
     )
 
 
@@ -134,11 +134,13 @@ def _binds(stage: Stage) -> str:
     if stage.issue_mlups:
         bounds["the issue of instructions, by the model,"] = stage.issue_mlups
     name = min(bounds, key=lambda key: bounds[key])
-    others = " and ".join(f"{k} {v:,.0f}" for k, v in bounds.items() if k != name)
+    others = " and ".join(f"{k} {format_mlups(v)}" for k, v in bounds.items() if k != name)
     reached = stage.mlups / bounds[name]
     said = "binds now" if reached >= NEAR else "is the lowest bound, and not reached"
     beside = f"; {others} would be allowed" if others else ""
-    return f"{name.capitalize()} {said}: {bounds[name]:,.0f} MLUPS, of which {reached:.0%} are reached{beside}."
+    return (
+        f"{name.capitalize()} {said}: {format_mlups(bounds[name])} MLUPS, of which {reached:.0%} are reached{beside}."
+    )
 
 
 def power(run: Sustained | None, burst_mlups: float) -> str:
@@ -147,7 +149,7 @@ def power(run: Sustained | None, burst_mlups: float) -> str:
         return ""
     change = run.mlups / burst_mlups - 1
     energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
-    said = f"Over {run.seconds:.1f} s without a pause they are {run.mlups:,.0f} MLUPS ({change:+.1%}){energy}"
+    said = f"Over {run.seconds:.1f} s without a pause they are {format_mlups(run.mlups)} MLUPS ({change:+.1%}){energy}"
     if not power_bound(run, burst_mlups):
         return f"{said}."
     share = max(value for reason, value in run.throttled.items() if "power" in reason)

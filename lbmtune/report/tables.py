@@ -13,7 +13,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.report.info import FinalInfo, roofline_info, varied_axes
-from lbmtune.units import format_bytes, format_rate
+from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Pairs = list[tuple[str, str]]
 Cell = str | float | int | None
@@ -104,8 +104,11 @@ def winner_table(study: StudyRecord, program: Program) -> Pairs:
     winner = study.ranked[0]
     m, case = winner.best_measurement, study.header.spec.case
     rows = [
-        ("speed", f"{m.mlups:,.0f} {case.speed_unit}"),
-        ("95 % interval of the median", f"{m.ci_low_mlups:,.0f} to {m.ci_high_mlups:,.0f} {case.speed_unit}"),
+        ("speed", f"{format_mlups(m.mlups)} {case.speed_unit}"),
+        (
+            "95 % interval of the median",
+            f"{format_mlups(m.ci_low_mlups)} to {format_mlups(m.ci_high_mlups)} {case.speed_unit}",
+        ),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
         ("bytes per update", moved(m.bytes_per_update)),
@@ -121,7 +124,9 @@ def winner_table(study: StudyRecord, program: Program) -> Pairs:
     ]
     if winner.prediction:
         p = winner.prediction
-        rows.append(("prediction", f"{p.mlups:,.0f} {case.speed_unit}, limited by {p.limit} ({p.ceiling_source})"))
+        rows.append(
+            ("prediction", f"{format_mlups(p.mlups)} {case.speed_unit}, limited by {p.limit} ({p.ceiling_source})")
+        )
         rows.append(("footprint", format_bytes(p.footprint_bytes)))
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
@@ -211,7 +216,7 @@ def sustained_table(found: Sustained | None) -> Pairs:
     reasons = ", ".join(f"{reason} at {share:.0%} of the looks" for reason, share in found.throttled.items())
     clock = found.conditions.sm_clock_hz
     rows = [
-        ("speed", f"{found.mlups:,.0f} MLUPS over {found.seconds:.1f} s, {found.steps:,} time steps"),
+        ("speed", f"{format_mlups(found.mlups)} MLUPS over {found.seconds:.1f} s, {found.steps:,} time steps"),
         ("energy", f"{found.nj_per_update:.3g} nJ per update, by {found.energy_source}" if found.nj_per_update else ""),
         ("mean power", f"{found.power_w:.0f} W" if found.power_w else ""),
         ("power limit", f"{found.power_limit_w:.0f} W" if found.power_limit_w else ""),
@@ -247,8 +252,8 @@ def finals_table(finals: Sequence[FinalInfo]) -> list[dict[str, str]]:
             "trial": str(f.number),
             "configuration": f.label,
             "best_of": f.best_of,
-            "mlups": f"{f.measurement.mlups:,.0f}",
-            "interval": f"{f.measurement.ci_low_mlups:,.0f} to {f.measurement.ci_high_mlups:,.0f}",
+            "mlups": format_mlups(f.measurement.mlups),
+            "interval": f"{format_mlups(f.measurement.ci_low_mlups)} to {format_mlups(f.measurement.ci_high_mlups)}",
             "ratio": f"{f.ratio:.4f}" if f.ratio else "winner" if f is finals[0] else "-",
             "ratio_interval": f"{f.ratio_low:.4f} to {f.ratio_high:.4f}" if f.ratio_low else "",
             "samples": str(len(f.measurement.samples_s)),

@@ -17,6 +17,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
     """What the time of an update is made of, in picoseconds, for each value of the axis."""
     from lbmtune.report.drawing import plain_figure
+    from lbmtune.units import format_mlups
 
     found = plain_figure(axis, "ps per update")
     names = dict.fromkeys(term.name for one in predictions.values() for term in one.terms)
@@ -26,7 +27,7 @@ def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
             y=[one.seconds_of(name) * 1e12 for one in predictions.values()],
             name=name,
             marker_color=_COLOURS[number % len(_COLOURS)],
-            text=[f"{one.mlups:,.0f} MLUPS: {one.limit}" for one in predictions.values()],
+            text=[f"{format_mlups(one.mlups)} MLUPS: {one.limit}" for one in predictions.values()],
             textposition="none",
             hovertemplate=f"{axis} %{{x}}, {name} %{{y:.3g}} ps<br>%{{text}}<extra></extra>",
         )
