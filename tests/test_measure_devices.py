@@ -19,15 +19,20 @@ from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary
+from lbmtune.cli.devices import disturbances
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
+from lbmtune.model.machine import CpuCalibration
 from lbmtune.model.toml import read_machine, write_machine
-from lbmtune.records import Resources
+from lbmtune.records import Conditions, Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.search.lock import device_held
 from small_device import no_device, small_cpu
+
+RATE = microbench.Rate(1e10, 0.01)
+BANDWIDTHS = microbench.Bandwidths(copy=RATE, in_place=RATE, streams={"4": RATE}, thread=RATE)
 
 
 def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +84,102 @@ def test_an_old_description_does_not_count_where_age_matters(
         assert (found is not None) == (known and (alone or max_age_s is None))
     write_machine(tmp_path / "it.toml", replace(machine, date=""))
     assert (devices._known(tmp_path / "it.toml", machine.environment, max_age_s) is None) == (max_age_s is not None)
+
+
+class InThisProcess:
+    """Stands for the worker that measures a device; asked: whether for a calibration, each time."""
+
+    asked: list[bool] = []
+
+    def __init__(self, *_: object) -> None:
+        self.answers: list[object] = [fake_study.machine().environment]
+
+    def ask(self, _: str, calibration: bool) -> None:
+        self.asked.append(calibration)
+        found = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), copy_bytes_per_s=2e12)
+        self.answers.append(replace(found, cpu=_calibrated(0.98)) if calibration else found)
+
+    def end(self) -> None:
+        pass
+
+
+def _calibrated(share: float | None) -> CpuCalibration:
+    conditions = Conditions(cpu_share=share)
+    rates = {"4": 1e9}
+    return CpuCalibration(
+        walks_bytes_per_s=rates,
+        thread_walks_bytes_per_s=rates,
+        cached_bytes_per_s=rates,
+        multiply_add_per_s=rates,
+        divide_per_s=rates,
+        refill_s=1e-9,
+        conditions=conditions,
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "refresh", "calibration", "asked", "kept"),
+    [
+        (0.4, True, False, [True], False),  # bandwidths are asked for: the calibration on file is not worth keeping
+        (0.4, False, True, [True], False),  # it is on file, but not to be believed
+        (0.4, False, False, [], True),  # nothing is to be measured
+        (0.99, True, False, [False], True),
+        (0.99, False, True, [], True),
+        (None, True, False, [False], True),  # of a version that did not note it
+        (None, False, True, [], True),
+    ],
+)
+def test_a_calibration_is_kept_unless_others_used_the_processor_meanwhile(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float | None,
+    refresh: bool,
+    calibration: bool,
+    asked: list[bool],
+    kept: bool,
+) -> None:
+    monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(devices, "Worker", InThisProcess)
+    monkeypatch.setattr(devices, "heard", lambda worker, _: worker.answers.pop(0))
+    monkeypatch.setattr(InThisProcess, "asked", [])
+    on_file = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), cpu=_calibrated(share))
+    write_machine(devices.machine_path(on_file.environment), on_file)
+    heard: list[str] = []
+    found = devices.describe("cpu", refresh=refresh, calibration=calibration, say=heard.append)
+    assert InThisProcess.asked == asked
+    assert found.cpu == (on_file.cpu if kept else _calibrated(0.98))
+    assert (found.copy_bytes_per_s == 2e12) == bool(asked)
+    assert read_machine(devices.machine_path(on_file.environment)) == found
+    unasked = bool(asked and asked[0] and not calibration)
+    assert [text.startswith("the calibration on file was measured while other programs") for text in heard] == (
+        [True] if unasked else []
+    )
+
+
+def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares = iter((0.97, 0.3))
+    monkeypatch.setattr(devices, "cpu_share", lambda *_: next(shares))
+    monkeypatch.setattr(devices, "measure_bandwidths", lambda *_: BANDWIDTHS)
+    monkeypatch.setattr("lbmtune.measure.calibrate_cpu.calibrate_cpu", lambda *_: _calibrated(None))
+    found = devices.measured(open_cpu(), lambda _: None, calibration=True)
+    assert found.cpu
+    assert (found.conditions.cpu_share, found.cpu.conditions.cpu_share) == (0.97, 0.3)
+
+
+def test_what_was_measured_beside_other_programs_is_told_part_by_part() -> None:
+    quiet, busy = Conditions(cpu_share=0.99), Conditions(cpu_share=0.4)
+    machine = replace(fake_study.machine(), conditions=quiet, cpu=_calibrated(0.99))
+    assert disturbances(machine) == []
+    assert disturbances(replace(machine, cpu=_calibrated(None))) == []
+    (said,) = disturbances(replace(machine, cpu=_calibrated(0.4)))
+    assert said == (
+        "other programs left 40% of the processor when it was calibrated: do not believe predictions, nor shares of "
+        "them; lbmtune devices --calibrate measures again."
+    )
+    (said,) = disturbances(replace(machine, conditions=busy))
+    assert said.startswith("other programs left 40% of the processor when its bandwidths were measured: ")
 
 
 def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,19 +69,34 @@ def machine(
     device: str, *, refresh: bool = False, max_age_s: float | None = None, calibration: bool = False
 ) -> Machine:
     """The measured description of a device, not older than that. Raises DeviceUnavailableError, InputError."""
-    from lbmtune.measure.devices import describe, left_alone
+    from lbmtune.measure.devices import describe
     from lbmtune.search.lock import device_held
 
     described = describe(
         device, refresh=refresh, say=note, max_age_s=max_age_s, calibration=calibration, alone=device_held
     )
-    if not left_alone(described):
-        share = described.conditions.cpu_share
-        note(
-            f"other programs left {share:.0%} of the processor when its bandwidths were measured: predictions come out "
-            "too low, shares of the ceiling too high; lbmtune devices --refresh measures again."
-        )
+    for remark in disturbances(described):
+        note(remark)
     return described
+
+
+def disturbances(described: Machine) -> list[str]:
+    """A sentence on each part of a description that was measured while other programs used the processor."""
+    from lbmtune.measure.devices import left_alone
+
+    found, cpu = [], described.cpu
+    if not left_alone(described.conditions):
+        found.append(
+            f"other programs left {described.conditions.cpu_share:.0%} of the processor when its bandwidths were "
+            "measured: predictions come out too low, shares of the ceiling too high; lbmtune devices --refresh "
+            "measures again."
+        )
+    if cpu and not left_alone(cpu.conditions):
+        found.append(
+            f"other programs left {cpu.conditions.cpu_share:.0%} of the processor when it was calibrated: do not "
+            "believe predictions, nor shares of them; lbmtune devices --calibrate measures again."
+        )
+    return found
 
 
 def limits_of(described: Machine) -> Limits:

@@ -75,7 +75,15 @@ def _machine_rows(name: str, described: Described) -> list[tuple[str, object]]:
         rows += [("clock when measured", _clock(described.conditions.sm_clock_hz))]
         rows += [("memory clock when measured", _clock(described.conditions.memory_clock_hz))]
     rows += [("calibrated", "yes" if described.calibrated else "no; --calibrate does it")]
+    rows += [(what, f"{share:.1%}") for what, share in _shares(described)]
     return [*rows, ("measured", described.date)]
+
+
+def _shares(described: Described) -> list[tuple[str, float]]:
+    """What was had of the processor while each part was measured, where that is known."""
+    parts = {"bandwidths": described.conditions, "calibration": described.cpu and described.cpu.conditions}
+    known = ((name, one.cpu_share) for name, one in parts.items() if one)
+    return [(f"CPU share, {name}", share) for name, share in known if share is not None]
 
 
 def _clock(hz: float | None) -> str:

@@ -23,12 +23,12 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.errors import InputError
 from lbmtune.measure.calibrate import calibrate
-from lbmtune.measure.load import cpu_share, usage
+from lbmtune.measure.load import Usage, cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker, unavailable
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine, write_machine
-from lbmtune.records import Environment
+from lbmtune.records import Conditions, Environment
 from lbmtune.records.study import TimingProtocol
 
 CONFIG_VARIABLE = "LBMTUNE_CONFIG"
@@ -51,8 +51,8 @@ def describe(
 
     refresh: measure in any case; say: hears what is being measured; max_age_s: a file older than that does not count,
     nor does one measured while other programs used the processor; calibration: also what the model needs besides.
-    What is on file of that is kept where bandwidths alone are measured again. alone: holds the device while it is
-    measured.
+    What is on file of that is kept where bandwidths alone are measured again, and measured again with them where other
+    programs used the processor. alone: holds the device while it is measured.
     Raises InputError, DeviceUnavailableError.
     """
     folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
@@ -64,12 +64,15 @@ def describe(
         path = machine_path(environment)
         on_file = _known(path, environment, None)
         known = None if refresh else _known(path, environment, max_age_s)
-        if known and (known.calibrated or not calibration):
+        if known and not (calibration and _lacks_calibration(known)):
             return known
+        again = bool(on_file and on_file.calibrated and _lacks_calibration(on_file))
+        if again and not calibration and say:
+            say("the calibration on file was measured while other programs used the processor: it is measured again")
         with alone(environment):
-            worker.ask(spec, calibration)
+            worker.ask(spec, calibration or again)
             machine: Machine = heard(worker, say)
-        if on_file and not calibration:
+        if on_file and not (calibration or again):
             machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu)
     finally:
         worker.end()
@@ -97,18 +100,18 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
     """Measures the bandwidths of an open device; calibration: also what the model needs besides."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
-    before = usage()
     compiler = compiler_for(environment)
+    before = usage()
     found = measure_bandwidths(device, compiler, last_cache_bytes, say)
+    share = _cpu_share(environment, before)
     gpu = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
     cpu = None
     if calibration and environment.backend == "cpu":
         from lbmtune.measure.calibrate_cpu import calibrate_cpu  # here: it needs SymPy
 
+        before = usage()
         cpu = calibrate_cpu(device, compiler, caches, say)
-    conditions = device.conditions()
-    if environment.backend == "cpu":
-        conditions = replace(conditions, cpu_share=cpu_share(before, usage(), environment.cores))
+        cpu = replace(cpu, conditions=Conditions(cpu_share=_cpu_share(environment, before)))
     named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
     return Machine(
         name=environment.device,
@@ -123,10 +126,15 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
         core_clock_hz=getattr(device, "core_clock_hz", None),
         calibration=gpu,
         cpu=cpu,
-        conditions=conditions,
+        conditions=replace(device.conditions(), cpu_share=share),
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _cpu_share(environment: Environment, before: Usage) -> float | None:
+    """Of a CPU what this process had of it since then."""
+    return cpu_share(before, usage(), environment.cores) if environment.backend == "cpu" else None
 
 
 def caches_bytes(device: Device) -> dict[str, int]:
@@ -160,14 +168,18 @@ def _known(path: Path, environment: Environment, max_age_s: float | None) -> Mac
     except InputError:
         return None  # missing, of another version, or damaged: it is measured and written anew
     here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
-    fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine))
+    fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine.conditions))
     return machine if fit and _identity(machine) == _identity(here) else None
 
 
-def left_alone(machine: Machine) -> bool:
-    """Whether no other program took much of the processor while its bandwidths were measured."""
-    share = machine.conditions.cpu_share
-    return share is None or share >= TimingProtocol().min_cpu_share
+def _lacks_calibration(machine: Machine) -> bool:
+    """Whether nothing is known of it but bandwidths, or nothing that may be believed."""
+    return not machine.calibrated or bool(machine.cpu and not left_alone(machine.cpu.conditions))
+
+
+def left_alone(conditions: Conditions) -> bool:
+    """Whether no other program took much of the processor; that of a GPU does not matter, nor is it noted."""
+    return conditions.cpu_share is None or conditions.cpu_share >= TimingProtocol().min_cpu_share
 
 
 def _identity(machine: Machine) -> tuple[object, ...]:

@@ -74,7 +74,8 @@ class CpuCalibration:
     of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
     cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
     or nobody measured it); hidden: share of the shorter of two, moving streams in place and working on them, that hides
-    behind the longer one (none where nobody measured it), by `Walk.name`; digest: names the text of what was run.
+    behind the longer one (none where nobody measured it), by `Walk.name`; digest: names the text of what was run;
+    conditions: while this was measured, which may be another time than that of the machine's bandwidths.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -86,6 +87,7 @@ class CpuCalibration:
     last_cached_bytes_per_s: dict[str, float] = field(default_factory=dict)
     hidden: dict[str, float] = field(default_factory=dict)
     digest: str = ""
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,8 @@ class Machine:
     All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
     first; spread: half-width of the interval of the median, relative, by the same names.
     multiprocessors: of a GPU. core_clock_hz: of a CPU, the highest that the system tells; None where it tells none.
-    caches: level -> bytes. conditions: clocks, power and temperature after the measurement.
+    caches: level -> bytes. conditions: clocks, power and temperature after the measurement; of a CPU,
+    the share of it while bandwidths were measured.
     datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
     scaled to it (`model.borrowed`), or ''.
     calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
