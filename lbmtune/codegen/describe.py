@@ -21,7 +21,7 @@ from lbmtune.catalogue.scheme import Access
 from lbmtune.catalogue.storage import Domain, StorageFrame
 from lbmtune.catalogue.tile_faces import array_elements
 from lbmtune.codegen.cuda import layout, march, tile_faces
-from lbmtune.codegen.passes import FACES, SLOT
+from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
     BARRIER,
@@ -29,7 +29,7 @@ from lbmtune.codegen.program import (
     LIST,
     MACROSCOPICS,
     RINGS,
-    TILE_FACES,
+    SENT_SUMS,
     Launch,
     Program,
     scalars,
@@ -92,9 +92,9 @@ def _slots(program: Program) -> dict[str, str]:
     memory, symbols = program.config.memory, _symbols(program)
     found = {}
     for name in program.slot_starts(program.case.domain):
-        if name in FACES:
+        if name in FACE_ARRAYS:
             state, array = memory.length(symbols), _faces_array(program)
-            found[name] = _plain(state if name == FACES[0] else f"{state} + {array}")
+            found[name] = _plain(state if name == FACE_ARRAYS[0] else f"{state} + {array}")
         else:
             found[name] = _plain(memory.component(int(name.removeprefix(SLOT)), symbols))
     return found
@@ -270,9 +270,7 @@ def _faces(program: Program) -> tuple[Buffer, ...]:
         return ()
     assert isinstance(config, CudaConfig)
     formula, size = _plain(face_elements(program.case.stencil, config, _DOMAIN)), values * config.computed.bytes
-    return (
-        Buffer(name=TILE_FACES, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),
-    )
+    return (Buffer(name=SENT_SUMS, dtype=config.computed.dtype, elements=values, elements_formula=formula, bytes=size),)
 
 
 def _rings(program: Program) -> tuple[Buffer, ...]:

@@ -13,7 +13,7 @@ BUFFERS = ("f0", "f1")
 """Names of the lattice copies."""
 SLOT = "slot_"
 """How the names of launch arguments begin that say where a slot of f0 starts: a pointer on a GPU, else an element."""
-FACES = ("faces_0", "faces_1")
+FACE_ARRAYS = ("faces_0", "faces_1")
 """The same of the two arrays of f0 in which lies what crosses between tiles (`catalogue.tile_faces`)."""
 REFRESH = "refresh_"
 """How the names of kernels begin that refresh ghost cells."""

@@ -16,7 +16,7 @@ from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.resident import face_elements
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
 from lbmtune.catalogue.tile_faces import array_elements
-from lbmtune.codegen.passes import BUFFERS, FACES, SLOT
+from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT
 
 Target = Literal["cuda", "cpu"]
 MACROSCOPICS = "macroscopics"
@@ -31,7 +31,7 @@ BARRIER, COUNTS, APART = "barrier", 2, 32
 """Name of the words by which blocks of a launch meet, 0 before the first one: counts of all, or a flag of each block,
 so many words from the next."""
 
-TILE_FACES = "faces"
+SENT_SUMS = "faces"
 """Name of the sums of moments that tiles on chip send one another, in the compute precision."""
 RINGS = "rings"
 """Name of the values that the threads of a CPU keep from row to row, in the compute precision."""
@@ -154,13 +154,13 @@ class Program:
         extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
         names = (name for name in used if name.startswith(SLOT))
         starts = {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in names}
-        return starts | {name: self._faces_start(name, domain) for name in FACES if name in used}
+        return starts | {name: self._faces_start(name, domain) for name in FACE_ARRAYS if name in used}
 
     def _faces_start(self, name: str, domain: tuple[int, int, int]) -> int:
         """The arrays come after the state, one after the other."""
         assert isinstance(self.config, CudaConfig)
         array = int(array_elements(self.case.stencil, self.config, domain))
-        return self.buffer_elements(domain) - (len(FACES) - FACES.index(name)) * array
+        return self.buffer_elements(domain) - (len(FACE_ARRAYS) - FACE_ARRAYS.index(name)) * array
 
     def barrier_words(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer by which blocks meet; 0 where none do."""
@@ -179,7 +179,7 @@ class Program:
 
     def face_values(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer of what tiles on chip send one another; 0 where they send none of their own."""
-        if not any(TILE_FACES in launch.arguments for step in self.period for launch in step):
+        if not any(SENT_SUMS in launch.arguments for step in self.period for launch in step):
             return 0
         assert isinstance(self.config, CudaConfig)
         return int(face_elements(self.case.stencil, self.config, domain))

@@ -25,8 +25,8 @@ from lbmtune.codegen.program import (
     MACROSCOPICS,
     PARITY,
     RINGS,
+    SENT_SUMS,
     STEPS,
-    TILE_FACES,
     Launch,
     Program,
     scalars,
@@ -336,7 +336,7 @@ class Simulation:
             values[name] = self.buffers[names[(place + flip) % len(names)]]
         values |= self._slots()
         values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier, RINGS: self._rings}
-        values[TILE_FACES] = self._faces
+        values[SENT_SUMS] = self._faces
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments

@@ -20,8 +20,8 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import Limits
-from lbmtune.codegen.passes import FACES, SLOT
-from lbmtune.codegen.program import BARRIER, MACROSCOPICS, STEPS, TILE_FACES, Launch, Program
+from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
+from lbmtune.codegen.program import BARRIER, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
@@ -115,10 +115,10 @@ def _launcher(program: Program, launch: Launch) -> str:
 
 
 def _type(argument: str) -> str:
-    kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", TILE_FACES: "Real*"}
+    kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", SENT_SUMS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
-    if argument.startswith(SLOT) or argument in FACES:
+    if argument.startswith(SLOT) or argument in FACE_ARRAYS:
         return "Stored*"
     if argument == BARRIER:
         return "unsigned*"

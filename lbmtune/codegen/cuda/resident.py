@@ -11,33 +11,13 @@ from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.resident import shared_bytes
 from lbmtune.codegen.cuda import access, flags, layout, physics
 from lbmtune.codegen.cuda.assemble import fill
+from lbmtune.codegen.cuda.meetings import MEETINGS
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
 from lbmtune.lattice import Vector, negate
 
 _FILE = "cuda/resident.cu"
 _EXTENTS = ("nx", "ny", "nz")
-
-
-_MEETINGS = {
-    "all": {
-        "begin": "    const unsigned blocks = gridDim.y * gridDim.z;",
-        "wait": "        if (number == 0 && step) wait_for(barrier, step * blocks);",
-        "early": "",
-        "late": "        if (number == 0 && step + 1 < steps) arrive(barrier);",
-        "go": "    if (number == 0) go(barrier, blocks);",
-    },
-    # the flag is said as soon as all has been sent, and stays for the next launch to go on from
-    "neighbours": {
-        "begin": "    unsigned* const flag = flag_of(barrier, blockIdx.y, blockIdx.z);\n"
-        "    const unsigned begun = *flag;",
-        "wait": "        if (step) wait_for_neighbours(barrier, number, begun + step);",
-        "early": "        __syncthreads();\n        if (number == 0) say(flag, begun + step + 1);",
-        "late": "",
-        "go": "",
-    },
-}
-"""How blocks meet: what is done once, before what others sent is read, when all was sent, when all is kept, at last."""
 
 
 def render_resident(case: Case, config: CudaConfig) -> Program:
@@ -69,7 +49,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
         "call": f"            collide({taken});",
         "send": _through_faces(case, "send", "sent"),
-        **_MEETINGS[config.meeting],
+        **MEETINGS[config.meeting],
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
 

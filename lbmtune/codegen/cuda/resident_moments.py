@@ -14,40 +14,22 @@ from lbmtune.catalogue.resident import planes_together, shared_bytes
 from lbmtune.catalogue.returning import cuts
 from lbmtune.codegen.cuda import flags, layout, march_links, moments, resident_walls
 from lbmtune.codegen.cuda.assemble import excerpt, fill
+from lbmtune.codegen.cuda.meetings import MEETINGS
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Stage, Sums
-from lbmtune.codegen.program import BARRIER, STEPS, TILE_FACES, Launch, Program
+from lbmtune.codegen.program import BARRIER, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.lattice import Lattice
 
 _FILE, _MEETING, _MARCH = "cuda/resident_moments.cu", "cuda/resident.cu", "cuda/march.cu"
 _HOST_HAS = ("#ifdef __CUDACC__", "#endif  // elsewhere the host provides these")
 _EXTENTS = ("nx", "ny", "nz")
-_MEETINGS = {
-    "all": {
-        "begin": "    const unsigned blocks = gridDim.y * gridDim.z;",
-        "wait": "        if (number == 0 && step) wait_for(barrier, step * blocks);",
-        "said": "        if (number == 0) arrive(barrier);",
-        "last": "    if (number == 0) wait_for(barrier, steps * blocks);",
-        "go": "    if (number == 0) go(barrier, blocks);",
-    },
-    # the flag stays for the next launch to go on from
-    "neighbours": {
-        "begin": "    unsigned* const flag = flag_of(barrier, blockIdx.y, blockIdx.z);\n"
-        "    const unsigned begun = *flag;",
-        "wait": "        if (step) wait_for_neighbours(barrier, number, begun + step);",
-        "said": "        if (number == 0) say(flag, begun + step + 1);",
-        "last": "    wait_for_neighbours(barrier, number, begun + steps);",
-        "go": "",
-    },
-}
-"""How blocks meet: what is done once, before what others sent is read, when all was sent, after all steps, at last."""
 
 
 def render_resident_moments(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, TILE_FACES, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, SENT_SUMS, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case.stencil, config),
@@ -71,7 +53,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "signature": _signature(case, config),
         "relax": f"                    relax({', '.join(('m[r][v]', *_relaxation(case)))});",
         **(resident_walls.parts(case, config) if cuts(case) else dict.fromkeys(resident_walls.PARTS, "")),
-        **_MEETINGS[config.meeting],
+        **MEETINGS[config.meeting],
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
 
@@ -176,5 +158,5 @@ def _finish(stage: Stage) -> Iterator[str]:
 def _signature(case: Case, config: CudaConfig) -> str:
     words = flags.parameters(_tables(case, config))
     scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
-    buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {TILE_FACES}"
+    buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda import access, flags, layout, march_links, moments
 from lbmtune.codegen.cuda.assemble import excerpt, fill
 from lbmtune.codegen.cuda.program import bounds, compiler_options, real, stored_format
 from lbmtune.codegen.moments import Sums
-from lbmtune.codegen.passes import FACES
+from lbmtune.codegen.passes import FACE_ARRAYS
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.lattice import Lattice, Vector, negate
 
@@ -54,8 +54,8 @@ class _Comer(NamedTuple):
 
 def render_tile_faces(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
-    period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACES, FACES[::-1]))
-    opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACES[::-1], FACES))
+    period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
+    opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
     return Program("cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening)
 
 
