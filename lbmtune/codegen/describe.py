@@ -70,6 +70,7 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         types=tuple(_types(program)),
         single=_single(program),
         opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.opening),
+        keeps_roles=len(program.buffers()) > 1 and not program.config.exchanges(program.case.stencil),
     )
 
 

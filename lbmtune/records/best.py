@@ -58,6 +58,8 @@ class Buffer:
     bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves. Above the
     bits of the links stands what `Kernel.types` says.
     'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 before the first launch.
+    'faces': what tiles on chip send one another; 'macroscopics': density and velocity, which steps leave. Of these two
+    nothing is read that no launch has written.
     """
 
     name: str
@@ -111,16 +113,17 @@ class Kernel:
     """The program. target: 'cuda' or 'cpu'; source: its text; options: of the compiler.
 
     source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
-    measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length;
-    where there are two buffers, their roles are exchanged after every step. steps: where it is not 1, each of these
-    does so many time steps at once, and p counts them: their number modulo the length, and one exchange after each. A
-    launch that takes an argument 'steps' does as many steps as that says, and exchanges the roles of the buffers as
-    often. max_elements: the longest buffer that the text may be used with, since its indices have so many bits; null:
-    no limit but the memory. slots: for each argument that is the start of a slot in the buffer f0, the number of the
-    element there, in C; the argument is a pointer to that element ('cuda') or the number itself as int64 ('cpu').
-    types: what the words of 'flags' say besides links, or with indirect addressing those of the last row of 'links'.
-    single: where a launch does several steps and no fewer, a kernel for one. opening[p]: where it is not empty, the
-    launches that come before the first step of a state or of other arguments, if that step starts at parity p.
+    measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length; where
+    there are two buffers, their roles are exchanged after every step, unless they keep them. steps: where it is not 1,
+    each of these does so many time steps at once, and p counts them: their number modulo the length, and one exchange
+    after each. A launch that takes an argument 'steps' does as many steps as that says, and exchanges the roles of the
+    buffers as often. max_elements: the longest buffer that the text may be used with, since its indices have so many
+    bits; null: no limit but the memory. slots: for each argument that is the start of a slot in the buffer f0, the
+    number of the element there, in C; the argument is a pointer to that element ('cuda') or the number itself as int64
+    ('cpu'). types: what the words of 'flags' say besides links, or with indirect addressing those of the last row of
+    'links'. single: where a launch does several steps and no fewer, a kernel for one. opening[p]: where it is not
+    empty, the launches that come before the first step of a state or of other arguments, if that step starts at parity
+    p. keeps_roles: of two buffers, whether they do not exchange their roles: each step ends where it began.
     """
 
     target: str
@@ -137,6 +140,7 @@ class Kernel:
     types: tuple[CellType, ...] = ()
     single: SingleStep | None = None
     opening: tuple[tuple[LaunchGeometry, ...], ...] = ()
+    keeps_roles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
