@@ -15,8 +15,10 @@ from lbmtune.catalogue.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.links import Window, whole
 from lbmtune.catalogue.remember import forget_all
+from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.measure import expected, oracle, verify
+from shim.device import COMPILER, HostDevice, compile_on_host
 
 CASES = [
     box("d3q19", "bgk", (6, 5, 9)),
@@ -103,6 +105,29 @@ def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: py
         worst = {"wrong cell": (5, (4, 1, 0)), "nan": (4, (3, 1, 0))}[fault]
         assert (found.worst_direction, found.worst_cell) == worst
         assert np.isfinite(found.error)
+
+
+COLUMNS = {"plain": {}, "ahead": {"prefetch": 1}, "copied": {"prefetch": 2, "fetch": "shared"}, "far": {"prefetch": 2}}
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+@pytest.mark.parametrize("march", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
+    """Of any height; threads that leave it out are found."""
+    case = box("d3q19", "bgk", (64, 64, 64), 1.3)
+    one = CudaConfig(block=(16, 2, 1), march=march, **COLUMNS[kind])  # type: ignore[arg-type]
+    if march == 2 and one.prefetch == 2:
+        pytest.skip("nothing is two cells ahead in a column of two")
+    assert broken(case, one, HostDevice.limits) is None
+    nx, ny, nz = verify.awkward_domain(case, one)
+    assert len({nx, ny, nz}) == 3
+    assert nz % march == 1
+    program = render(case, one)
+    assert program.source.count("first < nz;") == 1
+    for inside, passed in (("first < nz;", True), ("first + 1 < nz;", False)):
+        changed = replace(program, source=program.source.replace("first < nz;", inside))
+        assert verify.verify(changed, compile_on_host(changed), HostDevice(), 1).passed == passed
 
 
 @pytest.mark.parametrize(("lattice", "axis"), [("d3q19", 2), ("d2q9", 1)])

@@ -69,9 +69,11 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 
 def test_the_highest_tiles_are_thinner_where_that_may_be() -> None:
-    """By a plane, or by a pass of those held; an odd number of rows of tiles, and of layers."""
-    assert awkward_domain(flow(), config(march=3)) == (32, 6, 14)
+    """One plane of them is left, or a pass of those held; an odd number of rows of tiles, and of layers."""
+    assert awkward_domain(flow(), config(march=3)) == (32, 6, 13)
+    assert awkward_domain(flow(), config(march=2)) == (32, 6, 9)
     assert awkward_domain(flow(), config(march=4, held=2)) == (32, 6, 18)
+    assert awkward_domain(flow(), config(march=9, held=3)) == (32, 6, 39)
     assert awkward_domain(flow(), config(march=3, held=1)) == (32, 6, 15)
     assert awkward_domain(flow("d2q9"), config(march=3)) == (32, 18, 1)
 
@@ -106,6 +108,30 @@ def test_a_fault_is_found(fault: str) -> None:
     case = replace(case, domain=awkward_domain(case, one))
     program = render(case, one)
     assert not on_host(replace(program, source=FAULTS[fault](program.source))).passed
+
+
+THIN_FAULTS = {
+    "one plane has nothing from below": _text("if (low && high) {", "if (false) {"),
+    "two planes have nothing from above": _text("if (ends(j, 2) && k + 2 == seat.planes) {", "if (false) {"),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", THIN_FAULTS)
+def test_a_fault_of_tiles_of_fewer_planes_is_found(fault: str) -> None:
+    case, one = flow(), config(march=3, block=(16, 2, 1))
+    case = replace(case, domain=awkward_domain(case, one))
+    program = render(case, one)
+    assert not on_host(replace(program, source=THIN_FAULTS[fault](program.source))).passed
+
+
+@needs_compiler
+@pytest.mark.parametrize("planes", [1, 2, 3])
+def test_the_highest_tiles_may_have_any_number_of_planes(planes: int) -> None:
+    one = config(march=3, block=(16, 2, 1))
+    program = render(replace(flow(), domain=(16, 6, 6 + planes)), one)
+    assert broken(program.case, one, HostDevice.limits) is None
+    assert verify_full_size(program, compile_on_host(program), HostDevice()).passed
 
 
 @needs_compiler

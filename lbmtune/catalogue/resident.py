@@ -48,10 +48,10 @@ def planes_together(config: CudaConfig) -> int:
 
 
 def planes_less(lattice: Lattice, config: CudaConfig) -> int:
-    """Planes that the highest tiles may have less than the others: a plane of moments, or a pass of those held."""
+    """Planes that the highest tiles may have less than the others: of moments one is left, of those held a pass."""
     if not config.of_moments or lattice.dimensions == 2:
         return 0
-    return 0 if config.held == 1 else planes_together(config) if config.held else min(1, config.march - 1)
+    return config.march - (planes_together(config) if config.held else 1)
 
 
 def face_values(lattice: Lattice, config: CudaConfig) -> float:

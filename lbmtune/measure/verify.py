@@ -189,7 +189,10 @@ def _shortened(program: Program) -> Program:
 
 
 def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
-    """Extents that all differ: x a multiple of what the kernel needs but not of a block, y and z odd."""
+    """Extents that all differ: x a multiple of what the kernel needs but not of a block, y and z odd.
+
+    Where threads go up columns of cells, z is a multiple of these and one more.
+    """
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig) and config.resident:
         spared = planes_less(case.stencil, config)
@@ -207,6 +210,10 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
         if config.block_order != "row":
             # six blocks by four (two by six in two dimensions), which a curve takes in more than one square
             ny, nz = 5 * along_y + 1, 3 * along_z + 1
+        elif config.march > 1 and not (config.marches or config.indirect):
+            # the last thread of a column has one cell left
+            nz = along_z + 1 if along_z > 2 else 2 * along_z + 1
+            ny += 2 * (ny == nz)
     else:
         assert isinstance(config, CpuConfig)
         lanes = config.vector_bits // (8 * config.computed.bytes) if config.vector_bits else 1
