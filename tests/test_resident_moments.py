@@ -159,9 +159,9 @@ LAST_STEPS: dict[str, tuple[Case, CudaConfig]] = {
     "one plane": (flow(), config(storage="bf16", march=1, block=(32, 1, 1))),
     "several cells and rows": (
         flow(),
-        config(storage="fp16c", block=(16, 2, 1), cells_per_thread=2, rows=2, march=2, meeting="neighbours"),
+        config(storage="fp16s", block=(16, 2, 1), cells_per_thread=2, rows=2, march=2, meeting="neighbours"),
     ),
-    "held": (flow("d3q27"), config(storage="bf16", block=(8, 2, 1), march=4, held=2)),
+    "held": (flow("d3q27"), config(storage="bf16", block=(16, 2, 1), march=4, held=2)),
     "flat": (flow("d2q9"), config(storage="fp16s", block=(16, 2, 1))),
     "walls": (grinder("d3q19", "regularised"), config(storage="fp16s", block=(16, 2, 1))),
 }
@@ -228,6 +228,7 @@ def test_sixteen_bits_round_a_cell_once_a_step(name: str, steps: int) -> None:
     """But for sums in single precision that lie between two codes."""
     case, one = LAST_STEPS[name]
     case = replace(case, domain=awkward_domain(case, one))
+    assert broken(case, one, HostDevice.limits) is None
     found, expected = launched(case, render(case, one), steps)
     assert _same(found, expected) > SAME
 
