@@ -2,6 +2,7 @@
 
     python scripts/gpu.py OUT                     all parts
     python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
+    python scripts/gpu.py OUT --parts tests,turns --limit 500 --plan      says what would run, and nothing else
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
 fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags and fast-sphere (walls that are read),
@@ -9,14 +10,23 @@ fast-bgk (populations with several steps per launch), moments-fp32, moments-fp64
 porous-fp32 (sites listed), porous-direct-fp64 and porous-direct-fp32 (a few kernels of the whole box), small-32 to
 small-128 (small domains), fast-384 (the fast box with 384^3 cells),
 unseen-d3q27-trt-fp64, unseen-oblong and unseen-fast (cases that the model was not made by), profile (the ladders of the
-best kernels recorded, and of some that are not), sanitize (one kernel of each skeleton under compute-sanitizer);
+best kernels recorded, and of some that are not), turns (kernels of small domains beside one another), accuracy (what
+16 bits and steps per launch cost), physics (what regularised collision changes), sanitize (one kernel of each skeleton
+under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
+
+Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 400, conformance 100, tests 280,
+sanitize 80, physics 100, accuracy 50, turns 90 (an estimate); a study its search, a minute besides, and three seconds
+for each run of seconds (fast-384 six): a small domain 90 and 60, unseen-oblong 135 of the 180 that it may take.
+With --limit a part that no longer fits is left out; what each needs is said before the first one begins. One that takes
+twice as long is stopped, so that the others have their time.
+
 With --device cpu the studies run on the processor, as many threads as this process may use cores:
 
     CUDA_VISIBLE_DEVICES= taskset -c 0,1 python scripts/gpu.py OUT --device cpu --parts devices,fast-fp32 --time 140s
 
-OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, one archive per study, and the
-profiles in a folder of their own.
+OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, turns.json, accuracy-*.json,
+physics.json, one archive per study, and the profiles in a folder of their own.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
@@ -32,11 +42,18 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from lbmtune.cores import usable_cores  # noqa: E402
+from lbmtune.errors import InputError  # noqa: E402
+from lbmtune.units import parse_duration_s  # noqa: E402
+
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
 OBLONG = "case.domain=208x224x192"
 LISTED, DIRECT = ("addressing=indirect", SANDSTONE), "addressing=direct"
@@ -59,14 +76,14 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "porous-fp32": ("porous", ("storage=fp32", *LISTED)),
     "porous-direct-fp64": ("porous", ("storage=fp64", DIRECT, "case.geometry=packing:fraction=0.1")),
     "porous-direct-fp32": ("porous", ("storage=fp32", DIRECT, SANDSTONE)),
-    **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 96, 128)},
+    **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 80, 96, 128)},
     "fast-384": ("d3q19-box-fast", ("case.domain=384x384x384",)),
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
     "unseen-oblong": ("d3q27-box", ("case.collision=trt", "storage=fp64", OBLONG, "seed=2")),
     "unseen-fast": ("d3q27-box-fast", ("storage=fp64", OBLONG, "seed=2")),
 }
 """The study file of each part, and what is set in it."""
-PARTS = ("devices", *STUDIES, "profile", "claims", "conformance", "tests", "sanitize")
+PARTS = ("devices", *STUDIES, "profile", "turns", "accuracy", "physics", "claims", "conformance", "tests", "sanitize")
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 PROFILES: dict[str, tuple[str, ...]] = {
     "one-step-fp32": (str(RECORDED / "d3q19-box-fp32" / "best.json"),),
@@ -98,11 +115,28 @@ SUSTAINED = 20
 """So many of the best of a study are run for seconds."""
 OVERHEAD_S, SUSTAINED_S = 60, 3
 """What a study needs besides its search: start, ceiling, finals, report; and each run of seconds."""
+SUSTAINED_OF_S = {"fast-384": 6}
+"""Of runs on larger domains, which are verified before."""
+SEEDS_S, KNOWN_S = 300, 30
+TAKES_S = {
+    **{"devices": 65, "profile": 150, "turns": 90, "accuracy": 50, "physics": 100},
+    **{"claims": 400, "conformance": 100, "tests": 280, "sanitize": 80},
+}
+"""What other parts take on an H200; of those on other devices nothing is known."""
+PATIENCE = 2
+"""So many times as long as it should take a part may take, where time is limited."""
 SEEDS, WITHIN = (1, 2, 3), 0.03
 """Of the search for the fastest kernel, and how much slower than the fastest that is known each may be."""
 KNOWN = RECORDED / "d3q19-moments-fp32" / "best.json"
 """A kernel of that box that was found by another study; it is measured beside them."""
 LEFT_OUT = ("optuna.log",)
+ACCURACIES = {
+    "bgk": ("--steps", "1,2,3"),
+    "regularised": ("--collision", "regularised", "--steps", "1,2,3,4"),
+}
+"""Tables of accuracy, by collision, with what is asked of `scripts/accuracy.py`."""
+SPARE_CORES = 2
+"""Those that the process with the device needs."""
 
 
 @dataclass
@@ -118,10 +152,22 @@ class Run:
     trials: int
     sustained: int = SUSTAINED
     overrides: tuple[str, ...] = ()
+    part_end: float = math.inf
 
     @property
     def left_s(self) -> float:
+        """Of the whole call."""
         return self.end - time.monotonic()
+
+    @property
+    def limit_s(self) -> float:
+        """Of what is left of the present part: the time of others is not its own."""
+        return min(self.end, self.part_end) - time.monotonic()
+
+    def begin(self, part: str) -> None:
+        """Gives a part its time, where time is limited and its need is known."""
+        needed = needs_s(part, self) if math.isfinite(self.end) else 0
+        self.part_end = time.monotonic() + PATIENCE * needed if needed else math.inf
 
     def call(self, name: str, command: list[str], limit_s: float, answer: Path | None = None) -> dict[str, object]:
         """Runs a command into the log; what it printed is kept whatever becomes of it. answer: for its output alone."""
@@ -154,7 +200,7 @@ class Run:
 def devices(run: Run) -> dict[str, object]:
     """The machine description, of the device alone that is asked about."""
     command = [sys.executable, "-m", "lbmtune", "devices", "--device", run.device, "--refresh", "--calibrate"]
-    done = run.call("devices", command, run.left_s)
+    done = run.call("devices", command, run.limit_s)
     keep_machine(run, run.out / "machine.toml")
     return done
 
@@ -170,25 +216,56 @@ def keep_machine(run: Run, target: Path) -> None:
 def tests(run: Run) -> dict[str, object]:
     """The tests marked gpu."""
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "-rA", "--durations=10", "-p", "no:cacheprovider", "tests"]
-    return run.call("tests", command, run.left_s)
+    return run.call("tests", command, run.limit_s)
 
 
 def conformance(run: Run) -> dict[str, object]:
     """Every pair of choices of the catalogue against the oracle."""
-    return run.call("conformance", [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", "0"], run.left_s)
+    command = [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", run.device, "--workers", workers()]
+    return run.call("conformance", command, run.limit_s)
 
 
 def sanitize(run: Run) -> dict[str, object]:
     """One kernel of each CUDA skeleton under compute-sanitizer."""
     command = [sys.executable, str(ROOT / "scripts" / "sanitize.py"), str(run.out / "sanitize.txt")]
-    return run.call("sanitize", [*command, "--device", run.device], run.left_s)
+    return run.call("sanitize", [*command, "--device", run.device, "--workers", workers()], run.limit_s)
+
+
+def workers() -> str:
+    """Processes that compile at once."""
+    return str(max(1, usable_cores() - SPARE_CORES))
+
+
+def turns(run: Run) -> dict[str, object]:
+    """Kernels of small domains, measured in turns."""
+    command = [sys.executable, str(ROOT / "scripts" / "turns.py"), str(run.out), "--device", run.device]
+    return run.call("turns", command, run.limit_s)
+
+
+def physics(run: Run) -> dict[str, object]:
+    """What regularised collision changes of a flow."""
+    command = [sys.executable, str(ROOT / "scripts" / "physics.py"), str(run.out), "--device", run.device]
+    return run.call("physics", command, run.limit_s)
+
+
+def accuracy(run: Run) -> dict[str, object]:
+    """The tables of `ACCURACIES`, each as a file named by its collision."""
+    codes: dict[str, int] = {}
+    for name, asked in ACCURACIES.items():
+        folder = run.work / f"accuracy-{name}"
+        command = [sys.executable, str(ROOT / "scripts" / "accuracy.py"), str(folder), "--device", run.device, *asked]
+        done = run.call(f"accuracy {name}", [*command, "--workers", workers()], run.limit_s)
+        codes[name] = int(str(done["exit_code"]))
+        if not codes[name]:
+            shutil.copy(folder / "accuracy.json", run.out / f"{folder.name}.json")
+    return {"part": "accuracy", "exit_code": max(map(abs, codes.values())), "exit_codes": codes}
 
 
 def claims(run: Run) -> dict[str, object]:
     """The published claims; begun or resumed."""
     folder = run.work / "claims"
     command = [sys.executable, "-m", "lbmtune", "claims", "--device", run.device, "--out", str(folder)]
-    done = run.call("claims", [*command, *(["--resume"] if folder.exists() else [])], run.left_s)
+    done = run.call("claims", [*command, *(["--resume"] if folder.exists() else [])], run.limit_s)
     for name in ("claims.json", "claims.html"):
         if (folder / name).exists():
             shutil.copy(folder / name, run.out / name)
@@ -208,7 +285,7 @@ def study(run: Run, part: str) -> dict[str, object]:
         command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
-    done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.left_s)
+    done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.limit_s)
     if folder.is_dir():
         keep_machine(run, folder / "machine.toml")
         pack(folder, run.out / f"{folder.name}.tar.gz")
@@ -225,7 +302,7 @@ def profile(run: Run) -> dict[str, object]:
         page = folder / f"{name}.html"
         command = [sys.executable, "-m", "lbmtune", "profile", *subject, "--device", run.device, "--out", str(page)]
         command += ["--machine", str(machine)]
-        codes[name] = int(str(run.call(f"profile {name}", command, run.left_s)["exit_code"]))
+        codes[name] = int(str(run.call(f"profile {name}", command, run.limit_s)["exit_code"]))
     return {"part": "profile", "exit_code": max(map(abs, codes.values())), "exit_codes": codes}
 
 
@@ -236,15 +313,15 @@ def fast_seeds(run: Run) -> dict[str, object]:
     for seed in SEEDS:
         folder = run.work / f"fast-seed-{seed}"
         command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
-        command += ["--time", run.time or "5m", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
+        command += ["--time", run.time or f"{SEEDS_S}s", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
         command += [*(["--resume"] if folder.exists() else []), str(ROOT / "studies" / "d3q19-box-fast.toml")]
-        codes.append(int(str(run.call(f"fast-seeds, seed {seed}", command, run.left_s)["exit_code"])))
+        codes.append(int(str(run.call(f"fast-seeds, seed {seed}", command, run.limit_s)["exit_code"])))
         if folder.is_dir():
             pack(folder, run.out / f"{folder.name}.tar.gz")
             found[str(seed)] = float(str(facts(folder).get("mlups", 0)))
     command = [sys.executable, "-m", "lbmtune", "measure", str(KNOWN), "--device", run.device, "--json"]
     answer = run.out / "known.json"
-    codes.append(int(str(run.call("fast-seeds, known", command, run.left_s, answer)["exit_code"])))
+    codes.append(int(str(run.call("fast-seeds, known", command, run.limit_s, answer)["exit_code"])))
     known = json.loads(answer.read_text())["measurement"]["mlups"] if not codes[-1] else math.inf
     near = bool(found) and min(found.values()) >= (1 - WITHIN) * max(*found.values(), known)
     return {
@@ -263,8 +340,52 @@ OTHERS = {
     "tests": tests,
     "sanitize": sanitize,
     "profile": profile,
+    "turns": turns,
+    "accuracy": accuracy,
+    "physics": physics,
     "fast-seeds": fast_seeds,
 }
+
+
+def needs_s(part: str, run: Run) -> float:
+    """Seconds that a part may take where nothing is wrong; 0: nothing is known of it on this device."""
+    if part == "fast-seeds":
+        return len(SEEDS) * (_search_s(run, SEEDS_S) + OVERHEAD_S) + KNOWN_S
+    if part in STUDIES:
+        each = SUSTAINED_OF_S.get(part, SUSTAINED_S)
+        return _search_s(run, SEARCH_S[KINDS.get(part, "other")]) + OVERHEAD_S + each * run.sustained
+    return 0 if run.device == "cpu" else TAKES_S.get(part, 0)
+
+
+def _search_s(run: Run, usual_s: float) -> float:
+    return parse_duration_s(run.time) if run.time else usual_s
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A part with the seconds that it needs, and those that are left when all before it took theirs."""
+
+    part: str
+    needs_s: float
+    left_s: float
+
+    @property
+    def fits(self) -> bool:
+        return self.needs_s <= self.left_s
+
+    def __str__(self) -> str:
+        needs = f"needs {self.needs_s:.0f} s" if self.needs_s else "needs no known time"
+        left = f"; {self.left_s:.0f} s left for it: left out, unless others end sooner"
+        return f"{self.part:24} {needs}{'' if self.fits else left}"
+
+
+def planned(parts: Sequence[str], run: Run, limit_s: float) -> list[Planned]:
+    """What becomes of the parts if each takes what it needs: those that no longer fit take nothing."""
+    found = []
+    for part in parts:
+        found.append(Planned(part, needs_s(part, run), limit_s))
+        limit_s -= found[-1].needs_s if found[-1].fits else 0
+    return found
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -277,9 +398,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 def facts(folder: Path) -> dict[str, object]:
     """How many trials ended how, how fast they went, and the best."""
-    sys.path.insert(0, str(ROOT))
-    from lbmtune.errors import InputError
-    from lbmtune.records.store import read_study
+    from lbmtune.records.store import read_study  # here: a call that runs no study needs none of it
 
     try:
         record = read_study(folder)
@@ -315,8 +434,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sustained", type=int, default=SUSTAINED, help="so many of the best run for seconds [20]")
     parser.add_argument("--device", default="0")
     parser.add_argument("--set", action="append", default=[], help="what is set in every study, besides")
+    parser.add_argument("--plan", action="store_true", help="say what each part needs, and run none")
     parser.add_argument("--refresh", action="store_true", help="measure the ceilings anew with each study")
     given = parser.parse_args()
+    try:
+        parse_duration_s(given.time or "0")
+    except InputError as error:
+        parser.error(f"--time: {error}")
     unknown = set(given.parts.split(",")) - {*PARTS, *OTHERS}
     if unknown:
         parser.error(f"unknown parts {', '.join(sorted(unknown))}; there are {', '.join((*PARTS, 'fast-seeds'))}")
@@ -327,19 +451,25 @@ def main() -> int:
     """Runs the parts in order; a part that no longer fits is named and left out."""
     given = arguments()
     work = (given.work or given.out.resolve().parent / "gpu-work").resolve()
-    for folder in (given.out, work):
-        folder.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + given.limit
     asked = (given.device, given.time, given.refresh, given.trials, given.sustained, tuple(given.set))
-    run = Run(given.out.resolve(), work, end, *asked)
+    run = Run(given.out.resolve(), work, time.monotonic() + given.limit, *asked)
+    parts = given.parts.split(",")
+    plan = planned(parts, run, given.limit)
+    print("\n".join(map(str, plan)), flush=True)
+    print(f"all: {sum(one.needs_s for one in plan):.0f} s; limit: {given.limit:.0f} s", flush=True)
+    if given.plan:
+        return 0 if all(one.fits for one in plan) else 1
+    for folder in (run.out, work):
+        folder.mkdir(parents=True, exist_ok=True)
     results: list[dict[str, object]] = []
-    for part in given.parts.split(","):
-        if part in STUDIES and run.left_s < OVERHEAD_S + SUSTAINED_S * run.sustained + 15:
-            results.append({"part": part, "left_out": f"{run.left_s:.0f} s left", "exit_code": 1})
-        elif part in STUDIES:
-            results.append(study(run, part))
+    for part in parts:
+        needed = needs_s(part, run)
+        run.begin(part)
+        if run.left_s < needed:
+            left_out = f"{max(run.left_s, 0):.0f} s left, needs {needed:.0f} s"
+            results.append({"part": part, "left_out": left_out, "exit_code": 1})
         else:
-            results.append(OTHERS[part](run))
+            results.append(study(run, part) if part in STUDIES else OTHERS[part](run))
         (run.out / "summary.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
     print(json.dumps(results, indent=1, default=str))
     return max(abs(int(str(result["exit_code"]))) for result in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,7 @@ def test_a_part_that_is_left_out_shows_in_the_exit_code(
 ) -> None:
     code, (left_out,) = call(script, monkeypatch, tmp_path, "--parts", "fp32", "--limit", "20")
     assert code == 1
-    assert left_out["left_out"] == "20 s left"
+    assert left_out["left_out"] == "20 s left, needs 300 s"
 
 
 @pytest.mark.parametrize("ended", [0, 3, -9])
@@ -48,6 +49,95 @@ def test_without_a_limit_all_parts_run(
     assert [part["part"] for part in parts] == ["devices", "cavity", "tests"]
     assert limits == [None] * 3
     assert code == abs(ended)
+
+
+def test_a_plan_says_what_each_part_needs_and_runs_nothing(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study its search, a minute, and its runs of seconds; others as long as they are known to take."""
+
+    def planned(*options: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tmp_path / "out"), "--plan", *options])
+        return script.main(), capsys.readouterr().out.splitlines()
+
+    monkeypatch.setattr(script.subprocess, "run", lambda *_, **__: pytest.fail("ran", pytrace=False))
+    code, lines = planned("--parts", "tests,small-80,turns,fp32", "--limit", "540")
+    assert code == 1
+    assert lines == [
+        "tests                    needs 280 s",
+        "small-80                 needs 160 s",
+        "turns                    needs 90 s",
+        "fp32                     needs 300 s; 10 s left for it: left out, unless others end sooner",
+        "all: 830 s; limit: 540 s",
+    ]
+    assert planned("--parts", "fp32,small-80", "--time", "2m", "--sustained", "0")[1][:2] == [
+        "fp32                     needs 180 s",
+        "small-80                 needs 180 s",
+    ]
+    assert planned("--parts", "fast-seeds,fast-384")[0] == 0
+    code, lines = planned()
+    assert [line.split()[0] for line in lines[:-1]] == list(script.PARTS)
+    assert not [line for line in lines if "no known time" in line]
+    assert planned("--device", "cpu", "--parts", "devices")[1][0] == "devices                  needs no known time"
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit):
+        planned("--time", "soon")
+
+
+def test_the_help_tells_what_parts_take(script: ModuleType) -> None:
+    told = script.__doc__.partition("Seconds that they take")[2].partition("a study its search")[0]
+    assert {name: int(s) for name, s in re.findall(r"\b([a-z]+) (\d+)", told.partition(": ")[2])} == script.TAKES_S
+    assert set(script.PARTS) - set(script.STUDIES) == set(script.TAKES_S)
+    assert set(script.OTHERS) - set(script.TAKES_S) == {"fast-seeds"}
+
+
+def test_a_part_that_hangs_leaves_the_others_their_time(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Twice what it should take; all calls of a part together."""
+    now, limits = [0.0], []
+
+    def run(command: list[str], timeout: float, **_: object) -> object:
+        limits.append(timeout)
+        now[0] += timeout
+        raise script.subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(script.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(script.subprocess, "run", run)
+    code, found = call(script, monkeypatch, tmp_path, "--parts", "conformance,profile,sanitize,turns", "--limit", "600")
+    assert code == 124
+    assert limits[:2] == [200, 300]
+    assert set(limits[2:-1]) == {0}
+    assert limits[-1] == 100
+    assert found[-1] == {"part": "turns", "left_out": "0 s left, needs 90 s", "exit_code": 1}
+
+
+def test_every_script_that_a_part_begins_knows_its_options(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And what accuracy finds gets the names that are recorded."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> object:
+        commands.append(command)
+        if command[1].endswith("accuracy.py"):
+            Path(command[2]).mkdir(parents=True)
+            (Path(command[2]) / "accuracy.json").write_text("{}")
+        return script.subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(script, "usable_cores", lambda: 16)
+    monkeypatch.setattr(script.subprocess, "run", run)
+    assert call(script, monkeypatch, tmp_path, "--parts", "turns,accuracy,physics,conformance,sanitize")[0] == 0
+    assert [Path(command[1]).stem for command in commands] == [
+        *("turns", "accuracy", "accuracy", "physics", "conformance", "sanitize"),
+    ]
+    for command in commands:
+        text = Path(command[1]).read_text()
+        assert all(f'add_argument("{option}"' in text for option in command if option.startswith("--"))
+        if "--workers" in command:
+            assert command[command.index("--workers") + 1] == "14"
+    recorded = {path.name for path in script.RECORDED.glob("accuracy-*.json")}
+    assert {path.name for path in (tmp_path / "out").glob("accuracy-*.json")} == recorded
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""Kernels of small domains that are known to be fast, measured in turns in one process.
+
+    python scripts/turns.py OUT                          every domain, on GPU 0
+    python scripts/turns.py OUT --edges 64,96 --rounds 15
+
+The kernels of a domain are the best.json of its recorded set and the moments on chip of docs/small-domains.md. They are
+measured as the finalists of a study: each is verified on the whole domain, then all run one after the other, `--rounds`
+times, so that a quotient of two is a median of pairs (`lbmtune.measure.timing`). OUT gets turns.json: version, device,
+protocol and the trials, with all samples. The exit code is 1 where a kernel has no speed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from lbmtune import __version__  # noqa: E402
+from lbmtune.catalogue.axes import completed  # noqa: E402
+from lbmtune.catalogue.case import Case  # noqa: E402
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat  # noqa: E402
+from lbmtune.catalogue.rules import Limits  # noqa: E402
+from lbmtune.cli.studyfile import load_study  # noqa: E402
+from lbmtune.records import Environment, Trial  # noqa: E402
+from lbmtune.records.best import read_best  # noqa: E402
+from lbmtune.records.statistics import paired_ratio  # noqa: E402
+from lbmtune.records.study import TimingProtocol  # noqa: E402
+from lbmtune.units import format_mlups  # noqa: E402
+
+STUDY = "d3q19-small"
+RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
+ON_CHIP = "launch=resident,representation=moments,layout=rows"
+FASTEST: Mapping[int, str] = {
+    32: "block=32x8x1,march=1,meeting=neighbours",
+    48: "block=16x12x1,cells_per_thread=3,march=2",
+    64: "block=32x4x1,cells_per_thread=2,march=2,min_blocks=4,meeting=neighbours",
+    80: "block=16x16x1,cells_per_thread=5,march=4",
+    96: "block=32x8x1,cells_per_thread=3,march=9,held=3,meeting=neighbours",
+}
+"""Moments on chip in single precision, by the edge of the domain: what docs/small-domains.md says of them."""
+IN_HALVES: Mapping[int, str] = {96: "block=32x4x1,cells_per_thread=3,march=6,min_blocks=3,meeting=neighbours"}
+"""The same in 16 bits, where another shape than in single precision is known to be faster."""
+HALVED = (64, 80, 96)
+"""Edges of which 16 bits are measured."""
+EDGES = (32, 48, 64, 80, 96, 128)
+LEAST_ROUNDS = 9
+_LIMIT_S = 120.0
+
+
+class Evaluator(Protocol):
+    """What measures in turns."""
+
+    environment: Environment
+    limits: Limits
+
+    def finals(self, configs: list[KernelConfig]) -> list[Trial]:
+        """A trial for each, in order."""
+        ...
+
+
+Opener = Callable[[Case, TimingProtocol], AbstractContextManager[Evaluator]]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A kernel with the place where it is named."""
+
+    name: str
+    config: KernelConfig
+
+
+def case_of(edge: int) -> Case:
+    """That of the study with a cube of that edge."""
+    return load_study(STUDY, [f"case.domain={edge}x{edge}x{edge}"]).case
+
+
+def named(edge: int, limits: Limits) -> Iterator[Named]:
+    """The kernels of a domain. limits: of the device, for axes that a text leaves to it."""
+    best = RECORDED / f"{STUDY}-{edge}" / "best.json"
+    if best.exists():
+        yield Named(f"best of {best.parent.name}", read_best(best).config)
+    for storage in ("fp32", *(("fp16s", "bf16") if edge in HALVED else ())):
+        if shape := (IN_HALVES.get(edge) if storage != "fp32" else None) or FASTEST.get(edge):
+            text = f"{ON_CHIP},storage={storage},{shape}"
+            yield Named(f"moments on chip, {storage}", _configuration(text, limits))
+
+
+def _configuration(text: str, limits: Limits) -> KernelConfig:
+    values: dict[str, Scalar] = {"backend": "cuda"}
+    for item in text.split(","):
+        name, _, value = item.partition("=")
+        values[name] = value
+    return from_flat(completed(values, limits))
+
+
+def group(edge: int, rounds: int, opened: Opener) -> tuple[dict[str, Any], Environment]:
+    """A domain with the trials of its kernels."""
+    start, case = time.monotonic(), case_of(edge)
+    protocol = TimingProtocol(final_rounds=rounds, measure_limit_s=_LIMIT_S)
+    with opened(case, protocol) as evaluator:
+        kernels = list(named(edge, evaluator.limits))
+        trials = evaluator.finals([kernel.config for kernel in kernels])
+        environment = evaluator.environment
+    rows = [{"name": kernel.name, "trial": trial} for kernel, trial in zip(kernels, trials, strict=True)]
+    seconds = round(time.monotonic() - start, 1)
+    return {"case": case, "protocol": protocol, "seconds": seconds, "kernels": rows}, environment
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """A group for people: speeds, and shares of that of the first kernel that has one."""
+    first = next((row["trial"].final for row in found["kernels"] if row["trial"].final), None)
+    yield f"{'x'.join(map(str, found['case'].domain))}, {found['seconds']} s"
+    for row in found["kernels"]:
+        trial = row["trial"]
+        if trial.final is None or first is None:
+            yield f"  {row['name']:30} {trial.outcome}: {trial.reason}"
+            continue
+        share = paired_ratio(first.samples_s, trial.final.samples_s)
+        said = f"{share.median:.3f} ({share.low:.3f} to {share.high:.3f})"
+        yield f"  {row['name']:30} {format_mlups(trial.final.mlups):>8} MLUPS  {said}  {from_flat(trial.config).brief}"
+
+
+def opener(device: str) -> Opener:
+    """Evaluators on a device."""
+    from lbmtune.measure.evaluate import Evaluator as Real
+
+    def opened(case: Case, protocol: TimingProtocol) -> AbstractContextManager[Evaluator]:
+        return Real(case, device, protocol)
+
+    return opened
+
+
+def main() -> int:
+    """Measures one domain after the other; what is done is written at once."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--edges", default=",".join(map(str, EDGES)), help="cells along each edge of the domains")
+    parser.add_argument("--rounds", type=int, default=TimingProtocol().final_rounds, help="samples of each [15]")
+    parser.add_argument("--device", default="0")
+    given = parser.parse_args()
+    if given.rounds < LEAST_ROUNDS:
+        parser.error(f"--rounds {given.rounds}: at least {LEAST_ROUNDS} samples of each kernel")
+    given.out.mkdir(parents=True, exist_ok=True)
+    groups: list[dict[str, Any]] = []
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    for edge in map(int, given.edges.split(",")):
+        found, environment = group(edge, given.rounds, opener(given.device))
+        groups.append(found)
+        print("\n".join(lines(found)), flush=True)
+        facts = {"version": __version__, "date": date, "environment": environment, "groups": groups}
+        (given.out / "turns.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
+    return 0 if all(row["trial"].final for found in groups for row in found["kernels"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

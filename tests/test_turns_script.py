@@ -1,0 +1,112 @@
+"""The script that measures named kernels in turns, as far as it needs no GPU."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import fake_study
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.rules import broken
+from lbmtune.codegen.render import render
+from lbmtune.records import Outcome
+from lbmtune.records.best import read_best
+from script_module import load
+from test_resident import H200
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "scripts" / "turns.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return load(SCRIPT)
+
+
+def test_the_best_of_every_recorded_set_of_a_small_domain_is_among_them(script: ModuleType) -> None:
+    folders = sorted((ROOT / "studies" / "recorded" / "nvidia-h200").glob("d3q19-small-*"))
+    assert len(folders) >= 5
+    for folder in folders:
+        edge, best = int(folder.name.rpartition("-")[2]), read_best(folder / "best.json")
+        assert edge in script.EDGES
+        assert script.case_of(edge) == best.case
+        assert best.config in [kernel.config for kernel in script.named(edge, H200)]
+
+
+def test_moments_on_chip_are_those_of_the_page(script: ModuleType) -> None:
+    """In single precision as the table has them, and in 16 bits where it has them."""
+    page = (ROOT / "docs" / "small-domains.md").read_text()
+    assert f"after `{script.ON_CHIP}`" in page
+    rows = re.findall(r"^\| (\d+)\^3 \| (fp32|fp16s) \| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(rows) == 6
+    for edge, storage, shape in rows:
+        known = {kernel.name: kernel.config for kernel in script.named(int(edge), H200)}
+        asked = script._configuration(f"{script.ON_CHIP},storage={storage},{shape}", H200)
+        assert known[f"moments on chip, {storage}"] == asked
+
+
+def test_all_of_them_fit_on_an_h200(script: ModuleType) -> None:
+    for edge in script.EDGES:
+        kernels = list(script.named(edge, H200))
+        names = [kernel.name for kernel in kernels]
+        assert len(set(names)) == len(names) > 0
+        if edge in (64, 80, 96):
+            assert names[-3:] == [f"moments on chip, {storage}" for storage in ("fp32", "fp16s", "bf16")]
+        for kernel in kernels:
+            assert broken(script.case_of(edge), kernel.config, replace(H200, memory_bytes=1 << 37)) is None
+            assert render(script.case_of(edge), kernel.config).entries
+
+
+def test_turns_keep_samples_and_where_they_come_from(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    class Device(fake_study.FakeEvaluator):
+        limits = H200
+
+    def opened(case: object, protocol: object) -> Device:
+        asked.append(protocol.final_rounds)  # type: ignore[attr-defined]
+        return Device("cuda")
+
+    monkeypatch.setattr(script, "opener", lambda _: opened)
+    monkeypatch.setattr(sys, "argv", ["turns.py", str(tmp_path), "--edges", "64,80", "--rounds", "11"])
+    assert script.main() == 0
+    assert asked == [11, 11]
+    found = json.loads((tmp_path / "turns.json").read_text())
+    assert found["environment"]["backend"] == "cuda"
+    assert {"version", "date"} <= found.keys()
+    assert [group["case"]["domain"] for group in found["groups"]] == [[64] * 3, [80] * 3]
+    assert [len(group["kernels"]) for group in found["groups"]] == [4, 3]
+    for group in found["groups"]:
+        assert group["protocol"]["final_rounds"] == 11
+        for row in group["kernels"]:
+            trial = row["trial"]
+            assert trial["final"]["samples_s"]
+            assert from_flat(trial["config"]).key == trial["key"]
+    assert "moments on chip, bf16" in capsys.readouterr().out
+
+
+def test_a_kernel_without_a_speed_shows_in_the_exit_code(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Device(fake_study.FakeEvaluator):
+        limits = H200
+
+        def finals(self, configs):  # type: ignore[no-untyped-def]
+            first, *others = super().finals(configs)
+            return [replace(first, outcome=Outcome.CRASHED, reason="planted", final=None), *others]
+
+    monkeypatch.setattr(script, "opener", lambda _: lambda *_: Device("cuda"))
+    monkeypatch.setattr(sys, "argv", ["turns.py", str(tmp_path), "--edges", "64"])
+    assert script.main() == 1
+    assert "crashed: planted" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["turns.py", str(tmp_path), "--rounds", "5"])
+    with pytest.raises(SystemExit):
+        script.main()
