@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
+from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Ranking, ranking
+from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
 from lbmtune.model.machine import Machine
@@ -25,6 +28,9 @@ from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.records.study import StudySpec
+from lbmtune.search import estimates as search_estimates
+from lbmtune.search.estimates import estimates
+from lbmtune.search.space import legal_set
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
 AXES = {"scheme": ("pull", "aa"), "block": ("32x1x1", "64x1x1"), "cells_per_thread": (1, 2), "layout": ("soa",)}
@@ -237,3 +243,24 @@ def test_the_machine_of_a_device():
     assert machine_of("NVIDIA H200") == named_machine("h200")
     assert machine_of("NVIDIA A100 SXM4 80 GB") == named_machine("a100")
     assert machine_of("h200") is None
+
+
+def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = named_machine("h200")
+    configs = legal_set(CASE, "cuda", AXES, limits_of(machine)).configs
+    expected = predictor(CASE, machine)
+    started: list[int] = []
+
+    def counted(processes: int) -> ProcessPoolExecutor:
+        started.append(processes)
+        return pool(processes)
+
+    monkeypatch.setattr(search_estimates, "pool", counted)
+    monkeypatch.setattr(search_estimates, "usable_cores", lambda: 2)
+    one_by_one = [(one.mlups, one.footprint_bytes) for one in map(expected, configs)]
+    assert estimates(expected, configs) == one_by_one
+    assert not started
+    monkeypatch.setattr(search_estimates, "_SHARE", 3)
+    assert len(configs) > 3
+    assert estimates(expected, configs) == one_by_one
+    assert started == [2]

@@ -396,7 +396,7 @@ class CpuConfig(KernelConfig):
     @property
     def layout_parameters(self) -> LayoutParameters:
         """What the layout is tuned by."""
-        return replace(super().layout_parameters, stride=self.stride)
+        return LayoutParameters(self.width, self.padding, self.group, self.layout_tile, self.stride)
 
     @property
     def of_moments(self) -> bool:

@@ -10,7 +10,6 @@ so that a kernel works each part out once and reuses it for all q populations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 Int = Any
@@ -68,8 +67,7 @@ def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> I
     )
 
 
-@dataclass(frozen=True)
-class LayoutParameters:
+class LayoutParameters(NamedTuple):
     """What a layout may be tuned by.
 
     width: cells along x whose values of one direction are adjacent (AoSoA); padding: elements between the direction

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ import msgspec
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.skeleton import kernels_folder
-from lbmtune.cores import pool, usable_cores
+from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
@@ -22,7 +21,6 @@ from lbmtune.records.store import write_atomically
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
 _KEPT = 1000
 """How many of the first are kept on disk, at least."""
-_SHARE = 1000
-"""Estimates that a process makes before it asks for more."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
@@ -135,12 +131,14 @@ def _compiler(described: Machine, say: Say) -> str:
 def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: Say) -> _First:
     """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
     from lbmtune.backend.compiled import compiled_all
-    from lbmtune.cli.devices import limits_of
+    from lbmtune.cli.devices import limits_of, predictor
+    from lbmtune.search.estimates import estimates
     from lbmtune.search.space import legal_set
 
     environment = described.environment
     space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(described))
-    speeds = dict(enumerate(_speeds(spec.case, described, space.configs)))
+    found = estimates(predictor(spec.case, described), space.configs)
+    speeds = {n: one.mlups for n, one in enumerate(found)}
     resources: dict[int, Resources] = {}
     first = _fastest(speeds)[:compiled]
     if first:
@@ -165,20 +163,6 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
 def _fastest(speeds: dict[int, float]) -> list[int]:
     """Numbers in the order of their speeds; equal ones as they are numbered."""
     return sorted(speeds, key=lambda n: (-speeds[n], n))
-
-
-def _speeds(case: Case, described: Machine, configs: Sequence[KernelConfig]) -> list[float]:
-    """Million updates per second of each, estimated by as many processes as there are cores where they are many."""
-    shares = [configs[start : start + _SHARE] for start in range(0, len(configs), _SHARE)]
-    one = partial(_share, case, described)
-    if len(shares) < 2 or usable_cores() < 2:
-        return [speed for share in shares for speed in one(share)]
-    with pool(usable_cores()) as processes:
-        return [speed for speeds in processes.map(one, shares) for speed in speeds]
-
-
-def _share(case: Case, described: Machine, configs: Iterable[KernelConfig]) -> list[float]:
-    return [predict(case, config, described).mlups for config in configs]
 
 
 def print_ranking(ranked: Ranking) -> None:

@@ -20,6 +20,7 @@ from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_stu
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.accuracy import Accurate, Kind, kind_of
 from lbmtune.search.choice import Choice
+from lbmtune.search.estimates import estimates
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.lock import folder_held
 from lbmtune.search.same import check_same
@@ -132,7 +133,7 @@ class _Loop:
         search.evaluator.incumbent_s = fastest_s(spec, done)
         if min(self._budget) > 0:
             search.evaluator.expect(space.configs)
-        predictions = [search.predict(config) for config in space.configs]
+        predictions = estimates(search.predict, space.configs)
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
         expected, sample = [p.mlups for p in predictions], spec.budget.sample
