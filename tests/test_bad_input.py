@@ -1,19 +1,27 @@
 """Bad input ends with one sentence that says what is wrong and what to do, exit code 2 or 3, and no traceback."""
 
+import codecs
+import errno
+import gzip
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from fake_study import DEVICE_ID, FakeEvaluator, stand_in
+from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import devices, main
+from lbmtune.cli.studyfile import load_study
+from lbmtune.errors import InputError
+from lbmtune.measure.workers import scratch_folder
 from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import append_trial, read_study, write_atomically
 from lbmtune.search.ledger import without_password
 from lbmtune.search.lock import folder_held
 
@@ -391,6 +399,100 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
         sentence += "that can be written.\n"
         assert captured.err == (sentence if told else "")
     write_atomically(cache_folder("cpu") / "kernel.py", b"")
+
+
+def test_a_full_disk_leaves_what_was_there_and_nothing_else(monkeypatch, tmp_path):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    kept = tmp_path / "best.json"
+    write_atomically(kept, b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"cannot write .*best.json: No space left on device; choose another"):
+        write_atomically(kept, b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["best.json"]
+    assert kept.read_bytes() == b"old"
+    for append in (append_trial, append_group):
+        with pytest.raises(InputError, match="No space left on device; see to the folder, and go on with --resume"):
+            append(tmp_path, {"number": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("trials.jsonl.gz", b"no gzip", r"trials.jsonl.gz is damaged: Not a gzipped file"),
+        ("trials.jsonl.gz", gzip.compress(b"{}\n" * 99)[:-9], r"trials.jsonl.gz is damaged: "),
+        ("trials.jsonl", None, r"cannot read .*trials.jsonl: Is a directory; see to the folder"),
+        ("study.json", None, r"cannot read .*study.json: Is a directory; see to the folder"),
+        ("claims.json", None, r"cannot read .*claims.json: Is a directory; see to the folder"),
+    ],
+)
+def test_records_that_cannot_be_read(finished, name, content, said):
+    for packed in ("trials.jsonl", "trials.jsonl.gz", name):
+        (finished / packed).unlink(missing_ok=True)
+    if content is None:
+        (finished / name).mkdir()
+    else:
+        (finished / name).write_bytes(content)
+    read = read_claims if name == "claims.json" else read_study
+    with pytest.raises(InputError, match=said):
+        read(finished)
+
+
+def test_a_file_where_a_study_should_be(finished):
+    for read, what in ((read_study, "study"), (read_claims, "claims")):
+        with pytest.raises(InputError, match=rf"no {what} at .*study.json; give the folder"):
+            read(finished / "study.json")
+
+
+def test_no_room_for_temporary_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match=r"no folder for temporary files: .*; set TMPDIR to one with room."):
+        scratch_folder()
+
+
+def test_a_page_of_one_axis_that_cannot_be_written(refused, tmp_path):
+    (tmp_path / "page.html").mkdir()
+    few = ("quick", "--machine", "h200", "--set", "scheme=aa", "--compile", "0", "--vary", "block")
+    line = refused("predict", *few, "--page", "page.html")
+    assert line == "lbmtune: cannot write page.html: Is a directory; choose another file for --page."
+
+
+@pytest.mark.parametrize("option", [("--out", "file/page.html"), ("--sources", "file/sources")])
+def test_where_a_profile_goes_is_looked_at_before_anything_is_measured(refused, monkeypatch, tmp_path, option):
+    monkeypatch.setattr("lbmtune.cli.devices.machine", lambda *_, **__: pytest.fail("measured"))
+    (tmp_path / "file").touch()
+    assert "lbmtune: cannot write file" in refused("profile", "scheme=aa", "--device", "cpu", *option)
+
+
+def test_a_profile_beside_the_model_of_another_kind_of_device(refused):
+    line = refused("profile", "scheme=aa", "--device", "cpu", "--machine", "h200")
+    assert line == "lbmtune: --machine h200 is no cpu device and the configuration is for one; leave it out."
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("predict", "scheme=aa", "--machine", ""),
+        ("list", "--machine", "", "--device", "cpu"),
+        ("predict", "scheme=aa", "--study", "", "--device", "cpu"),
+        ("study", ""),
+        ("study", "--device", ""),
+    ],
+)
+def test_what_is_given_and_empty(refused, cpu, asked):
+    """As of a variable of the shell that is not set."""
+    refused(*asked)
+
+
+def test_a_claims_document_that_is_no_text(refused, cpu, tmp_path):
+    (tmp_path / "paper.toml").write_bytes(b"\xff\xfe")
+    assert "paper.toml is not UTF-8 text (byte 0)" in refused("claims", "--device", "cpu", "--only", "paper.toml")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_study(tmp_path):
+    (tmp_path / "marked.toml").write_bytes(codecs.BOM_UTF8 + QUICK.encode())
+    assert load_study(str(tmp_path / "marked.toml")) == load_study("quick")
 
 
 # -- devices that are not there

@@ -12,18 +12,15 @@ import msgspec
 
 from lbmtune.errors import InputError
 from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import append_line, write_atomically
 
 T = TypeVar("T")
 RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
 
 
 def append_group(folder: Path, group: Group) -> None:
-    """Adds one group and flushes it to disk."""
-    with (folder / GROUPS).open("ab") as file:
-        file.write(msgspec.json.encode(group) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Adds one group and flushes it to disk. Raises InputError where that is full or the folder is gone."""
+    append_line(folder / GROUPS, group)
 
 
 def read_groups(folder: Path) -> tuple[Group, ...]:
@@ -81,8 +78,10 @@ def decoded(content: bytes, path: Path) -> Claims:
 def _content(folder: Path) -> bytes:
     try:
         return (folder / RESULTS).read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no claims at {folder}; give the folder that lbmtune claims wrote.") from None
+    except OSError as error:
+        raise InputError(f"cannot read {folder / RESULTS}: {error.strerror}; see to the folder.") from error
 
 
 def _decoded(content: bytes, path: Path, kind: type[T]) -> T:

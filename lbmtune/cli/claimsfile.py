@@ -13,7 +13,7 @@ import msgspec
 
 from lbmtune.catalogue.case import Case
 from lbmtune.cli.casefile import CaseFile, case_of
-from lbmtune.cli.source import Source
+from lbmtune.cli.source import Source, read_text
 from lbmtune.cli.studyfile import studies_folder
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.measure.accuracy import VELOCITIES
@@ -106,10 +106,7 @@ def _found(name: str, shipped: Mapping[str, Path]) -> Path:
 
 def load_document(path: Path) -> Document:
     """The document of a file. Raises InputError."""
-    try:
-        return parse_document(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check the path and its permissions.") from error
+    return parse_document(read_text(path), str(path))
 
 
 def parse_document(text: str, name: str) -> Document:

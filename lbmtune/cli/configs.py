@@ -92,7 +92,7 @@ def _is_file(text: str) -> bool:
 
 def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
     """The study of a file, a shipped study or a study folder; quick where nobody says which. Raises InputError."""
-    reference = reference or _USUAL
+    reference = _USUAL if reference is None else reference
     if not (Path(reference) / HEADER).is_file():
         return load_study(reference, sets or ())
     if sets:

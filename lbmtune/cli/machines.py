@@ -46,9 +46,9 @@ def _in_file(path: Path) -> Machine:
 
 def elsewhere(machine: str | None, device: str | None) -> Machine | None:
     """What --machine names in the place of a device, if it names anything. Raises InputError."""
-    if machine and device:
+    if machine is not None and device is not None:
         raise InputError(f"--machine {machine} stands in the place of --device {device}; leave one of them out.")
-    return named_machine(machine) if machine else None
+    return None if machine is None else named_machine(machine)
 
 
 def machine_of(device: str) -> Machine | None:

@@ -43,12 +43,18 @@ def profile(
     from lbmtune.cli.machines import named_machine
     from lbmtune.measure.ladder import Asked
     from lbmtune.measure.profiling import profile as profiled
+    from lbmtune.records.store import check_writable
     from lbmtune.search.lock import device_held
 
     if out and out.suffix != ".html":
         raise InputError(f"--out {out} is not a page; name a file that ends in .html, the record goes beside it.")
+    for place in filter(None, (out and out.parent, sources)):
+        check_writable(place)
     subject = resolve(config, study, sets, device, RESULTS).legal()
-    known = named_machine(machine) if machine else here.machine(subject.device, calibration=True)
+    known = here.machine(subject.device, calibration=True) if machine is None else named_machine(machine)
+    if known.environment.backend != subject.config.backend:
+        kind = subject.config.backend
+        raise InputError(f"--machine {machine} is no {kind} device and the configuration is for one; leave it out.")
     asked = Asked(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
     folder = str(sources.resolve()) if sources else ""
     found = profiled(subject.device, asked, output.note, alone=device_held, sources=folder)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from lbmtune.errors import InputError, suggestion
@@ -31,6 +32,16 @@ class Source:
         names = list(known)
         if value not in names:
             self.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {suggestion(value, names)}")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; a mark of its byte order, as some editors leave, is no part of it. Raises InputError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check the path and its permissions.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
 
 
 def line_of(text: str, key: str) -> int | None:

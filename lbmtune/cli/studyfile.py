@@ -21,7 +21,7 @@ from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
 from lbmtune.cli.override import override
 from lbmtune.cli.ranges import SAMPLE, SPEED, TIME_S, TRIALS, check, check_protocol
-from lbmtune.cli.source import Source
+from lbmtune.cli.source import Source, read_text
 from lbmtune.errors import InputError, suggestion
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
@@ -91,7 +91,7 @@ _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
     """The study of a file, or of the shipped study of that name. overrides: 'key=value'. Raises InputError."""
     path = find_study(reference)
-    return parse_study(_read(path), str(path), overrides)
+    return parse_study(read_text(path), str(path), overrides)
 
 
 def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
@@ -170,15 +170,6 @@ def studies_folder() -> Path:
     """Where shipped studies lie: in the wheel beside the modules, in a checkout at its root."""
     package = Path(str(resources.files("lbmtune")))
     return next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check the path and its permissions.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
 
 
 def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "") -> None:

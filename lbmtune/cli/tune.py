@@ -17,7 +17,7 @@ from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance
-from lbmtune.records.store import HEADER, read_study, write_atomically
+from lbmtune.records.store import HEADER, check_writable, read_study
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.units import format_bytes, format_mlups
 
@@ -73,7 +73,7 @@ def study(
     if resume and out and study_file is None:
         spec = overridden(read_study(out).header.spec, overrides)
     else:
-        spec = load_study(study_file or "quick", overrides)
+        spec = load_study("quick" if study_file is None else study_file, overrides)
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
     if resume:
@@ -116,11 +116,7 @@ def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
         raise InputError(f"{folder} holds no study to resume; give its folder with --out, or leave --resume out.")
     if exists and (kept := read_study(folder).header.backend) != backend:
         raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
-    new = not folder.exists()
-    write_atomically(folder / ".writable", b"")
-    (folder / ".writable").unlink()
-    if new:
-        folder.rmdir()  # a study that ends before its first trial leaves nothing behind
+    check_writable(folder)
 
 
 def _searched(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -25,7 +24,18 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibrate import calibrate
 from lbmtune.measure.load import Usage, cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
-from lbmtune.measure.workers import Answer, Death, Event, Greeting, Report, Session, Stage, Worker, unavailable
+from lbmtune.measure.workers import (
+    Answer,
+    Death,
+    Event,
+    Greeting,
+    Report,
+    Session,
+    Stage,
+    Worker,
+    scratch_folder,
+    unavailable,
+)
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
@@ -55,7 +65,7 @@ def describe(
     programs used the processor. alone: holds the device while it is measured.
     Raises InputError, DeviceUnavailableError.
     """
-    folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
+    folder = scratch_folder()
     worker = Worker(
         "devices", partial(open_describer, partial(opener, spec)), {}, folder / "devices.log", _STEP_LIMIT_S
     )

@@ -8,7 +8,6 @@ measurement. On a CPU nothing of ours runs while a sample is taken: no compilati
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +47,18 @@ from lbmtune.measure.stages import (
     turn_of,
 )
 from lbmtune.measure.trials import compiled, died, measured
-from lbmtune.measure.workers import STAGE_START, Answer, Death, Event, Greeting, Opener, Stage, Worker, unavailable
+from lbmtune.measure.workers import (
+    STAGE_START,
+    Answer,
+    Death,
+    Event,
+    Greeting,
+    Opener,
+    Stage,
+    Worker,
+    scratch_folder,
+    unavailable,
+)
 from lbmtune.records import Accuracy, Outcome, Prediction, Trial
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
@@ -105,7 +115,7 @@ class Evaluator:
         self.incumbent_s: float | None = None
         self._predict, self._renderer, self._on_stage = predict, renderer, on_stage
         self._opener = opener or partial(open_device, device_spec)
-        self.spool = Path(tempfile.mkdtemp(prefix="lbmtune-"))
+        self.spool = scratch_folder()
         self._to_compile: deque[Job] = deque()
         self._to_measure: deque[Job] = deque()
         self._finished: deque[Trial] = deque()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import open_device
@@ -17,7 +15,7 @@ from lbmtune.measure.counters import counted
 from lbmtune.measure.devices import heard
 from lbmtune.measure.ladder import Asked, climb
 from lbmtune.measure.microbench import Say
-from lbmtune.measure.workers import Report, Session, Worker
+from lbmtune.measure.workers import Report, Session, Worker, scratch_folder
 from lbmtune.records import Environment
 from lbmtune.records.profile import Profile
 
@@ -37,7 +35,7 @@ def profile(
     alone: holds the device meanwhile; sources: a folder for the text of the kernel (`measure.once`).
     Raises NothingValidError where the kernel is wrong or cannot run, DeviceUnavailableError, InputError.
     """
-    folder = Path(tempfile.mkdtemp(prefix="lbmtune-"))
+    folder = scratch_folder()
     worker = Worker(
         "profile", partial(open_profiler, partial(opener, spec)), {}, folder / "profile.log", _STAGE_LIMIT_S
     )

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import deque
@@ -22,7 +23,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from lbmtune.errors import DeviceUnavailableError, LbmtuneError
+from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
 
 Report = Callable[[str], None]
 """Announces the stage that begins."""
@@ -77,6 +78,14 @@ class Death:
 
 
 Event = Greeting | Stage | Answer | Death
+
+
+def scratch_folder() -> Path:
+    """A new folder for what a run needs no longer than it lasts. Raises InputError where none can be made."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="lbmtune-"))
+    except OSError as error:
+        raise InputError(f"no folder for temporary files: {error.strerror}; set TMPDIR to one with room.") from error
 
 
 class Worker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,16 +21,29 @@ T = TypeVar("T")
 
 def write_atomically(path: Path, content: bytes, instead: str = "choose another output folder") -> None:
     """Writes a whole file or nothing. Raises InputError, which says what to do instead, where that cannot be done."""
+    unfinished = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            unfinished = Path(file.name)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        unfinished.chmod(0o644)
+        unfinished.replace(path)
     except OSError as error:
+        if unfinished:
+            unfinished.unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
+
+
+def check_writable(folder: Path) -> None:
+    """Refuses early what would fail late, and leaves no folder behind that was not there. Raises InputError."""
+    new = not folder.exists()
+    write_atomically(folder / ".writable", b"")
+    (folder / ".writable").unlink()
+    if new:
+        folder.rmdir()
 
 
 def write_header(folder: Path, header: StudyHeader) -> None:
@@ -39,14 +53,19 @@ def write_header(folder: Path, header: StudyHeader) -> None:
 
 def append_trial(folder: Path, trial: Trial) -> None:
     """Adds one trial and flushes it to disk. Raises InputError where that is full or the folder is gone."""
+    append_line(folder / TRIALS, trial)
+
+
+def append_line(path: Path, record: object) -> None:
+    """Adds a record to a file of lines and flushes it to disk. Raises InputError where that cannot be done."""
     try:
-        with (folder / TRIALS).open("ab") as file:
-            file.write(msgspec.json.encode(trial) + b"\n")
+        with path.open("ab") as file:
+            file.write(msgspec.json.encode(record) + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise InputError(
-            f"cannot write {folder / TRIALS}: {error.strerror}; see to the folder, and go on with --resume."
+            f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
         ) from error
 
 
@@ -91,15 +110,22 @@ def _trials(path: Path) -> list[Trial]:
 def _content(path: Path) -> bytes:
     """A file, or its compressed form, in which recorded sets are kept; nothing where there is neither."""
     packed = path.with_name(f"{path.name}.gz")
-    if path.exists():
-        return path.read_bytes()
-    return gzip.decompress(packed.read_bytes()) if packed.exists() else b""
+    try:
+        if path.exists():
+            return path.read_bytes()
+        return gzip.decompress(packed.read_bytes()) if packed.exists() else b""
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{packed} is damaged: {error}; restore it or start a new study.") from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
 
 
 def _decode(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no study at {path.parent}; give the folder that lbmtune study wrote.") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
     except msgspec.MsgspecError as error:
         raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error

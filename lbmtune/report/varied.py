@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lbmtune.records.store import write_atomically
+
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
@@ -37,13 +39,12 @@ def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
 
 
 def write_varied(path: Path, title: str, axis: str, predictions: Mapping[str, Prediction]) -> None:
-    """One file, which needs no network."""
+    """One file, which needs no network. Raises InputError where it cannot be written."""
     from html import escape
 
     picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="560px")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
+    page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<body style='font-family: sans-serif; margin: 2em'><h1>{escape(title)}</h1>{picture}</body></html>\n",
-        encoding="utf-8",
+        f"<body style='font-family: sans-serif; margin: 2em'><h1>{escape(title)}</h1>{picture}</body></html>\n"
     )
+    write_atomically(path, page.encode(), "choose another file for --page")
