@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,8 @@ from lbmtune.catalogue.remember import forget_all
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.measure import expected, oracle, verify
+from lbmtune.runtime import Simulation, moments
+from lbmtune.runtime.placement import placements
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 CASES = [
@@ -46,38 +49,112 @@ def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> N
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")
-@pytest.mark.parametrize("steps", [0, 1, 5])
-def test_whole_states_are_those_of_the_oracle(case: Case, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By slabs of two layers, each by one of some threads, that go on from a state two steps before."""
+@pytest.mark.parametrize("asked", [(1,), (5,), (2, 3, 7), (4, 2)], ids=str)
+def test_whole_states_are_those_of_the_oracle(
+    case: Case, asked: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By slabs of two layers, each by one of some threads; whatever was asked for before, which stays as it was."""
     forget_all()
     monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
     monkeypatch.setattr(expected, "usable_cores", lambda: 3)
+    states = [expected._scattered(case, whole(case.domain), np)]
+    for _ in range(max(asked)):
+        states.append(oracle.step(states[-1], case))
+    found = [expected._whole_state(case, steps, False) for steps in asked]
+    for steps, state in zip(asked, found, strict=True):
+        np.testing.assert_array_equal(state, states[steps])
+
+
+def test_states_between_are_worked_out_in_the_memory_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what was asked for is read-only: nobody works in it."""
+    forget_all()
+    case, advance, used = box("d2q9", "bgk", (16, 12, 1)), expected._advance, dict[int, Any]()
+
+    def watched(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
+        used[id(out)] = out
+        advance(case, start, steps, out, implicit=implicit)
+
+    monkeypatch.setattr(expected, "_advance", watched)
+    last = expected._whole_state(case, 9, False)
+    assert len(used) == 2
+    assert not last.flags.writeable
+    assert expected._whole_state(case, 11, False) is not last
+    assert len(used) == 3
+
+
+@pytest.mark.parametrize("collision", ["bgk", "trt", "regularised", "mrt"])
+def test_a_collision_is_the_same_in_blocks_of_any_size(collision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = replace(channel("d3q19", collision, (8, 6, 7), 1.1, force=1e-3), domain=(8, 6, 7))
     state = expected._scattered(case, whole(case.domain), np)
-    for _ in range(steps):
-        state = oracle.step(state, case)
-    np.testing.assert_array_equal(expected._whole_state(case, steps, False), state)
+    at_once = oracle.collide(state, case)
+    for cells in (7, 40, 100, 335):
+        monkeypatch.setattr(oracle, "_CELLS_AT_ONCE", cells)
+        np.testing.assert_array_equal(oracle.collide(state, case), at_once)
 
 
-@pytest.mark.parametrize(("states", "worked_out"), [(7.9, [0, 2, 0, 2]), (8.0, [0, 2])])
+@pytest.mark.parametrize(
+    ("share", "free", "worked_out"), [(1.99, 9, [2, 2]), (2.01, 2.99, [2, 2]), (2.01, 3.01, [2, 0, 0])]
+)
 def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_once(
-    states: float, worked_out: list[int], monkeypatch: pytest.MonkeyPatch
+    share: float, free: float, worked_out: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """share: of such states in a third of the memory; free: in what nobody uses."""
     forget_all()
     case, asked = box("d2q9", "bgk", (16, 12, 1)), list[int]()
-    slabs_of = expected.expected_slabs
+    slabs_of, state_bytes = expected.expected_slabs, 8 * 9 * case.sites
 
     def counted(case: Case, parts: Sequence[Window], steps: int, *args: Any, **named: Any) -> Iterator[Any]:
         asked.append(steps)
         return slabs_of(case, parts, steps, *args, **named)
 
-    room = SimpleNamespace(available=int(states * 8 * 9 * case.sites))
+    room = SimpleNamespace(total=3 * share * state_bytes, available=int(free * state_bytes))
     monkeypatch.setattr(expected.psutil, "virtual_memory", lambda: room)
     for module in (expected, verify):
         monkeypatch.setattr(module, "expected_slabs", counted)
     program = renderer(case, config("right"))
     for _ in range(2):
         assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
-    assert asked == worked_out
+    begun = [0, 0]
+    assert sorted(asked) == sorted([*begun, *worked_out])
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["whole state", "slabs"])
+@pytest.mark.parametrize("plane", [0, 4, 8])
+@pytest.mark.parametrize("wrong", [1e-4, np.nan, np.inf])
+def test_a_wrong_cell_of_any_plane_is_found(
+    plane: int, known: bool, wrong: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted once the kernel is done, with slabs of any thickness and threads that share them out."""
+    forget_all()
+    case = box("d3q19", "bgk", (6, 5, 9))
+    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 2 * 30)
+    monkeypatch.setattr(expected, "_THIN_CELLS", 30)
+    monkeypatch.setattr(expected, "usable_cores", lambda: 2)
+    if not known:
+        monkeypatch.setattr(verify, "whole_state", lambda *_, **__: None)
+    program = renderer(case, config("right"))
+    simulation = Simulation(program, compiler(program), FakeDevice())
+    step, places = simulation.step, list(placements(case, program.config, case.domain, 0, np))[7]
+
+    def spoiled(steps: int) -> None:
+        step(steps)
+        simulation.state[places.indices[plane, 3, 2]] += wrong
+
+    monkeypatch.setattr(simulation, "step", spoiled)
+    found = verify.verify_simulation(simulation)
+    assert not found.passed
+    assert (found.worst_direction, found.worst_cell) == (7, (2, 3, plane))
+
+
+def test_a_moment_that_nobody_wrote_shows_in_every_population() -> None:
+    stencil = box("d3q19", "regularised", (4, 3, 5)).stencil
+    held = np.zeros((10, 5, 3, 4))
+    for n, k in product(range(10), (0, 2, 4)):
+        spoiled = held.copy()
+        spoiled[n, k, 1, 3] = np.nan
+        wrong = np.isnan(np.stack(list(moments.populations_of(spoiled, stencil, np))))
+        assert wrong[:, k, 1, 3].all()
+        assert wrong.sum() == stencil.q
 
 
 def test_the_scattered_state_is_noise() -> None:

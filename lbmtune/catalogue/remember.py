@@ -6,38 +6,51 @@ A limit on their number would let a dozen small domains, on which kernels are ve
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _all: list[OrderedDict[Hashable, Any]] = []
 
 
-def remembered(most_bytes: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+class Remembered(Generic[P, R]):
     """A function of hashable arguments that is worked out once; what was not asked for longest is forgotten first.
 
     What it returns is an array (anything with `nbytes`). The last result is kept however large it is.
     """
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known: OrderedDict[Hashable, Any] = OrderedDict()
-        _all.append(known)
+    def __init__(self, function: Callable[P, R], most_bytes: int) -> None:
+        self._function, self._most_bytes = function, most_bytes
+        self._known: OrderedDict[Hashable, Any] = OrderedDict()
+        _all.append(self._known)
+        update_wrapper(self, function)
 
-        @wraps(function)
-        def look_up(*args: P.args, **kwargs: P.kwargs) -> R:
-            key = (args, tuple(sorted(kwargs.items())))
-            if key not in known:
-                known[key] = function(*args, **kwargs)
-                _shrink(known, most_bytes)
-            known.move_to_end(key)
-            found: R = known[key]
-            return found
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result, from memory where it is there."""
+        key = _key(args, kwargs)
+        if key not in self._known:
+            self._known[key] = self._function(*args, **kwargs)
+            _shrink(self._known, self._most_bytes)
+        self._known.move_to_end(key)
+        found: R = self._known[key]
+        return found
 
-        return look_up
+    def known(self, *args: P.args, **kwargs: P.kwargs) -> R | None:
+        """The result where it is remembered; else None, and nothing is worked out."""
+        found: R | None = self._known.get(_key(args, kwargs))
+        return found
 
-    return decorate
+    @property
+    def held_bytes(self) -> int:
+        """Of all results that are remembered now."""
+        return _bytes_of(self._known)
+
+
+def remembered(most_bytes: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
+    """Makes a function one that remembers up to so many bytes of results."""
+    return lambda function: Remembered(function, most_bytes)
 
 
 def forget_all() -> None:
@@ -46,7 +59,15 @@ def forget_all() -> None:
         known.clear()
 
 
+def _key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+    return args, tuple(sorted(kwargs.items()))
+
+
 def _shrink(known: OrderedDict[Hashable, Any], most_bytes: int) -> None:
-    held = sum(value.nbytes for value in known.values())
+    held = _bytes_of(known)
     while held > most_bytes and len(known) > 1:
         held -= known.popitem(last=False)[1].nbytes
+
+
+def _bytes_of(known: OrderedDict[Hashable, Any]) -> int:
+    return sum(value.nbytes for value in known.values())

@@ -5,7 +5,7 @@ What several kernels are compared with is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from types import ModuleType
@@ -25,14 +25,18 @@ _REMEMBERED_BYTES = 1 << 30
 """Of states of the oracle: those of a hundred small domains or so."""
 _WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
 """Of states of the oracle on a whole domain, on a host."""
-_ROOM = 8
-"""How many such states must have room on a host for one to be remembered."""
+_AT_ONCE = 2
+"""How many such states must have room: one goes on from another."""
+_SHARE_OF_ALL, _SHARE_OF_FREE = 1 / 3, 2 / 3
+"""Of a host's memory they may take; kernels and the threads that compare have the rest."""
 _BETWEEN = 2
-"""Steps from one such state to the next: most kernels are compared after an even number."""
+"""Steps from one such state to the next: with more, slabs have more layers around them; with fewer, more is copied."""
 _THREADS = 4
 """That work on slabs of a host at once: each takes memory of its own, and all share the bandwidth."""
 _SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
 """Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
+_THIN_CELLS = 1 << 16
+"""Of a part on a host that needs no layers around it: so few that a population of all of them stays in a cache."""
 
 
 @remembered(_REMEMBERED_BYTES)
@@ -47,36 +51,55 @@ def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: 
     return xp.asarray(np.stack(found))
 
 
-def whole_states(case: Case, wanted: Sequence[int], *, implicit: bool) -> Mapping[int, Any]:
-    """States of the whole domain by steps, on the host, remembered; none where it has no room for them."""
-    if _ROOM * _state_bytes(case) > psutil.virtual_memory().available:
-        return {}
-    return {steps: _whole_state(case, steps, implicit) for steps in wanted}
+def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
+    """The state of the whole domain after some steps, on the host, remembered; None where it has no room for it."""
+    memory, needed_bytes = psutil.virtual_memory(), _AT_ONCE * _state_bytes(case)
+    free_bytes = memory.available + _whole_state.held_bytes  # those that are there already are used, or make room
+    if needed_bytes > min(_SHARE_OF_ALL * memory.total, _SHARE_OF_FREE * free_bytes):
+        return None
+    return _whole_state(case, steps, implicit)
 
 
 @remembered(_WHOLE_BYTES)
 def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
-    """The oracle's state of the whole domain after some steps from the scattered state, on the host.
+    """The oracle's state of the whole domain after some steps from the scattered state, on the host; read-only.
 
-    It goes on from a state a few steps before it, which kernels of fewer steps are compared with.
+    It goes on from the latest remembered one. What lies between takes turns in the memory of two states.
     """
-    earlier = max(0, steps - _BETWEEN)
-    start = _whole_state(case, earlier, implicit) if steps else None
-    nx, ny, nz = case.domain
-    state = np.empty((case.stencil.q, nz, ny, nx))
-
-    def fill(parts: Sequence[Window]) -> list[None]:
-        found = expected_slabs(case, parts, steps - earlier, np, implicit=implicit, start=start)
-        for part, slab in zip(parts, found, strict=True):
-            state[:, *slices_of(part)] = slab
-        return []
-
-    by_shares(fill, case, np)
+    done, state = _latest_before(steps, case, implicit)
+    spare: Any = None
+    while done < steps:
+        more = min(_BETWEEN, steps - done)
+        # fresh memory takes long to get from the system: what only led to here is written over
+        target = np.empty((case.stencil.q, *reversed(case.domain))) if spare is None else spare
+        _advance(case, state, more, target, implicit=implicit)
+        spare = state if state is not None and state.flags.writeable else None
+        state, done = target, done + more
     state.setflags(write=False)
     return state
 
 
-def slices_of(part: Window) -> tuple[slice, slice, slice]:
+def _latest_before(steps: int, case: Case, implicit: bool) -> tuple[int, Any]:
+    """How many steps before these there is a state of the whole domain, and that; 0 and None: the scattered one."""
+    for n in range(steps - 1, 0, -1):
+        if (state := _whole_state.known(case, n, implicit)) is not None:
+            return n, state
+    return 0, None
+
+
+def _advance(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
+    """Some steps of the whole domain, slab by slab, from one array to another; None: from the scattered state."""
+
+    def fill(parts: Sequence[Window]) -> list[None]:
+        found = expected_slabs(case, parts, steps, np, implicit=implicit, start=start)
+        for part, slab in zip(parts, found, strict=True):
+            out[:, *_slices_of(part)] = slab
+        return []
+
+    by_shares(fill, case, np)
+
+
+def _slices_of(part: Window) -> tuple[slice, slice, slice]:
     """Where a part lies in an array of the whole domain, along z, y and x."""
     x, y, z = (slice(one.start, one.stop) for one in part)
     return z, y, x
@@ -86,9 +109,14 @@ def _state_bytes(case: Case) -> int:
     return 8 * case.stencil.q * prod(case.domain)
 
 
-def by_shares(work: Callable[[Sequence[Window]], list[T]], case: Case, xp: ModuleType) -> list[T]:
-    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run."""
-    parts = list(slabs(case, _SLAB_CELLS["cpu" if xp is np else "cuda"]))
+def by_shares(
+    work: Callable[[Sequence[Window]], list[T]], case: Case, xp: ModuleType, *, thin: bool = False
+) -> list[T]:
+    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run.
+
+    thin: the work takes nothing from the layers around a slab.
+    """
+    parts = list(slabs(case, _slab_cells(xp, thin=thin)))
     threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
     if threads == 1:
         return work(parts)
@@ -105,6 +133,12 @@ def slabs(case: Case, cells: int) -> Iterator[Window]:
         part = list(whole(case.domain))
         part[axis] = range(start, min(start + thickness, extent))
         yield (part[0], part[1], part[2])
+
+
+def _slab_cells(xp: ModuleType, *, thin: bool) -> int:
+    if xp is not np:
+        return _SLAB_CELLS["cuda"]
+    return min(_THIN_CELLS, _SLAB_CELLS["cpu"]) if thin else _SLAB_CELLS["cpu"]
 
 
 def expected_slabs(

@@ -36,18 +36,33 @@ def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
     for axis, force in enumerate(case.force):
         momentum[axis] = 0.5 * force
         for i, c in enumerate(case.stencil.velocities):
-            if c[axis]:
-                momentum[axis] += c[axis] * f[i]
-    return momentum / density(f)
+            if c[axis] > 0:
+                momentum[axis] += f[i]
+            elif c[axis] < 0:
+                momentum[axis] -= f[i]
+    momentum /= density(f)
+    return momentum
 
 
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> Array:
-    """Second-order equilibrium, shape (q, nz, ny, nx); rho (nz, ny, nx), u (3, nz, ny, nx)."""
-    out = xp.empty((lattice.q, *rho.shape))
-    uu = (u * u).sum(axis=0)
-    for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
-        cu = sum(a * v for a, v in zip(c, u, strict=True) if a)
-        out[i] = float(w) * rho * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * uu)
+    """Second-order equilibrium, shape (q, nz, ny, nx); rho (nz, ny, nx), u (3, nz, ny, nx).
+
+    w_i rho (1 + 3 c.u + 9/2 (c.u)^2 - 3/2 u.u), in few operations on many values, as each takes its time to begin.
+    """
+    out = xp.zeros((lattice.q, *rho.shape))
+    for i, c in enumerate(lattice.velocities):
+        for along, v in zip(c, u, strict=True):
+            if along > 0:
+                out[i] += v
+            elif along < 0:
+                out[i] -= v
+    square = 4.5 * out
+    square *= out
+    out *= 3
+    out += 1
+    out += square
+    out -= 1.5 * (u * u).sum(axis=0)
+    out *= xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1) * rho
     return out
 
 
@@ -64,7 +79,7 @@ def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
     return out
 
 
-_CELLS_AT_ONCE = 1 << 14
+_CELLS_AT_ONCE = 1 << 13
 """So few that what a collision works out in between stays in the caches of a processor."""
 
 

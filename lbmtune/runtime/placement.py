@@ -114,8 +114,8 @@ def blocks(
     xp: ModuleType,
     window: Window | None = None,
 ) -> Iterator[Placement]:
-    """The placements with a leading axis for the directions: all in one where the cells are few, else one each."""
-    if case.stencil.q * prod(map(len, window or whole(domain))) <= _FEW_VALUES:
+    """The placements with a leading axis for the directions: all in one for a domain of few cells, else one each."""
+    if window in (None, whole(domain)) and case.stencil.q * prod(domain) <= _FEW_VALUES:
         yield _at_once(case, config, domain, parity, xp, window)
         return
     for place in placements(case, config, domain, parity, xp, window):
