@@ -76,6 +76,14 @@ def cube(edge: int, lattice_name: str = "d3q19") -> Case:
         ("x[0] = Real(1.0) - omega;", 0),
         ("const Real keep = 2 * omega;\n    x = keep * a + omega * unit;", 1),
         ("const Real twice = 2 * a;\n    x = twice * b;", 2),
+        ("const Real twice = 2 * a;\n    x = twice + b;", 1),
+        ("const Real twice = 2 * a;\n    x = b - twice;\n    y = c + twice;", 2),
+        ("const Real twice = 2 * a;\n    x = twice + b;\n    y = twice * b;", 3),
+        ("const Real twice = 2 * a;\n    x = twice + b * c;", 2),
+        ("twice = 2 * a;\n    x = twice + b;", 2),
+        ("x = a - b + c;\n    y = c * (a - b);", 3),
+        ("x = a + b;\n    a = 2 * c;\n    y = a + b;", 3),
+        ("x = a + b;\n    y = b + -a;", 2),
     ],
 )
 def test_instructions_of_assignments(line: str, instructions: int) -> None:
@@ -83,9 +91,10 @@ def test_instructions_of_assignments(line: str, instructions: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "forced", "count"), [("d3q19", False, STAGE), ("d3q19", True, 121), ("d3q27", False, 149)]
+    ("name", "forced", "count"), [("d3q19", False, STAGE), ("d3q19", True, 121), ("d3q27", False, 139)]
 )
 def test_instructions_of_a_stage(name: str, forced: bool, count: int) -> None:
+    """As compiled for compute capability 9.0, which has 99.2 and 139.3 of the two without a force."""
     text = moments.functions(lattice(name), forced)
     assert arithmetic(text, ("unit", *moments.scalars(lattice(name), forced))) == count
 
@@ -182,7 +191,7 @@ SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
 
 @pytest.mark.parametrize(
     ("config", "mlups", "ratio"),
-    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.006), (FLAT, 315_000, 0.969)],
+    [(replace(FLAT, steps=1, block=(32, 8, 1), march=64), 76_300, 1.008), (FLAT, 315_000, 1.002)],
 )
 def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
     assert predict(SQUARE, config, CALIBRATED).mlups / mlups == pytest.approx(ratio, abs=2e-3)

@@ -4,57 +4,124 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Hashable
 
-_ASSIGNMENT = re.compile(r"\s+(?:const Real )?(\w+)((?:\[\d+\])?) = (.+);")
+_ASSIGNMENT = re.compile(r"\s+(const Real )?(\w+(?:\[\d+\])?) = (.+);")
 _RECIPROCAL, _QUOTIENT = 1, 5
 """Instructions of a division with fast mathematics: a quotient is guarded against large divisors."""
 
 
 def arithmetic(text: str, arguments: Collection[str]) -> int:
-    """Instructions of all assignments; a product that is added to something is one instruction with it.
+    """Instructions of all assignments, as a compiler leaves them.
 
-    What follows from numbers and launch arguments alone is worked out before any loop, and costs nothing.
+    What follows from numbers and launch arguments alone is worked out before any loop, and costs nothing; what a
+    function has worked out already costs nothing again. A product that is added to something is one instruction with
+    it, and so is one that has a name, if all that it is used for are such sums.
     """
-    beforehand, count = {"Real", *arguments}, 0
-    for name, index, value in _ASSIGNMENT.findall(text):
-        expression = ast.parse(value, mode="eval").body
-        if _known(expression, beforehand) and not index:
-            beforehand.add(name)
-        else:
-            count += _instructions(expression, beforehand)
-    return count
+    beforehand = {"Real", *arguments}
+    return sum(_Worked(part, beforehand).instructions() for part in text.split("__device__"))
+
+
+class _Worked:
+    """What a function works out: each value is a number, and an expression of the same values is the same one.
+
+    beforehand: names that are known before any loop, to which those of the function are added.
+    """
+
+    def __init__(self, text: str, beforehand: set[str]) -> None:
+        self._beforehand = beforehand
+        self._numbers: dict[Hashable, int] = {}
+        self._assigned: dict[str, int] = {}
+        self._unsigned: dict[int, int] = {}
+        self._costs: dict[int, int] = {}
+        self._sums: list[tuple[int, int]] = []
+        self._products: set[int] = set()
+        self._uses: Counter[int] = Counter()
+        for constant, name, value in _ASSIGNMENT.findall(text):
+            expression = ast.parse(value, mode="eval").body
+            if _known(expression, beforehand) and name.isidentifier():
+                beforehand.add(name)
+                continue
+            self._assigned[name] = found = self._value(expression)
+            if not constant:  # it is handed on as it is
+                self._use(found)
+
+    def instructions(self) -> int:
+        """All of them, but for products that go into sums."""
+        taken = Counter(map(self._taken, self._sums))
+        return sum(self._costs.values()) - sum(taken[one] == self._uses[one] > 0 for one in self._products)
+
+    def _taken(self, operands: tuple[int, int]) -> int | None:
+        """The product that a sum is one instruction with: rather one that little else needs."""
+        return min(self._products.intersection(operands), key=lambda one: (self._uses[one], one), default=None)
+
+    def _value(self, node: ast.expr) -> int:
+        """Of an expression; counted where it is a new one."""
+        if isinstance(node, ast.UnaryOp):  # a sign is part of the instruction that takes the value
+            operand = self._value(node.operand)
+            signed = self._number((type(node.op), operand))
+            self._unsigned[signed] = self._unsigned.get(operand, operand)
+            return signed
+        if not isinstance(node, ast.BinOp) or _known(node, self._beforehand):
+            name = ast.unparse(node)
+            return self._assigned[name] if name in self._assigned else self._number(name)
+        return self._worked_out(node, (self._value(node.left), self._value(node.right)))
+
+    def _worked_out(self, node: ast.BinOp, operands: tuple[int, int]) -> int:
+        """The value of an operation."""
+        either_way = isinstance(node.op, (ast.Add, ast.Mult))
+        found = self._number((type(node.op), tuple(sorted(operands)) if either_way else operands))
+        if found in self._costs:
+            return found
+        self._costs[found] = (_RECIPROCAL if _one(node.left) else _QUOTIENT) if _quotient(node) else 1
+        for one in operands:
+            self._use(one)
+        if _product(node):
+            self._products.add(found)
+        elif _sum(node):
+            first, second = (self._unsigned.get(one, one) for one in operands)
+            self._sums.append((first, second))
+        return found
+
+    def _use(self, value: int) -> None:
+        self._uses[self._unsigned.get(value, value)] += 1
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
 
 def by_kind(text: str) -> tuple[int, int]:
-    """The same of the lines `name = expression` of a CPU kernel: all but quotients, and those."""
+    """The same of the lines `name = expression` of a CPU kernel: all but quotients, and those.
+
+    Each line by itself: a product that has a name is counted.
+    """
     values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
     quotients = [node for value in values for node in ast.walk(value) if _quotient(node)]
-    return sum(_instructions(value, (), quotient=0) for value in values), len(quotients)
+    return sum(map(_instructions, values)), len(quotients)
 
 
 def _known(node: ast.expr, beforehand: Collection[str]) -> bool:
     return all(one.id in beforehand for one in ast.walk(node) if isinstance(one, ast.Name))
 
 
-def _instructions(node: ast.expr, beforehand: Collection[str], quotient: int | None = None) -> int:
-    """quotient: what each counts; None: as above."""
-    if isinstance(node, ast.UnaryOp):  # a sign is part of the instruction that takes the value
-        return _instructions(node.operand, beforehand, quotient)
-    if not isinstance(node, ast.BinOp) or _known(node, beforehand):
+def _instructions(node: ast.expr) -> int:
+    """All but quotients."""
+    if isinstance(node, ast.UnaryOp):
+        return _instructions(node.operand)
+    if not isinstance(node, ast.BinOp) or _known(node, ()):
         return 0
     operands = [node.left, node.right]
-    inside = sum(_instructions(one, beforehand, quotient) for one in operands)
-    if _quotient(node):
-        usual = _RECIPROCAL if _one(node.left) else _QUOTIENT
-        return inside + (usual if quotient is None else quotient)
-    adds = isinstance(node.op, (ast.Add, ast.Sub))
-    fused = adds and any(_product(one) and not _known(one, beforehand) for one in operands)
-    return inside if fused else inside + 1
+    fused = _sum(node) and any(_product(one) and not _known(one, ()) for one in operands)
+    return sum(map(_instructions, operands)) + (0 if fused or _quotient(node) else 1)
 
 
 def _quotient(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+
+
+def _sum(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
 
 
 def _product(node: ast.expr) -> bool:
