@@ -166,7 +166,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"4", "16", "16 of 512"} <= set(found.runs_bytes_per_s)
     assert set(found.local_bytes_per_s) == {"L1", "L2", "memory"}
     assert {"2 of 64 stores by 64", "8 none by 256", "4 rows by 64 walking"} <= set(found.displaced_bytes_per_s)
-    assert {"8 of 8 x 27 in place by 64 walking", "16 none by 64"} <= set(found.displaced_bytes_per_s)
+    assert "8 of 8 x 27 in place by 64 walking" in found.displaced_bytes_per_s
     assert {"4 x 2 none by 64", "2 x 8 of 512 in place by 64 walking"} <= set(found.shuffled_bytes_per_s)
     assert {"4 by 2048 of 96", "16 by 2048 of 0 walking"} <= set(found.spilled_bytes_per_s)
     assert {"4 loads", "8 in place displaced", "2 stores ahead"} <= set(found.listed_bytes_per_s)

@@ -169,7 +169,6 @@ def _displaced() -> Iterator[_Displaced]:
         if side not in ("stay", "rows"):
             for streams, walking in product(_CELLS, (False, True)):
                 yield _Displaced(width, width, side, _BLOCK, walking, streams)
-    yield from (_Displaced(ACCESS_BYTES, 0, "none", _BLOCK, walking) for walking in (False, True))
 
 
 def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:

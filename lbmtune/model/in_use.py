@@ -1,4 +1,4 @@
-"""Which share of the bandwidth is in use: threads in flight, threads that walk, and the last wave of blocks."""
+"""Which share of the bandwidth is in use: threads in flight, and the last wave of blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES
 from lbmtune.model.named import numbered
 from lbmtune.model.solids import touched
-from lbmtune.model.subject import WALKERS, Subject, between, launched_blocks
+from lbmtune.model.subject import Subject, between, launched_blocks
 
 _BATCHES = {False: (15, 4), True: (3, 12, 4)}
 """Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
@@ -51,19 +51,6 @@ def _at_once(config: CudaConfig) -> float:
         return 1.0
     batches = _BATCHES[config.stored.bytes < config.computed.bytes]
     return sum(n * n for n in batches) / sum(batches) ** 2
-
-
-def walking(subject: Subject) -> float:
-    """Share of the bandwidth that is left to threads that take cells one after another.
-
-    Source: `Calibration.displaced_bytes_per_s`, copies that are not displaced.
-    """
-    found, config = subject.calibration, subject.config
-    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of structures knows it already
-    if config.march == 1 or config.marches or alone:
-        return 1.0
-    name = f"{subject.access_bytes} none by {WALKERS}"
-    return min(1.0, found.displaced_bytes_per_s[f"{name} walking"] / found.displaced_bytes_per_s[name])
 
 
 def waves(subject: Subject) -> float:

@@ -20,7 +20,7 @@ from lbmtune.records import Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
 SOLID = "solid cells"
-THREADS, WALK, WAVES = "threads in flight", "walking threads", "waves"
+THREADS, WAVES = "threads in flight", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
 WALLS, AGAIN = "walls", "read again"
 _IN_TILES = {"tiled": 0, "tiled-cells": 1}

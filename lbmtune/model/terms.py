@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lbmtune.model.copies import in_place, partial, runs, words_ahead
-from lbmtune.model.in_use import in_flight, walking, waves
+from lbmtune.model.in_use import in_flight, waves
 from lbmtune.model.once import first_and_last, launch, rings
 from lbmtune.model.solids import solid_cells
 from lbmtune.model.spilled import local_memory
@@ -25,7 +25,6 @@ from lbmtune.model.subject import (
     SECTORS,
     SOLID,
     THREADS,
-    WALK,
     WAVES,
     Subject,
 )
@@ -40,7 +39,7 @@ SECONDS: Mapping[str, Callable[[Subject], Term]] = {
     LOCAL: local_memory,
 }
 """Terms that are added to the bytes."""
-SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WALK: walking, WAVES: waves}
+SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WAVES: waves}
 """Of the bandwidth that is in use."""
 ONCE: Mapping[str, Callable[[Subject], Term]] = {LAUNCH: launch, ISSUE: first_and_last, RINGS: rings}
 """Terms that do not wait for memory."""
