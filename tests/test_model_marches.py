@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
 from lbmtune.model.marches import asks_late, overlapped, planes_on_their_way, stages_wait
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
+from lbmtune.model.spilled import found_in_l1
 from lbmtune.model.subject import LOCAL, Subject, launched_blocks
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources, Term
@@ -32,6 +34,11 @@ def spilling(config: CudaConfig, spill_bytes: int, local_bytes: int) -> float:
     """Seconds of the term of local memory."""
     resources = Resources(registers=168, spill_bytes=spill_bytes, local_bytes=local_bytes)
     return next((term.seconds for term in predict(CASE, config, CARD, resources).terms if term.name == LOCAL), 0.0)
+
+
+def march_that_spills(local_bytes: int) -> Subject:
+    assert CARD.calibration
+    return Subject(CASE, MARCH, CARD, CARD.calibration, Resources(registers=168, local_bytes=local_bytes))
 
 
 # queues
@@ -156,13 +163,26 @@ def test_the_cache_keeps_less_of_what_lies_further_back(less: float, more: float
 # spilled registers
 
 
-def test_what_fits_in_l1_neither_waits_nor_leaves_it() -> None:
+def test_a_line_of_l1_stays_as_long_as_nothing_takes_its_place() -> None:
+    """Of 262,144 bytes shared memory takes 65,536, for 46,336. A plane that is read has 28,160, and so have 80 of each
+    of 352 threads: what is left is exp(-(a plane, and what was lost of the words) / (192 KiB))."""
+    found = found_in_l1(march_that_spills(80))
+    assert 0.8 < found < 0.9
+    assert found == pytest.approx(exp(-28_160 * (1 + 1 - found) / 196_608))
+    assert found_in_l1(march_that_spills(0)) == 1
+    assert found_in_l1(march_that_spills(8)) == pytest.approx(exp(-28_160 / 196_608), rel=5e-3)
+
+
+@given(less=st.integers(4, 2000), more=st.integers(4, 2000))
+def test_the_more_words_there_are_the_fewer_does_l1_have(less: int, more: int) -> None:
+    less, more = sorted((less, more))
+    assert 0 < found_in_l1(march_that_spills(more)) <= found_in_l1(march_that_spills(less)) < 1
+
+
+def test_spilled_registers_take_longer_the_fewer_of_them_l1_has() -> None:
     assert spilling(MARCH, 0, 0) == 0
-    assert 0 < spilling(MARCH, 200, 80) < spilling(MARCH, 200, 800), "281,600 bytes of 352 threads do not fit"
-    assert spilling(MARCH, 400, 80) == pytest.approx(2 * spilling(MARCH, 200, 80))
-    # of 262,144 bytes shared memory takes 65,536, for 46,336, and two planes 56,320: so 352 threads have room for 398
-    assert spilling(MARCH, 200, 396) == spilling(MARCH, 200, 80)
-    assert spilling(MARCH, 200, 400) > spilling(MARCH, 200, 396)
+    assert 0 < spilling(MARCH, 200, 80) < spilling(MARCH, 200, 400) < spilling(MARCH, 200, 800)
+    assert spilling(MARCH, 400, 80) == pytest.approx(2 * spilling(MARCH, 200, 80), rel=0.05)
 
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:

@@ -21,7 +21,7 @@ from lbmtune.model.copies import bandwidth
 from lbmtune.model.occupancy import warps_of
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
-from lbmtune.model.spilled import fits_in_l1, loop_answers_s, loop_byte_s, loop_bytes
+from lbmtune.model.spilled import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
 from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, WALLS, Subject, launched_blocks
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
@@ -228,9 +228,9 @@ def _turns(subject: Subject) -> int:
 
 
 def local_memory(subject: Subject, computed: Sequence[Term], met: float, useful: float) -> Term:
-    """What registers that were spilled take: from L1 where all threads in flight have room beside the shared memory.
+    """What registers that were spilled take: from L1, as far as it has them beside what goes by.
 
-    Otherwise from L2, as far as it keeps them, and from memory; and what threads wait for them. useful: share of the
+    The others come from L2, as far as it keeps them, and from memory, and threads wait for them. useful: share of the
     cells that are computed, halos being the rest; computed, met: as of `overlapped`.
     """
     moved = loop_bytes(subject) / useful
@@ -253,9 +253,8 @@ def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> fl
     case, config, answers_s = subject.case, subject.config, loop_answers_s(subject)
     if config.steps == 1:
         return answers_s / subject.calibration.latency_s * planes_wait(subject).seconds
-    if fits_in_l1(subject):
-        return 0.0
-    alone = answers_s * _turns(subject) / (case.fluid_sites * config.steps)
+    waited = (1 - found_in_l1(subject)) * answers_s
+    alone = waited * _turns(subject) / (case.fluid_sites * config.steps)
     together = subject.blocks
     parts = [one.seconds for one in computed]
     with_it, without = (_stages(case, config, parts, together, met, waited)[0].total for waited in (alone, 0.0))

@@ -6,7 +6,7 @@ wait, which `model.marches` puts together.
 
 from __future__ import annotations
 
-from math import prod
+from math import exp, prod
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
@@ -39,6 +39,8 @@ _IN_A_TEXT = 0.22
 """The same where links can be cut: there are four texts, and a warp goes through one; of 43 such loops."""
 _LOADED, _TOGETHER = 0.54, 5
 """Share of these that are loaded, and how many loads stand together before one of them is needed; from the same."""
+_ROUNDS = 100
+"""In which the share of them that L1 has is counted with what takes their places."""
 
 
 _WITHOUT_LINKS, _PASSED = 0.38, 0.85
@@ -157,25 +159,29 @@ def loop_answers_s(subject: Subject) -> float:
     return places * (share * found.l2_latency_s + (1 - share) * found.latency_s)
 
 
-def fits_in_l1(subject: Subject) -> bool:
-    """Whether local memory of all threads in flight has room beside the shared memory and the planes that go by.
+def found_in_l1(subject: Subject) -> float:
+    """Share of the words that the loop of a march loads which L1 has beside the shared memory.
 
-    One plane is read and one is left meanwhile. By counters 85 % of the words are found of 44 KB that leave room for a
-    plane, none of 8 to 24 KB that leave none.
+    A word waits for about a plane. Lines come in meanwhile for the plane that is read, and for words that are stored
+    anew after L1 had lost them; each takes the place of any other, so that one is left with exp(-those over all).
     """
-    config = subject.config
+    config, lines_bytes = subject.config, subject.cache_bytes
+    local_bytes = subject.threads * subject.resources.local_bytes
+    if not local_bytes:
+        return 1.0
     cells = subject.threads * config.cells_per_thread * config.rows
-    planes = 2 * cells * config.kept.values(subject.case.stencil) * config.stored.bytes
-    return subject.threads * subject.resources.local_bytes + planes <= subject.cache_bytes
+    plane_bytes = cells * config.kept.values(subject.case.stencil) * config.stored.bytes
+    found = 0.0
+    for _ in range(_ROUNDS if lines_bytes else 0):
+        found = exp(-(plane_bytes + (1 - found) * local_bytes) / lines_bytes)
+    return found
 
 
 def loop_byte_s(subject: Subject) -> float:
     """Seconds of the device for a byte of what the loop of a march stores and loads."""
     rates = subject.calibration.local_bytes_per_s
-    if fits_in_l1(subject):
-        return 1 / rates["L1"]
-    share = _kept_in_l2(subject)
-    return share / rates["L2"] + (1 - share) / rates["memory"]
+    near, share = found_in_l1(subject), _kept_in_l2(subject)
+    return near / rates["L1"] + (1 - near) * (share / rates["L2"] + (1 - share) / rates["memory"])
 
 
 def _kept_in_l2(subject: Subject) -> float:
