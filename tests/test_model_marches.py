@@ -14,7 +14,7 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
-from lbmtune.model.marches import asks_late, overlapped, planes_on_their_way, stages_wait
+from lbmtune.model.marches import asks_late, begins, overlapped, planes_on_their_way, stages_wait
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
 from lbmtune.model.spilled import found_in_l1
@@ -158,6 +158,42 @@ def test_the_cache_keeps_less_of_what_lies_further_back(less: float, more: float
     assert 0 <= kept(CARD, more) <= kept(CARD, less) <= 1
     assert kept(CARD, 0) == 1
     assert kept(CARD, 1e12) == 0
+
+
+# small domains
+
+
+@pytest.mark.parametrize(("edge", "launched", "together"), [(32, 12, 1), (64, 66, 1), (80, 84, 2), (96, 192, 3)])
+def test_few_blocks_lie_apart(edge: int, launched: int, together: int) -> None:
+    """Three of them fit on a multiprocessor; 66 pairs of those have one each, and more as there are more blocks."""
+    assert CARD.calibration
+    march = replace(MARCH, steps=1, rows=1, block=(32, 8, 1), march=32 if edge < 64 else 43)
+    subject = Subject(box("d3q19", "regularised", (edge,) * 3), march, CARD, CARD.calibration, Resources(registers=80))
+    assert (launched_blocks(subject), subject.blocks) == (launched, together)
+
+
+def test_a_march_begins_as_a_copy_of_nothing_does() -> None:
+    """Copies of 16.8 MB take 3.63 us, of 5 MB 2.14: of nothing 1.51, and bytes the rest, half of what memory takes."""
+    assert CARD.calibration
+    dependent = replace(MARCH, launch="dependent")
+
+    def begun(edge: int, config: CudaConfig) -> tuple[float, float]:
+        case = box("d3q19", "regularised", (edge,) * 3)
+        term, near = begins(Subject(case, config, CARD, CARD.calibration, Resources()))  # type: ignore[arg-type]
+        return term.seconds * case.sites * config.steps, near
+
+    nothing_s, near = begun(48, dependent)
+    assert nothing_s == pytest.approx(1.515e-6, rel=1e-3)
+    assert near == pytest.approx((between_copies(8_847_360) - nothing_s) / (8_847_360 / 3.8586e12), rel=1e-3)
+    nothing_s, near = begun(256, dependent)
+    assert nothing_s == pytest.approx(1.515e-6, rel=1e-3)
+    assert near == pytest.approx(1, abs=0.02)
+    assert begun(256, MARCH)[1] == 1, "by call"
+
+
+def between_copies(moved: int) -> float:
+    """Seconds of a copy by a dependent launch, of 4,980,736 to 16,809,984 bytes."""
+    return 2.14272e-6 + (3.63328e-6 - 2.14272e-6) * (moved - 4_980_736) / (16_809_984 - 4_980_736)
 
 
 # spilled registers

@@ -18,11 +18,24 @@ from lbmtune.catalogue.march import planes_together, spared
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.model.again import memory_bytes
 from lbmtune.model.copies import bandwidth
+from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import warps_of
 from lbmtune.model.once import launch
 from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
-from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, LOCAL, STAGES, WALLS, Subject, launched_blocks
+from lbmtune.model.subject import (
+    AGAIN,
+    ISSUE,
+    LATENCY,
+    LAUNCH,
+    LOCAL,
+    STAGES,
+    WALLS,
+    WORD_BYTES,
+    Subject,
+    between,
+    launched_blocks,
+)
 from lbmtune.model.terms import SHARES
 from lbmtune.records import Term
 from lbmtune.units import format_rate
@@ -56,13 +69,41 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     at_once = together * machine.multiprocessors
     moved = traffic(case, config).total if AGAIN in without else memory_bytes(case, config, machine, at_once)
     memory = memory_term(moved, rate, "micro-benchmarks")
+    begun, near = (None, 1.0) if LAUNCH in without else begins(subject)
+    memory = replace(memory, seconds=near * memory.seconds)
     computed = [one for one in (issued(found) if found else ()) if one.name not in without]
     waits = [] if LATENCY in without else [planes_wait(subject)]
     met = 0.0 if STAGES in without else stages_wait(subject)
     result = overlapped(case, config, memory, computed, waits, together, met)
     if LOCAL not in without:
         result.append(local_memory(subject, computed, met, found.useful if found else 1.0))
-    return result if LAUNCH in without else [*result, launch(subject)]
+    return [*result, begun] if begun else result
+
+
+def begins(subject: Subject) -> tuple[Term, float]:
+    """What a launch takes whatever it moves, and the share of the time of its bytes that is left where L2 keeps them.
+
+    In a copy the one hides what the other takes; a march is not done sooner because its bytes are. Source: copies of so
+    many bytes, launch after launch (`Calibration.small_s`), of which the two smallest lead to one of nothing. Of
+    launches by call a host takes longer to call than those copies take: they stay as they were measured.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    if config.launch == "call":
+        return launch(subject), 1.0
+    measured = numbered(tuple(found.small_s), f"{config.launch} ")
+    curve = sorted((size, found.small_s[name]) for size, name in measured.items())
+    (least, shortest), (more, longer) = curve[:2]
+    nothing_s = max(0.0, shortest - (longer - shortest) * least / (more - least))
+    moved = traffic(case, config).total * case.fluid_sites * config.steps
+    rate, most = found.runs_bytes_per_s[str(WORD_BYTES)], curve[-1][0]
+    bytes_s = between([(size, seconds - nothing_s) for size, seconds in curve], moved) + max(0, moved - most) / rate
+    term = Term(
+        name=LAUNCH,
+        seconds=nothing_s / (case.fluid_sites * config.steps),
+        sentence=f"a launch of nothing, {nothing_s * 1e6:.2g} us",
+        source="micro-benchmark `small`",
+    )
+    return term, bytes_s * rate / moved
 
 
 def memory_term(moved: float, bytes_per_s: float, source: str) -> Term:

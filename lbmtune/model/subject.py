@@ -28,6 +28,12 @@ _IN_TILES = {"tiled": 0, "tiled-cells": 1}
 ones, others through rows of them."""
 WORD_BYTES = 4
 """Of a register, and what displaced copies move at once."""
+_PAIR = 2
+"""Multiprocessors that blocks are handed to together (a texture processing cluster).
+
+Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from marches on small
+domains: of 9 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if two
+had to share one (`docs/model.md`)."""
 WALKERS = 64
 """Threads of a block that was measured walking."""
 
@@ -52,7 +58,12 @@ class Subject:
     def threads(self) -> int:
         """Those that share a multiprocessor: whole warps, lanes without a thread included."""
         resources = replace(self.resources, shared_bytes=self.shared_bytes)
-        return threads_together(self.config, resources, self._shared_limit_bytes)
+        found = threads_together(self.config, resources, self._shared_limit_bytes)
+        if not self.config.marches:
+            return found
+        # few blocks lie apart, one on each pair; of two on a pair one multiprocessor has both if it has room
+        blocks = -(-launched_blocks(self) * _PAIR // self.machine.multiprocessors)
+        return min(found, blocks * warps_of(self.config) * WARP)
 
     @property
     def blocks(self) -> int:
