@@ -137,6 +137,9 @@ def test_words_that_are_exchanged() -> None:
     assert exchanges(case, single) == pytest.approx(10 + 4 * 5 + 20)
     assert exchanges(case, DOUBLE) == pytest.approx(20 + 4 * 10 / 2 + 40 / 2)
     assert exchanges(SQUARE, FLAT) == pytest.approx(3 + 12 / 6)
+    # of ten doubles four and four lie together, which two stores of a lane leave in halves of sectors, and two
+    quads = replace(DOUBLE, pack=4)
+    assert exchanges(case, quads) == pytest.approx(exchanges(case, replace(DOUBLE, pack=2)) + 16 / 2)
 
 
 def test_what_has_no_register_is_stored_and_loaded_once_per_plane() -> None:

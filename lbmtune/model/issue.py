@@ -216,7 +216,7 @@ def exchanges(case: Case, config: CudaConfig) -> float:
     # an access of less than a word takes as long as one of a word
     words_moved = config.kept.values(case.stencil) * config.stored.bytes / _WORD_BYTES
     moved = (4 if config.prefetch == 2 else 2) * max(words_moved, _accesses_of_a_cell(case, config))
-    return across + along + shelved + moved / config.steps
+    return across + along + shelved + (moved + _halves(case, config)) / config.steps
 
 
 def _copied(case: Case, config: CudaConfig) -> float:
@@ -300,9 +300,23 @@ def _moved(case: Case, config: CudaConfig) -> float:
 
 def _accesses_of_a_cell(case: Case, config: CudaConfig) -> float:
     """Loads of the values of a cell, of which a lane takes those of its cells at once: as many stores."""
-    count, cells = config.kept.values(case.stencil), config.cells_per_thread
+    return sum(-(-lane // ACCESS_BYTES) for lane in _lane_bytes(case, config)) / config.cells_per_thread
+
+
+def _lane_bytes(case: Case, config: CudaConfig) -> list[int]:
+    """What a lane has of its cells that lies together, of each group of values."""
+    count = config.kept.values(case.stencil)
     groups = [config.pack] * (count // config.pack) + [count % config.pack] * bool(count % config.pack)
-    return sum(-(-group * cells * config.stored.bytes // ACCESS_BYTES) for group in groups) / cells
+    return [group * config.cells_per_thread * config.stored.bytes for group in groups]
+
+
+def _halves(case: Case, config: CudaConfig) -> float:
+    """Words of a cell whose stores leave half of each sector to the next one, and take as long as if they filled it.
+
+    Those of lanes that have more together than an access. What such a load leaves of a sector L1 has for the next.
+    """
+    halved = sum(lane for lane in _lane_bytes(case, config) if lane > ACCESS_BYTES)
+    return halved / config.cells_per_thread / _WORD_BYTES
 
 
 def _spilled(case: Case, config: CudaConfig) -> float:
