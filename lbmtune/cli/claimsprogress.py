@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 
 from lbmtune.claims.plan import Plan
 from lbmtune.claims.run import Observer
-from lbmtune.cli.progress import clock
+from lbmtune.cli.progress import Shown, clock
 from lbmtune.records.claims import Group as Measured
 from lbmtune.units import format_mlups
 
 
-class ClaimsProgress(Observer):
+class ClaimsProgress(Shown, Observer):
     """Shows what is being measured, how much is done and how long it took. A context manager."""
 
     def __init__(self, console: Console, device: str, documents: int) -> None:
-        self._console, self._device, self._documents = console, device, documents
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        super().__init__(console)
+        self._device, self._documents = device, documents
         self._begin_s = time.monotonic()
         self._total = self._done = 0
-
-    def __enter__(self) -> Self:
-        if self._live:
-            self._live.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._live:
-            self._live.__exit__(kind, error, at)
 
     def started(self, planned: Sequence[Plan], done: Sequence[Measured]) -> None:
         """The run begins."""

@@ -28,16 +28,12 @@ _BAR = 20
 _SUSTAINED = "sustained: the best one, for seconds without a pause"
 
 
-class Progress(Observer):
-    """Shows trial, best so far, predicted against measured, time left. A context manager."""
+class Shown:
+    """What is drawn anew in its place, where the console is a terminal, until the context that it manages ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
-        self._trials: list[Trial] = []
-        self._begin_s = self._printed_s = time.monotonic()
-        self._limit_trials = self._limit_s = float("inf")
-        self._here = 0
 
     def __enter__(self) -> Self:
         if self._live:
@@ -47,6 +43,17 @@ class Progress(Observer):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._live:
             self._live.__exit__(kind, error, at)
+
+
+class Progress(Shown, Observer):
+    """Shows trial, best so far, predicted against measured, time left. A context manager."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._trials: list[Trial] = []
+        self._begin_s = self._printed_s = time.monotonic()
+        self._limit_trials = self._limit_s = float("inf")
+        self._here = 0
 
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
         """The search begins."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import layout, walls
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, moving_links, reads_flags
+from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS, moving_links, reads_flags, tables
 from lbmtune.catalogue.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda import patches, physics
 from lbmtune.codegen.cuda.access import MOVE, row_line, row_name, slot
@@ -20,6 +20,11 @@ TYPES = "flags.cut"
 """Words of the fluid cells of a thread, where what they do at a patch stands above the bits of their links."""
 UNLESS_SOLID = "if (flags.of[v] & 1u) reverse(f, v); else "
 """Before the call of the collision, where a vector may hold both kinds of cells."""
+
+
+def of_first_step(case: Case, config: CudaConfig) -> tuple[str, ...]:
+    """Names of the words that a kernel reads whose steps are all alike."""
+    return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
 def parameters(tables: tuple[str, ...]) -> list[str]:

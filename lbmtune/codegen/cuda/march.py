@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import (
     before_tile,
     block_cells,
@@ -49,7 +48,7 @@ def render_march(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", *_tables(case, config), *_EXTENTS, *_scalars(case, config)),
+        ("f0", "f1", *flags.of_first_step(case, config), *_EXTENTS, *_scalars(case, config)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         ends=(ends(case, config), 0, 0),
@@ -141,10 +140,6 @@ def _split(case: Case) -> bool:
     return cuts(case) and case.stencil.dimensions == 2
 
 
-def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
-    return tables(case, config, config.propagation.phase(case.stencil, 0))
-
-
 def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Launch arguments that relaxation uses."""
     if config.of_moments:
@@ -215,7 +210,7 @@ def _layout(case: Case, config: CudaConfig) -> str:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    scalars = flags.parameters(_tables(case, config)) + [f"const int {n}" for n in _EXTENTS]
+    scalars = flags.parameters(flags.of_first_step(case, config)) + [f"const int {n}" for n in _EXTENTS]
     scalars += [f"const Real {n}" for n in _scalars(case, config)]
     buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import moving_links, tables
+from lbmtune.catalogue.flagging import moving_links
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.resident import shared_bytes
 from lbmtune.codegen.cuda import access, flags, layout, physics
@@ -24,7 +24,7 @@ def render_resident(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case.stencil, config),
@@ -77,10 +77,6 @@ def _through_faces(case: Case, verb: str, buffer: str) -> str:
     """Lines for the directions that lead out of a tile."""
     leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if c[1] or c[2])
     return "\n".join(f"        {verb}<{_moves(c)}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
-
-
-def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
-    return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
 def _flagged(case: Case) -> Iterator[str]:
@@ -148,7 +144,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    words = flags.parameters(_tables(case, config))
+    words = flags.parameters(flags.of_first_step(case, config))
     scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

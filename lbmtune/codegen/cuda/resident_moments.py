@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.march import block_cells
 from lbmtune.catalogue.moments import orders, upright
 from lbmtune.catalogue.resident import planes_together, shared_bytes
@@ -29,7 +28,7 @@ def render_resident_moments(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, SENT_SUMS, *_tables(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, SENT_SUMS, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
         covers=block_cells(case.stencil, config),
         shared_bytes=shared_bytes(case.stencil, config),
@@ -56,10 +55,6 @@ def _source(case: Case, config: CudaConfig) -> str:
         **MEETINGS[config.meeting],
     }
     return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
-
-
-def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
-    return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
 def _relaxation(case: Case) -> tuple[str, ...]:
@@ -156,7 +151,7 @@ def _finish(stage: Stage) -> Iterator[str]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    words = flags.parameters(_tables(case, config))
+    words = flags.parameters(flags.of_first_step(case, config))
     scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
     return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

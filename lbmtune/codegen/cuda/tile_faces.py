@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.flagging import tables
 from lbmtune.catalogue.moments import upright
 from lbmtune.catalogue.tile_faces import array_elements, crossing, list_starts, through, tile_bytes
 from lbmtune.codegen.cuda import access, flags, layout, march_links, moments
@@ -61,7 +60,7 @@ def render_tile_faces(case: Case, config: CudaConfig) -> Program:
 
 def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
     steps = entry == "step_0"
-    words = _tables(case, config) if steps else ()
+    words = flags.of_first_step(case, config) if steps else ()
     return Launch(
         entry,
         ("f0", *arrays, *words, *_EXTENTS, *(_scalars if steps else _relaxation)(case)),
@@ -69,10 +68,6 @@ def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...])
         covers=config.block,
         shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
     )
-
-
-def _tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
-    return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
 def _relaxation(case: Case) -> tuple[str, ...]:
@@ -97,7 +92,7 @@ def _source(case: Case, config: CudaConfig) -> str:
     relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
     inner = {
         "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
-        "signature": _signature("step_0", "Stored* moments", _tables(case, config), _scalars(case), config),
+        "signature": _signature("step_0", "Stored* moments", flags.of_first_step(case, config), _scalars(case), config),
         "relax": f"    {relaxes}",
         "seats": fill(_FILE, {}, inside="seats"),
         "send": "\n".join(_sent(case.stencil)),
