@@ -34,6 +34,7 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure import calibrate as calibration
+from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
 from lbmtune.records import Resources
 
@@ -143,9 +144,9 @@ class Card:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
-    monkeypatch.setattr(calibration, "_SHUFFLED", ((4, 8), (2, 16)))
+    monkeypatch.setattr(measured, "SHUFFLED", ((4, 8), (2, 16)))
     monkeypatch.setattr(calibration, "_SPILLED_KIB", (0, 216))
-    monkeypatch.setattr(calibration, "_LATER", (1 << 8, 1 << 11))
+    monkeypatch.setattr(measured, "LATER", (1 << 8, 1 << 11))
     monkeypatch.setattr(calibration, "_CHASED_BYTES", 1 << 20)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
         monkeypatch.setattr(calibration, name, value)
@@ -177,6 +178,7 @@ def test_a_card_is_calibrated() -> None:
     assert {f"{2 * 19 * 4 * 256} 0", f"{2 * 19 * 4 * 2048} 64"} <= set(found.pieces_bytes_per_s)
     assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
     assert found.l2_latency_s > 0
+    assert not [*measured.lacking(found)], "what a file is refused for is what is measured"
     assert len(heard) > 4
     # 256 threads in blocks of 64: four share the memory of a multiprocessor, what the system keeps of it left out
     assert (RUNS, 64, (228 << 10) // 4 - 1024) in card.asked

@@ -24,6 +24,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
+from lbmtune.model import measured
 from lbmtune.model.machine import CpuCalibration
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
@@ -325,6 +326,51 @@ def test_a_machine_whose_figures_cannot_be_is_told_with_the_figure(
     path.write_text(shipped.read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=re.escape(said)):
         read_machine(path)
+
+
+@pytest.mark.parametrize(
+    ("device", "line", "said"),
+    [
+        ("nvidia-h200", '"4 of 128"', "calibration.runs_bytes_per_s lacks '4 of 128', which the model looks up"),
+        ("nvidia-h200", '"4 loads by', "calibration.displaced_bytes_per_s lacks '4 loads by 16', and 5 more"),
+        ("nvidia-h200", "L1", "calibration.local_bytes_per_s lacks 'L1'"),
+        ("nvidia-h200", '"neighbours by 12"', "calibration.stages_s lacks 'neighbours by 12'"),
+        ("nvidia-h200", '"8 by 1152 of 0"', "calibration.spilled_bytes_per_s lacks '8 by M of 0'"),
+        ("xeon-2-cores", '"copy, 32 bytes, shifted"', "cpu.walks_bytes_per_s lacks 'copy, 32 bytes, shifted'"),
+        ("xeon-2-cores", '"in place, 4 bytes"', "'in place, 4 bytes'"),
+    ],
+)
+def test_a_machine_whose_tables_lack_figures_is_told_with_the_first(
+    tmp_path: Path, device: str, line: str, said: str
+) -> None:
+    """The model would look for them in the middle of a study."""
+    recorded = Path(__file__).resolve().parent.parent / "studies" / "recorded" / device / "machine.toml"
+    path = tmp_path / "machine.toml"
+    lines = recorded.read_text().splitlines(keepends=True)
+    path.write_text("".join(one for one in lines if not one.startswith(line)))
+    with pytest.raises(InputError, match=rf"of another version: .*{re.escape(said)}.*; delete it and run lbmtune dev"):
+        read_machine(path)
+
+
+def test_no_figure_of_a_calibration_can_be_left_out_unnoticed() -> None:
+    recorded = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
+    found = read_machine(recorded).calibration
+    assert found is not None
+    for table, names in measured.names().items():
+        whole = getattr(found, table)
+        assert set(names) == set(whole)
+        for name in names[:: 1 + len(names) // 20]:
+            without = {one: figure for one, figure in whole.items() if one != name}
+            assert [*measured.lacking(replace(found, **{table: without}))] == [f"{table} lacks {name!r}"]
+
+
+def test_a_card_that_cannot_wait_for_neighbours_lacks_nothing() -> None:
+    recorded = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
+    found = read_machine(recorded).calibration
+    assert found is not None
+    stages = {name: s for name, s in found.stages_s.items() if not name.startswith("neighbours")}
+    assert not [*measured.lacking(replace(found, stages_s=stages))]
+    assert not [*measured.lacking(replace(found, stages_s={}))], "of an earlier version: the model does without"
 
 
 def test_a_core_may_hide_what_its_second_cache_takes(tmp_path: Path) -> None:

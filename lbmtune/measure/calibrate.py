@@ -40,33 +40,24 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.microbench import Rate, Say, rate
 from lbmtune.measure.noise import fill_with_noise
+from lbmtune.model import measured
 from lbmtune.model.machine import ACCESS_BYTES, Calibration
+from lbmtune.model.measured import BLOCK, WALKING, WIDTHS, Displaced
 from lbmtune.model.occupancy import threads_together
 
 _WARP, _GRANULE = 32, 256
 """Threads of a warp; what numbers of accesses are multiples of."""
 _STREAM_BYTES = 48 << 20
 """Of a stream: all of them together are far larger than any cache."""
-_RUNS = ("2", "4", "8", "16", "2 of 32", "4 of 64", "2 of 64", "2 of 128", "2 of 256")
-_WIDE_RUNS = tuple(f"{access} of {run}" for access in (4, 8, 16) for run in (128, 256, 512, 1024))
-_THREADS = {
-    2: (256, 512, 768, 1024, 1536),
-    4: (128, 256, 384, 512, 768, 1024, 1536),
-    8: (128, 256, 384, 512, 768, 1024),
-    16: (64, 128, 192, 256, 384, 512),
-}
-_BLOCK, _BLOCK_BYTES = 64, 1 << 10
-"""Threads of a block, and what the system keeps of the shared memory of each."""
+_BLOCK_BYTES = 1 << 10
+"""What the system keeps of the shared memory of each block."""
 _L1_BYTES = 256 << 10
 """Of a multiprocessor since compute capability 8.0 of data centre cards, shared memory included."""
 _LOCAL = {"L1": (512, 192), "L2": (1024, 416), "memory": (2048, 1024)}
 """Threads of a multiprocessor, and bytes of local memory of each: less than L1 has, less than L2, and more."""
 _LOCAL_BLOCK, _LOCAL_TURNS = 128, 8
-_WIDTHS = (2, 4, 8)
-"""Bytes of a stored value."""
-_DISPLACED_BLOCKS, _WALKING_BLOCKS, _FAR = (16, 32, 64, 256), (16, 64), 1 << 16
-"""Threads of a block that are side by side, the same of walking ones, and accesses that lie between one that a stream
-is displaced by rows and its own."""
+_FAR = 1 << 16
+"""Accesses that lie between one that a stream is displaced by rows and its own."""
 _SIDES = {
     "none": (0, 0, 0, 0),
     "stay": (0, 0, 0, 0),
@@ -78,43 +69,28 @@ _SIDES = {
 """Accesses, and rows, by which loads and by which stores are displaced; both: those of one array."""
 _IN_PLACE = ("stay", "rows", "in place")
 """Of which what is loaded goes back to where it was."""
-_WALK, _WALKING = 8, " walking"
+_WALK = 8
 """Accesses that a thread takes one after another, as far apart as rows are."""
-_CELLS = (9, 19, 27)
-"""Streams of which single elements lie together."""
 _AHEAD = 1 << 16
 """Accesses ahead of which entries of a list are asked for."""
 _LISTED_SIDES = {"loads": (1, 0), "stores": (0, 1), "in place": (1, 1)}
 _CHASED_BYTES, _CHASED_IN_L2 = _STREAM_BYTES * 8, 8 << 20
 """That pointers lead through, a line after the other: more than any cache has, and more than L1 and less than L2."""
 _CHASE_STEPS, _LINE_BYTES = 1 << 14, 128
-_WARPS = (4, 8, 12, 16, 24, 32)
-_CHAINS = 8
 _LENGTH, _STAGES = 128, 2000
 """Instructions between two meetings, and turns."""
 _MEETINGS, _MEETING_THREADS = 500, 256
-_EXCHANGE_WARPS, _EXCHANGE_LENGTH = (8, 12, 16), 256
-"""Warps of a block whose warps exchange words, and instructions between two exchanges."""
-_SMALL_EDGES = (32, 48, 64, 96, 128)
-"""Of cubes of words whose copies are small."""
+_EXCHANGE_LENGTH = 256
+"""Instructions between two exchanges."""
 _SMALL_LAUNCHES, _SMALL_BLOCK = 50, 128
-_AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
-"""Read and left until a tile is read again."""
 _AGAIN_ACCESS, _AGAIN_BLOCK = 16, 128
-_HOLES, _HOLES_BLOCK = (0, 2, 4, 8, 16, 24, 32, 48, 64), 128
-"""Sectors in 64 that lack an element, and threads of a block."""
-_PIECES, _LATER = (0, 4, 8, 16, 24, 32, 48, 64), (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
-"""Sectors in 64 that are stored in two pieces, and accesses from one to the other."""
+_HOLES_BLOCK = 128
 _LOOKED_AT, _NEARLY = 1 << 20, 2e-3
 """Words of a copy with holes, and how near the share of those that are missing has to be to what was asked for."""
 _SPILLED_BLOCK, _SPILLED_ROOM, _ALIGNED = 128, 4096, 16
 """Threads of a block, and bytes of local memory that a thread has room for, and takes at once."""
 _SPILLED_KIB = (0, 24, 48, 96, 144, 216, 312, 504, 1008)
 """Of local memory that all threads of a multiprocessor keep."""
-_SHUFFLED = ((2, 4), (2, 8), (2, 16), (4, 8), (4, 16), (8, 16))
-"""Bytes of an element, and of a vector of them."""
-_SHUFFLED_BLOCKS = (64, 256)
-_SHUFFLED_SIDES = ("none", "rows", "loads", "stores", "in place")
 _SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.01
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _STRIDE = 99991
@@ -131,46 +107,6 @@ class _Copy(NamedTuple):
     together: int = 0
 
 
-class _Displaced(NamedTuple):
-    """A copy whose sides are displaced, and its name. block: threads side by side, of as many rows as there is room for
-    in one of the usual size; walking: each thread takes accesses one after another.
-    """
-
-    access_bytes: int
-    run_bytes: int
-    side: str
-    block: int
-    walking: bool = False
-    streams: int = STREAMS
-
-    @property
-    def name(self) -> str:
-        run = f" of {self.run_bytes}" if self.run_bytes else ""
-        streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
-        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{_WALKING * self.walking}"
-
-    @property
-    def in_place(self) -> bool:
-        """Whether there is one array."""
-        return self.side in _IN_PLACE
-
-    @property
-    def row(self) -> int:
-        """Of a block that takes parts of several rows, the accesses of one; 0: of others."""
-        return self.block if self.block < _WARP else 0
-
-
-def _displaced() -> Iterator[_Displaced]:
-    """Elements of streams that lie apart, of such whose runs are those of a warp, and of arrays of structures."""
-    for width, side in product(_WIDTHS, _SIDES):
-        for run in (0, _WARP * width):
-            yield from (_Displaced(width, run, side, block) for block in _DISPLACED_BLOCKS)
-            yield from (_Displaced(width, run, side, block, walking=True) for block in _WALKING_BLOCKS)
-        if side not in ("stay", "rows"):
-            for streams, walking in product(_CELLS, (False, True)):
-                yield _Displaced(width, width, side, _BLOCK, walking, streams)
-
-
 def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     """Runs all of them: less than a minute. Raises what the device raises."""
     bench = _Bench(device, compiler)
@@ -180,14 +116,14 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         return {name: bench.copy(one) for name, one in copies}
 
     by_threads = [
-        (f"{access} by {count}", _Copy(access, block=_BLOCK, together=count))
-        for access, counts in _THREADS.items()
+        (f"{access} by {count}", _Copy(access, block=BLOCK, together=count))
+        for access, counts in measured.THREADS.items()
         for count in counts
     ]
-    runs = each("copies of streams that lie in runs", ((name, _run(name)) for name in (*_RUNS, *_WIDE_RUNS)))
+    runs = each("copies of streams that lie in runs", ((name, _run(name)) for name in measured.RUNS))
     threads = each("copies by fewer threads", by_threads)
     say("displaced copies")
-    displaced = {one.name: bench.displaced(one) for one in _displaced()}
+    displaced = {one.name: bench.displaced(one) for one in measured.displaced()}
     say("displaced copies by vectors, copies that spill")
     shuffled, spilled = dict(bench.shuffled()), dict(bench.spilled())
     say("copies by lists")
@@ -209,16 +145,16 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
         stages_s=stages,
         meeting_s=meeting,
         small_s=dict(bench.small()),
-        again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in _AGAIN_MIB},
+        again_bytes_per_s={str(mib << 20): bench.again(mib << 20) for mib in measured.AGAIN_MIB},
         holes_bytes_per_s={
             f"{'in place' if in_place else 'apart'} {holes}": bench.holes(holes, in_place)
             for in_place in (False, True)
-            for holes in _HOLES
+            for holes in measured.HOLES
         },
         pieces_bytes_per_s={
             f"{2 * STREAMS * WORD_BYTES * later} {pieces}": bench.pieces(pieces, later)
-            for later in _LATER
-            for pieces in _PIECES
+            for later in measured.LATER
+            for pieces in measured.PIECES
         },
         spilled_bytes_per_s=spilled,
         shuffled_bytes_per_s=shuffled,
@@ -255,49 +191,49 @@ class _Bench:
         self._check(one.access_bytes, one.run_bytes, accesses)
         return found.bytes_per_s
 
-    def displaced(self, one: _Displaced) -> float:
+    def displaced(self, one: Displaced) -> float:
         """The same of copies whose sides are displaced."""
         width, steps = one.access_bytes, _WALK if one.walking else 1
-        threads = _BLOCK if one.row else one.block
+        row = one.block if one.block < _WARP else 0  # of a block that takes parts of several rows
+        threads = BLOCK if row else one.block
         executable, launch = self._loaded(
-            DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, row=one.row, threads=threads
+            DISPLACED, streams=one.streams, access_bytes=width, run_bytes=one.run_bytes, row=row, threads=threads
         )
         accesses, apart = _walked(STREAMS * _STREAM_BYTES // (one.streams * width))
         load, load_far, store, store_far = _SIDES[one.side]
         load_far, store_far = (far * apart for far in (load_far, store_far))
         numbers = (np.int32(n) for n in (accesses, load, load_far, store, store_far, apart, steps))
-        arrays = self._source, self._source if one.in_place else self._target
+        arrays = self._source, self._source if one.side in _IN_PLACE else self._target
         run = partial(executable.launch, launch, (accesses // steps // threads, 1, 1), (*arrays, *numbers))
         self._target.fill(0)
         found = self._rate(run, 2.0 * one.streams * width * accesses)
-        if not one.in_place:
+        if one.side not in _IN_PLACE:
             by = (load, load_far), (store, store_far)
             self._check(width, one.run_bytes, accesses, *(_amounts(one.streams, *side) for side in by))
         return found.bytes_per_s
 
     def shuffled(self) -> Iterator[tuple[str, float]]:
         """Bytes per second of displaced copies by vectors of elements, in runs of a warp or not."""
-        for (element, access), in_runs, walking in product(_SHUFFLED, (False, True), (False, True)):
-            run, steps = _WARP * access if in_runs else 0, _WALK if walking else 1
+        for one in measured.shuffled():
+            element, access, run = one.element_bytes, one.access_bytes, one.run_bytes
+            steps = _WALK if one.walking else 1
             accesses, apart = _walked(_STREAM_BYTES // access)
             row = apart * access // element
-            for block, side in product((_BLOCK,) if walking else _SHUFFLED_BLOCKS, _SHUFFLED_SIDES):
-                program = shuffled_probe(element_bytes=element, access_bytes=access, run_bytes=run, threads=block)
-                executable, launch = self._ready(program, SHUFFLED)
-                load, load_far, store, store_far = _SIDES[side]
-                arrays = self._source, self._source if side in _IN_PLACE else self._target
-                numbers = map(np.int32, (accesses, load, load_far * apart, store, store_far * apart, apart, steps))
-                copy = partial(executable.launch, launch, (accesses // steps // block, 1, 1), (*arrays, *numbers))
-                self._target.fill(0)
-                name = f"{element} x {access // element}{f' of {run}' if run else ''} {side} by {block}"
-                yield f"{name}{_WALKING * walking}", self._rate(copy, 2.0 * STREAMS * access * accesses).bytes_per_s
-                if side not in _IN_PLACE:
-                    by = (_amounts(STREAMS, near, far * row) for near, far in ((load, load_far), (store, store_far)))
-                    self._check(element, run, accesses * access // element, *by)
+            program = shuffled_probe(element_bytes=element, access_bytes=access, run_bytes=run, threads=one.block)
+            executable, launch = self._ready(program, SHUFFLED)
+            load, load_far, store, store_far = _SIDES[one.side]
+            arrays = self._source, self._source if one.side in _IN_PLACE else self._target
+            numbers = map(np.int32, (accesses, load, load_far * apart, store, store_far * apart, apart, steps))
+            copy = partial(executable.launch, launch, (accesses // steps // one.block, 1, 1), (*arrays, *numbers))
+            self._target.fill(0)
+            yield one.name, self._rate(copy, 2.0 * STREAMS * access * accesses).bytes_per_s
+            if one.side not in _IN_PLACE:
+                by = (_amounts(STREAMS, near, far * row) for near, far in ((load, load_far), (store, store_far)))
+                self._check(element, run, accesses * access // element, *by)
 
     def spilled(self) -> Iterator[tuple[str, float]]:
         """Bytes per second of copies whose threads keep words in local memory, which are not counted."""
-        for access in (*_WIDTHS, ACCESS_BYTES):
+        for access in (*WIDTHS, ACCESS_BYTES):
             program = spilled_probe(access_bytes=access, local_bytes=_SPILLED_ROOM, threads=_SPILLED_BLOCK)
             executable, launch = self._ready(program, SPILLED)
             threads = threads_together(CudaConfig(block=launch.block), executable.resources, _L1_BYTES)
@@ -309,7 +245,7 @@ class _Bench:
                 copy = partial(executable.launch, launch, grid, (self._source, self._target, *numbers))
                 self._target.fill(0)
                 found = self._rate(copy, 2.0 * STREAMS * access * accesses)
-                yield f"{access} by {threads} of {local}{_WALKING * walking}", found.bytes_per_s
+                yield f"{access} by {threads} of {local}{WALKING * walking}", found.bytes_per_s
                 self._check(access, 0, accesses)
 
     def local(self, threads: int, local_bytes: int) -> float:
@@ -323,18 +259,18 @@ class _Bench:
     def by_lists(self) -> Iterator[tuple[str, float]]:
         """Bytes per second, the list counted, of copies that find their place in one."""
         xp = self._device.xp
-        for access, displaced in product(_WIDTHS, (0, 1)):
+        for access, displaced in product(WIDTHS, (0, 1)):
             accesses = _STREAM_BYTES // access // 2
             row = (xp.arange(accesses, dtype=xp.uint32) + displaced) % accesses
             entries = xp.tile(row.astype(xp.uint32), STREAMS)
             for side, bits in _LISTED_SIDES.items():
                 for ahead in (0,) if displaced else (0, _AHEAD):
-                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=_BLOCK)
+                    executable, launch = self._loaded(LISTED, access_bytes=access, threads=BLOCK)
                     arrays = self._source, self._source if side == "in place" else self._target, entries
                     numbers = (np.int32(n) for n in (accesses, *bits, ahead))
-                    run = partial(executable.launch, launch, (ceil(accesses / _BLOCK), 1, 1), (*arrays, *numbers))
+                    run = partial(executable.launch, launch, (ceil(accesses / BLOCK), 1, 1), (*arrays, *numbers))
                     moved = STREAMS * accesses * (2.0 * access + WORD_BYTES)
-                    name = f"{access} {side}{' displaced' * displaced}{' ahead' if ahead else ''}"
+                    name = measured.listed_name(access, side, is_displaced=bool(displaced), ahead=bool(ahead))
                     yield name, self._rate(run, moved).bytes_per_s
                     if side != "in place":
                         by = [displaced * np.full((STREAMS, 1), bit) for bit in bits]
@@ -348,14 +284,14 @@ class _Bench:
             ("shuffle", "float"),
             ("shared memory", "float"),
         ):
-            yield number if number == "double" else kind, self._issued(_WARPS[-1], kind=kind, number=number)
-        for warps in _WARPS:
-            yield f"multiply-add, {warps} warps of {_CHAINS}", self._issued(warps)
-            yield f"multiply-add, {warps} warps of {_CHAINS}, meeting", self._issued(warps, meets=True)
+            yield number if number == "double" else kind, self._issued(measured.WARPS[-1], kind=kind, number=number)
+        for warps in measured.WARPS:
+            yield f"multiply-add, {warps} warps of {measured.CHAINS}", self._issued(warps)
+            yield f"multiply-add, {warps} warps of {measured.CHAINS}, meeting", self._issued(warps, meets=True)
 
     def _issued(self, warps: int, **options: Any) -> float:
         blocks = self._device.limits.multiprocessors
-        program = issue_probe(threads=32 * warps, chains=_CHAINS, length=_LENGTH // _CHAINS, **options)
+        program = issue_probe(threads=32 * warps, chains=measured.CHAINS, length=_LENGTH // measured.CHAINS, **options)
         executable, launch = self._ready(program, STAGES)
         factor = (np.float64 if options.get("number") == "double" else np.float32)(0.5)
         run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, factor, np.int32(_STAGES)))
@@ -367,7 +303,7 @@ class _Bench:
         blocks, nothing = self._device.limits.multiprocessors, self._device.empty(1, "int32")
         nothing.fill(0)
         known = [one for one in MEETINGS if one != "neighbours" or self._device.limits.asynchronous]
-        for meeting, warps in product(known, _EXCHANGE_WARPS):
+        for meeting, warps in product(known, measured.EXCHANGE_WARPS):
             executable, launch = self._ready(exchange_probe(meeting=meeting, threads=_WARP * warps), EXCHANGED)
             numbers = np.float32(0.5), np.int32(_STAGES), np.int32(_EXCHANGE_LENGTH)
             run = partial(executable.launch, launch, (blocks, 1, 1), (self._target, nothing, *numbers))
@@ -441,8 +377,8 @@ class _Bench:
 
     def small(self) -> Iterator[tuple[str, float]]:
         """Seconds of a launch that copies little, launch after launch, there and back."""
-        for edge in _SMALL_EDGES:
-            for name in ("call", "graph", "dependent"):
+        for edge in measured.SMALL_EDGES:
+            for name in measured.LAUNCHED:
                 executable, launch = self._loaded(RUNS, threads=_SMALL_BLOCK, early=name == "dependent")
                 there, back = (
                     self._small(executable, launch, edge**3, sides)

@@ -15,6 +15,7 @@ import msgspec
 
 from lbmtune.errors import InputError
 from lbmtune.model.machine import Machine
+from lbmtune.model.measured import lacking, lacking_of_cpu
 from lbmtune.records.store import write_atomically
 
 _POSITIVE = re.compile(r"^(calibration|caches_bytes|streams)\b|^environment\..*_hz$|_per_s\b")
@@ -51,6 +52,8 @@ def _check(machine: Machine) -> None:
             raise msgspec.ValidationError(f"{name} is {value}")
     if not machine.stream_bytes_per_s:
         raise msgspec.ValidationError("stream_bytes_per_s is empty")
+    if machine.cpu is not None:
+        _whole("cpu", lacking_of_cpu(machine.cpu))
     if machine.calibration is None:
         return
     if machine.multiprocessors < 1:
@@ -58,6 +61,15 @@ def _check(machine: Machine) -> None:
     for one in fields(machine.calibration):
         if one.default_factory is MISSING and getattr(machine.calibration, one.name) == {}:
             raise msgspec.ValidationError(f"calibration.{one.name} is empty")
+    _whole("calibration", lacking(machine.calibration))
+
+
+def _whole(table: str, missing: Iterator[str]) -> None:
+    """Raises ValidationError with the first figure that is missing and how many more, where there is one."""
+    first, *more = *missing, ""
+    if first:
+        others = f", and {len(more) - 1} more" if len(more) > 1 else ""
+        raise msgspec.ValidationError(f"{table}.{first}{others}, which the model looks up")
 
 
 def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
