@@ -71,6 +71,21 @@ def test_blocks_begin_where_one_has_ended() -> None:
     assert evenness(walled(1), MARCH, 2, 1) == pytest.approx(600 * 68 / sum(rows), rel=1e-3)
 
 
+def test_of_populations_all_warps_at_a_face_have_the_text_for_anything() -> None:
+    """2.6 times the instructions, of which a warp takes one in 2.2 cycles: 64 planes and three more, of which two are
+    those that not all of two stages take."""
+    two = replace(MARCH, representation="populations", scheme="push", steps=2, pack=1)
+    x, y, z = blocks(walled(0), two)
+    assert 67 / evenness(walled(0), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2)
+    assert 67 / evenness(walled(1), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2), "one warp, all its rows"
+    four_on_each = replace(two, block=(32, 16, 1), rows=2)
+    x, y, z = blocks(walled(0), four_on_each)
+    assert 67 / evenness(walled(0), four_on_each, x * y * z, 1) == pytest.approx(67 * 2.6)
+    longest = 67 / evenness(walled(1), four_on_each, x * y * z, 1)
+    assert longest == pytest.approx((67 - 2) * 2.6 * 2.2 / 4 + 2 * 2.6)
+    assert efficiency(walled(0), two, 132, 1).wave < efficiency(PERIODIC, two, 132, 1).wave
+
+
 # solid cells
 
 

@@ -13,6 +13,9 @@ from lbmtune.model.subject import Subject, between, launched_blocks
 
 _BATCHES = {False: (15, 4), True: (3, 12, 4)}
 """Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
+_WAITS = 2
+"""For memory, of a warp among solid cells: for flags, and then for all that they say there is to load, so that half of
+its time hardly anything is in flight. Reasoned, not measured."""
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
@@ -39,7 +42,7 @@ def _of_fluid(subject: Subject) -> float:
     if config.indirect or config.marches or not case.geometry:
         return 1.0
     whole = traffic(case, config).populations / (2 * SECTOR_BYTES)
-    return touched(case, config).loaded * case.fluid_sites / case.sites / whole / 2
+    return touched(case, config).loaded * case.fluid_sites / case.sites / whole / _WAITS
 
 
 def _at_once(config: CudaConfig) -> float:

@@ -165,7 +165,7 @@ def _wave(
     case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
 ) -> float:
     """Of the multiprocessors. there: blocks on each; passed: planes of a column's blocks."""
-    if walls and config.of_moments and cuts(case) and case.stencil.dimensions == 3:
+    if walls and cuts(case) and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
     found, at_once = blocks(case, config), multiprocessors * there
     return _waves(prod(found), at_once) if config.chunks == "even" else _tail(prod(found[:2]) / at_once, passed)

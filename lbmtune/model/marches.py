@@ -45,10 +45,14 @@ if TYPE_CHECKING:
 
 MEMORY, EXCHANGE = "memory", "exchanges"
 _PLANES, _LATE = 5, 2
-"""Planes on their way, with several steps; where the next one is asked for in the last stage. Kernels without a lattice
-that read planes ahead and exchange words in stages of any length between (`docs/model.md`) are as fast as that says."""
+"""Planes on their way, with several steps; where the next one is asked for in the last stage: that one, and itself.
+
+By 1968 kernels without a lattice on an H200, which `docs/model.md` describes and no calibration has: stages without
+memory, planes without stages, and both together, which take as long as `queues.shares` says of so many planes. Where
+compilers ask is counted (`asks_late`)."""
 _FLAT = 3
-"""The same in two dimensions, where warps wait for nobody, beside one in the stages of each block."""
+"""The same in two dimensions, where warps wait for nobody, beside one in the stages of each block: neither measured by
+itself nor counted."""
 _SPREAD = ("8", "12", "16")
 """Warps of blocks whose stages were measured."""
 _TO_MEET = 16

@@ -32,7 +32,7 @@ _PAIR = 2
 """Multiprocessors that blocks are handed to together (a texture processing cluster).
 
 Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from marches on small
-domains: of 9 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if two
+domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if two
 had to share one (`docs/model.md`)."""
 WALKERS = 64
 """Threads of a block that was measured walking."""

@@ -38,12 +38,14 @@ from lbmtune.records import Term
 _BESIDES, _FACE, _COPIED = 289, 10, 40
 """Instructions of a thread besides those that are counted, addresses and predicates for the most part: of a step; of a
 face; and more of one whose populations are copied to shared memory first. From counters of four kernels of D3Q19 in
-single precision."""
+single precision (instructions of warps over their number, less what `slots` counts otherwise): `lbmtune profile` counts
+them again."""
 _WAITS = {"registers": 2, "shared": 1}
 """Loads that a warp waits for one after the other: of its moments, and of faces, unless those are copied to shared
-memory meanwhile."""
+memory meanwhile. Reasoned, not measured."""
 _AT_ONCE = 512
-"""Threads that go through a step together, of larger blocks: those of 1,024 hide as much as two of half the size."""
+"""Threads that go through a step together, of larger blocks: those of 1,024 hide as much as two of half the size. Seen
+in a race of fourteen kernels (`docs/moments.md`), and in no micro-benchmark."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:

@@ -1,16 +1,17 @@
-"""What cut links take of a march of moments: warps at a face have longer texts, and the others of their block wait.
+"""What cut links take of a march: warps at a face have longer texts, and the others of their block wait.
 
-A warp at a face across x has a text of its own. One at another face has a text for anything, with a jump for each
-question: nothing hides how long each of its instructions takes, since it computes its rows one after another. The first
-planes of a chunk, which not all stages take, have that text, too. Solid cells do the same to warps that hold one, or a
-neighbour of one: where those are is counted on the geometry itself. So blocks take unequally long.
+Of moments a warp at a face across x has a text of its own. One at another face has a text for anything, with a jump for
+each question: nothing hides how long each of its instructions takes, since it computes its rows one after another. The
+first planes of a chunk, which not all stages take, have that text, too. Solid cells do the same to warps that hold one,
+or a neighbour of one: where those are is counted on the geometry itself. So blocks take unequally long. Of populations
+there is the text for anything alone, which all warps of a block at a face across x have.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from heapq import heapreplace
-from typing import Any
+from typing import Any, NamedTuple
 
 from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
@@ -19,12 +20,32 @@ from lbmtune.catalogue.march import WARP, before_tile, blocks, chunk_planes, sec
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.lattice import Lattice
 
-_ACROSS_X, _ANYTHING = 1.22, 1.71
-"""Instructions of the texts for faces across x and for anything, over those of a text without a cut link; medians of 89
-kernels compiled for compute capability 9.0."""
-_ALONE = 2.2 + 12 * 11 / 235
-"""Cycles that an instruction of the text for anything takes a warp, whatever others do: what those kernels say by their
-stall counts, and 12 jumps in 235 instructions, of which each takes 11 cycles by a loop of a single warp."""
+
+class _Texts(NamedTuple):
+    """Instructions of the texts for faces across x and for anything, over those of a text without a cut link.
+
+    alone: cycles that an instruction of the text for anything takes a warp, whatever others do; by_rows: whether that
+    text has fewer instructions for rows beyond a face, and for those whose links one face alone cuts.
+    """
+
+    across_x: float
+    anything: float
+    alone: float
+    by_rows: bool
+
+
+_OF_MOMENTS = _Texts(1.22, 1.71, 2.2 + 12 * 11 / 235, by_rows=True)
+"""Medians of 89 kernels compiled for compute capability 9.0; alone: what those say by their stall counts, and 12 jumps
+in 235 instructions, of which each takes 11 cycles by a loop of a single warp."""
+_OF_POPULATIONS = _Texts(2.6, 2.6, 2.2, by_rows=False)
+"""Of 12 compiled for it, BGK and regularised, two and three steps in D3Q19: the longest way through the loop over the
+loop of the same kernel without walls, 2.46 to 2.69 where nothing is spilled (2.71 to 2.92 where much is); alone: 2.0 to
+2.1 by stall counts, in which a jump, one in 35, has 5.6 of its 11 cycles."""
+
+
+def _texts(config: CudaConfig) -> _Texts:
+    return _OF_MOMENTS if config.of_moments else _OF_POPULATIONS
+
 
 Array = Any
 
@@ -53,11 +74,11 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
     """What all blocks take, in planes of blocks without a cut link, in the order in which they begin."""
     across, along, up = blocks(case, config)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
-    corner = _corner(case.stencil)
+    corner = _corner(case.stencil) if _texts(config).by_rows else 1.0
     found: list[float] = []
     for z, planes in enumerate(_planes(case, config)):
         mixed = _mixed(case, config, first=z == 0, last=z == up - 1)
-        inside = {n: _taken(config, planes, mixed, n, 1.0, together) for n in {*rows}}
+        inside = {n: _taken(config, planes, mixed, n, 0.0, together) for n in {*rows}}
         beside = {n: _taken(config, planes, mixed, n, corner, together) for n in {*rows}}
         for n in rows:
             found += [inside[n]] * across
@@ -87,7 +108,7 @@ def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
     warps = [y * height - steps + warp * config.rows for y in range(along) for warp in range(config.block[1])]
     known = _within(known.transpose(0, 2, 1), warps, config.rows).reshape(nz, across, along, -1)
     share = np.logical_or.reduce([np.roll(known, t, axis=0) for t in range(steps + 1)]).mean(axis=-1)
-    pace = np.maximum((share > 0) * _alone(config, config.rows, together), 1 + (_ANYTHING - 1) * share)
+    pace = np.maximum((share > 0) * _alone(config, config.rows, together), 1 + (_texts(config).anything - 1) * share)
     longer, found, begin = np.maximum(pace - 1, 0.0), list[float](), 0
     for planes in chunk_planes(nz, up, config):
         # the first planes of a chunk have that text anyway
@@ -122,18 +143,23 @@ def _corner(stencil: Lattice) -> float:
 
     Both go through what is not of a link; of the rest, through what belongs to links that are cut.
     """
+    anything = _OF_MOMENTS.anything
     beside_one = sum(c[1] < 0 for c in stencil.velocities)
     beside_both = sum(min(c[:2]) < 0 for c in stencil.velocities)
-    return (1 + (_ANYTHING - 1) * beside_both / beside_one) / _ANYTHING
+    return (1 + (anything - 1) * beside_both / beside_one) / anything
 
 
 def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, corner: float, together: int) -> float:
     """Of a block: planes in all, those in which all links are asked for, rows of a warp at a face across y.
 
-    corner: what the text for anything takes more there, 1 in blocks without a face across x.
+    corner: what the text for anything takes more there at a face across x; 0 in blocks without one.
     """
-    pace = max(_ACROSS_X if corner > 1 else 1.0, _alone(config, rows, together) * corner)
-    longest = max(pace, _ANYTHING, _alone(config, config.rows, together) * corner)
+    texts = _texts(config)
+    if not texts.by_rows and (rows or corner):
+        rows = config.rows  # of each warp that has the text
+    more = corner or 1.0
+    pace = max(texts.across_x if corner else 1.0, _alone(config, rows, together) * more)
+    longest = max(pace, texts.anything, _alone(config, config.rows, together) * more)
     return (planes - mixed) * pace + mixed * longest
 
 
@@ -144,7 +170,8 @@ def _walled(case: Case, axis: int) -> bool:
 def _alone(config: CudaConfig, rows: int, together: int) -> float:
     """A stage of a warp that computes so many rows at faces, over one of a scheduler's warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
-    return _ANYTHING * _ALONE * rows / (warps * config.rows)
+    texts = _texts(config)
+    return texts.anything * texts.alone * rows / (warps * config.rows)
 
 
 def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
