@@ -6,19 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from fake_device import FakeDevice, compiler, config, renderer
 from lbmtune.catalogue.case import Case, box, cavity, channel, porous
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.links import Window, whole
 from lbmtune.catalogue.remember import forget_all
 from lbmtune.catalogue.rules import broken
 from lbmtune.codegen.render import render
 from lbmtune.measure import expected, oracle, verify
+from lbmtune.measure.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import placements
 from shim.device import COMPILER, HostDevice, compile_on_host
@@ -230,3 +231,11 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
     brief = CudaConfig(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
     assert verify.with_short_chunks(brief) == brief
     assert verify.with_short_chunks(CudaConfig(march=4)) == CudaConfig(march=4)
+
+
+def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_compared() -> None:
+    """Two of a launch, and two lattices: four. AA in one lattice: two."""
+    moments_of = CpuConfig(representation="moments", layout="soa", loop="tile", vector_bits=256)
+    configs = [replace(moments_of, steps=4), CpuConfig(scheme="aa"), replace(moments_of, steps=2), CpuConfig()]
+    of = cast(Evaluator, SimpleNamespace(case=box("d3q19", "regularised", (16, 6, 5))))
+    assert Evaluator._by_steps(of, configs) == [1, 3, 2, 0]

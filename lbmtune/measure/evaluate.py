@@ -186,8 +186,8 @@ class Evaluator:
         where the interleaved measurement failed without telling which of them it was: then the reason says how.
         """
         assert not self.under_way
-        for number, config in enumerate(configs):
-            self._take_in(number, config, full=True, duty=(duties or {}).get(number))
+        for number in self._by_steps(configs):
+            self._take_in(number, configs[number], full=True, duty=(duties or {}).get(number))
         trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
         passed = [(trial, self._verified.pop(trial.number)) for trial in trials if trial.outcome is Outcome.OK]
         final = {trial.number: trial for trial in self._interleaved(passed)}
@@ -201,8 +201,8 @@ class Evaluator:
         Call it when nothing is under way. One trial per configuration, in order, numbered from 0.
         """
         assert not self.under_way
-        for number, (config, done) in enumerate(zip(configs, proven, strict=True)):
-            self._take_in(number, config, full=not done, sustained=True)
+        for number in self._by_steps(configs):
+            self._take_in(number, configs[number], full=not proven[number], sustained=True)
         trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
         for path in self._verified.values():
             path.unlink()
@@ -250,6 +250,14 @@ class Evaluator:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _by_steps(self, configs: Sequence[KernelConfig]) -> list[int]:
+        """Positions, ascending by the steps after which each is compared: the oracle goes on from those before."""
+
+        def steps(config: KernelConfig) -> int:
+            return config.fused_steps * max(config.propagation.period, 1 + config.exchanges(self.case.stencil))
+
+        return sorted(range(len(configs)), key=lambda number: steps(configs[number]))
 
     def _take_in(
         self,
