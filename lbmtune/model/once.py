@@ -13,8 +13,10 @@ from lbmtune.model.subject import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, bet
 from lbmtune.records import Term
 
 _RING_THREADS, _RING_SLOTS = 128, 28
-"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold; as
-compiled for sm_90, 22 to 33 by layout."""
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold: those of
+the entry `refresh_read_0` of D3Q19 in a disassembly for compute capability 9.0 (`nvdisasm`, all but NOP) over 18. With
+blocks of 32x2x4 they are 23 in `aos` and `aosoa`, 33 in `soa` and `bundle`, with 16, 32 and 64 bits.
+"""
 
 
 def launch(subject: Subject) -> Term:

@@ -25,7 +25,10 @@ from lbmtune.records import Resources, Term
 _ADDRESSES = {1: 60, 2: 32}
 """Registers beside what a thread keeps of its cells, by the number of lattices; as compiled for sm_90."""
 _OF_TILE, _LESS_OF_TILE = 36, 24
-"""The same of a cell of a tile, and how many less will do."""
+"""The same of a cell of a tile, beside a value for each population: 18 to 35 of those that `compile_cuda` tells for
+compute capability 9.0 (ten kernels: D2Q9, D3Q19, D3Q27, single and double precision, tiles of 256 and 512 cells). And
+how many less will do.
+"""
 _OF_POINTER = 3
 """Registers that a word of a list and the address that it leads to take."""
 _WITHIN = 1.2
