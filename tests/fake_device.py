@@ -95,6 +95,12 @@ def open_cuda() -> FakeDevice:
     return FakeDevice("cuda")
 
 
+def open_late() -> FakeDevice:
+    """After minutes, so that whoever waits for less has given up before, however fast the machine is."""
+    time.sleep(300)
+    return FakeDevice("cpu")
+
+
 def open_nothing() -> FakeDevice:
     raise DeviceUnavailableError("there is no such device; plug one in.")
 

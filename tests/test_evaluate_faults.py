@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_device import CASE, compiler, config, open_cpu, open_cuda, open_nothing, renderer
+from fake_device import CASE, compiler, config, open_cpu, open_cuda, open_late, open_nothing, renderer
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.codegen.program import Program
@@ -264,7 +264,7 @@ def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypat
     monkeypatch.setattr(workers, "START_LIMIT_S", 0.01)
     late = "start took longer than 0.01 s; where other programs keep the machine busy, try again when they have ended"
     with pytest.raises(DeviceUnavailableError, match=f"^the measuring process could not start: {late}.$"):
-        Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_cpu)
+        Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_late)
 
 
 def test_closing_leaves_no_process_and_no_file() -> None:
