@@ -3,25 +3,30 @@
     python scripts/accuracy.py OUT                            on this processor
     python scripts/accuracy.py OUT --device 0 --lattice d3q27
     python scripts/accuracy.py OUT --device 0 --collision regularised --steps 1,2,3,4 --workers 8
+    python scripts/accuracy.py OUT --device shim --collision regularised    the CUDA text, compiled as C++
 
 OUT gets accuracy.json: L2 errors of a Taylor-Green vortex against float64 and against the exact solution, at several
 peak velocities and after 1000 steps. --steps: steps per launch; of populations and, with regularised collision, of
-moments, in every format on the same cells. What the rules refuse is left out, and said.
+moments, in every format on the same cells. On a GPU also what rounds otherwise: tiles whose faces hold what crosses
+them, and what stays on chip through the steps of a launch. What the rules refuse is left out, and said. On the shim
+of the tests there is the run of 1000 steps alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -29,11 +34,14 @@ from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.precision import STORAGES
+from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.render import render
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.measure.accuracy import fitted, measure_accuracy
 from lbmtune.measure.evaluate import Evaluator
+from lbmtune.records import Accuracy, Environment
 from lbmtune.records.study import TimingProtocol
 
 _MARCH: dict[str, Scalar] = {"layout": "rows", "block": "32x8x1", "rows": 2, "march": 4}
@@ -43,6 +51,13 @@ _MOMENTS: dict[str, dict[str, Scalar]] = {
     "cuda": {"representation": "moments", **_MARCH},
     "cpu": {"representation": "moments"},
 }
+_ON_CHIP: dict[str, Scalar] = {"launch": "resident", "layout": "rows", "march": 2}
+_ALONE: tuple[dict[str, Scalar], ...] = ({**_ON_CHIP, "block": "64x4x1"},)
+_ALONE_MOMENTS: tuple[dict[str, Scalar], ...] = (
+    {"representation": "moments", "halo": "faces", "block": "8x4x2"},
+    {**_ON_CHIP, "representation": "moments", "block": "32x4x1", "cells_per_thread": 2},
+)
+"""Of GPUs: kernels of one step that keep or send what they have not rounded, or round it elsewhere."""
 
 
 def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[str, Scalar]]:
@@ -51,9 +66,65 @@ def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[s
         yield {"backend": backend, **(_FUSED[backend] if taken > 1 else {}), "steps": taken}
     if collision == "regularised":
         yield from ({"backend": backend, **_MOMENTS[backend], "steps": taken} for taken in steps)
+    if backend == "cuda":
+        alone = (*_ALONE, *(_ALONE_MOMENTS if collision == "regularised" else ()))
+        yield from ({"backend": backend, **one} for one in alone)
 
 
-def recorded(evaluator: Evaluator, case: Case, config: KernelConfig) -> dict[str, Any]:
+def named(config: KernelConfig) -> str:
+    """A kind of kernel, in words."""
+    apart = isinstance(config, CudaConfig) and (config.resident, config.by_faces)
+    place = {(True, False): " on chip", (False, True): " by the faces of tiles"}.get(apart or (False, False), "")
+    return f"{config.kept.name}{place}, {config.storage}, {config.fused_steps} steps per launch"
+
+
+class Measures(Protocol):
+    """What measures an accuracy."""
+
+    environment: Environment
+    limits: Limits
+
+    def accuracy(self, config: KernelConfig) -> Accuracy:
+        """Raises NothingValidError."""
+        ...
+
+
+class OnShim:
+    """CUDA texts on this processor, as the tests run them."""
+
+    def __init__(self, case: Case) -> None:
+        """Raises DeviceUnavailableError where there is no C++ compiler."""
+        sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+        from lbmtune.backend.cpu import open_cpu
+        from shim.device import COMPILER, QUICK, HostDevice, compile_on_host
+
+        if COMPILER is None:
+            raise DeviceUnavailableError("there is no C++ compiler (g++).")
+        self._case, self._device, self._compiler = case, HostDevice(), partial(compile_on_host, level=QUICK)
+        here = open_cpu().environment
+        self.environment = replace(
+            here, backend="cuda", device=f"CUDA text as C++ on {here.device}", compiler=_version()
+        )
+        self.limits = self._device.limits
+
+    def accuracy(self, config: KernelConfig) -> Accuracy:
+        """See Measures."""
+        if reason := broken(*fitted(self._case, config), self.limits):
+            raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
+        return measure_accuracy(self._case, config, self._device, self._compiler, brief=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is kept."""
+
+
+def _version() -> str:
+    return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+
+
+def recorded(evaluator: Measures, case: Case, config: KernelConfig) -> dict[str, Any]:
     """One kernel with its errors. Raises NothingValidError."""
     accuracy = evaluator.accuracy(config)
     digest = render(replace(case, domain=accuracy.domain), config).digest
@@ -71,12 +142,14 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes that compile and run at once")
     given = parser.parse_args()
     case = box(given.lattice, given.collision, (32, 32, 4))
-    asked = kinds(backend_of(given.device), given.collision, [int(n) for n in given.steps.split(",")])
-    free: SimpleQueue[Evaluator] = SimpleQueue()
+    shimmed = given.device == "shim"
+    backend = "cuda" if shimmed else backend_of(given.device)
+    asked = kinds(backend, given.collision, [int(n) for n in given.steps.split(",")])
+    free: SimpleQueue[Measures] = SimpleQueue()
 
-    def one(kind: dict[str, Scalar], storage: str, evaluator: Evaluator) -> dict[str, Any] | None:
+    def one(kind: dict[str, Scalar], storage: str, evaluator: Measures) -> dict[str, Any] | None:
         config = from_flat(completed({**kind, "storage": storage}, evaluator.limits))
-        what = f"{config.kept.name}, {storage}, {config.fused_steps} steps per launch"
+        what = named(config)
         try:
             found = recorded(evaluator, case, config)
         except NothingValidError as error:
@@ -95,7 +168,8 @@ def main() -> int:
 
     with ExitStack() as stack:
         for _ in range(given.workers):
-            evaluator = stack.enter_context(Evaluator(case, given.device, TimingProtocol()))
+            made = OnShim(case) if shimmed else Evaluator(case, given.device, TimingProtocol())
+            evaluator: Measures = stack.enter_context(made)
             free.put(evaluator)
         pool = stack.enter_context(ThreadPoolExecutor(given.workers))
         found = [entry for entry in pool.map(next_free, product(asked, STORAGES)) if entry]

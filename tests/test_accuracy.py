@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +14,11 @@ import pytest
 
 import fake_study
 import made_up_records as made
+import script_module
 from choices import LIMITS as COVERED
 from choices import case_of
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.rules import broken
 from lbmtune.cli import checks, main
 from lbmtune.cli.studyfile import load_study
@@ -220,6 +225,33 @@ def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> N
     assert "moments, 3 steps per launch, stored as" in str(table.title)
     assert table.row_count == len(FOUND.points) + 1
     assert [*table.columns[1].cells][-1] == "1000"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_the_script_has_what_rounds_by_faces_and_on_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On the shim, in formats that the rules allow; each with the error that its format has."""
+    script = script_module.load(Path(__file__).resolve().parent.parent / "scripts" / "accuracy.py")
+    monkeypatch.setattr(accuracy, "AFTER_STEPS", 4)
+    monkeypatch.setattr(script, "STORAGES", ("fp32", "fp16s", "fp16c"))
+    monkeypatch.setattr(script, "kinds", partial(_apart, script.kinds))
+    asked = ["accuracy.py", str(tmp_path), "--device", "shim", "--collision", "regularised"]
+    monkeypatch.setattr(sys, "argv", asked)
+    assert script.main() == 0
+    record = json.loads((tmp_path / "accuracy.json").read_text())
+    assert record["environment"]["device"].startswith("CUDA text as C++ on ")
+    errors: dict[str, dict[str, float]] = {}
+    for one in record["found"]:
+        name, storage, _ = script.named(from_flat(one["config"])).split(", ")
+        errors.setdefault(name, {})[storage] = one["accuracy"]["after"]["velocity"]
+        assert one["accuracy"]["after"]["steps"] == 4
+    assert errors.keys() == {"populations on chip", "moments by the faces of tiles", "moments on chip"}
+    for name, found in errors.items():
+        assert found.keys() == {"fp32", "fp16s", *(() if name.startswith("moments") else ("fp16c",))}
+        assert 1e-9 < found["fp32"] < 1e-6 < found["fp16s"] < 1e-2
+
+
+def _apart(kinds: Callable[..., Iterator[dict[str, Scalar]]], *asked: object) -> list[dict[str, Scalar]]:
+    return [kind for kind in kinds(*asked) if kind.get("launch") == "resident" or kind.get("halo") == "faces"]
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

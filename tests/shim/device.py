@@ -34,7 +34,8 @@ _OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-Wall", "-Wno-unused", "-Wno-
 _LIBRARY = "-shared"
 # a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries;
 # and it runs for less time than the optimiser takes
-_OF_A_KERNEL = ("-O0", "-nostdinc++")
+_OF_A_KERNEL = ("-nostdinc++",)
+QUICKLY_MADE, QUICK = "-O0", "-O2"
 
 
 @cache
@@ -42,27 +43,27 @@ def _folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="lbmtune-shim-"))
 
 
-def compile_on_host(program: Program) -> Binary:
-    """A shared object. Raises CompileError with the compiler's messages."""
-    return compile_text(_source(program))
+def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
+    """A shared object. level: QUICK for thousands of steps. Raises CompileError with the compiler's messages."""
+    return compile_text(_source(program, level), level)
 
 
-def compile_text(source: str) -> Binary:
+def compile_text(source: str, level: str = QUICKLY_MADE) -> Binary:
     digest = hashlib.sha256(source.encode()).hexdigest()
     library = _folder() / f"{digest[:20]}.so"
     if not library.exists():
         text = library.with_suffix(".cpp")
         text.write_text(source)
-        _compile(library, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, _engine())
+        _compile(library, level, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, _engine())
     return Binary(str(library).encode(), digest, Resources())
 
 
 @cache
-def _header() -> Path:
+def _header(level: str) -> Path:
     """What every kernel includes first, parsed once."""
-    copy = _folder() / HEADER.name
+    copy = _folder() / f"{HEADER.stem}{level}.h"
     shutil.copyfile(HEADER, copy)
-    _compile(copy.with_suffix(".h.gch"), *_OF_A_KERNEL, "-x", "c++-header", copy)
+    _compile(copy.with_suffix(".h.gch"), level, *_OF_A_KERNEL, "-x", "c++-header", copy)
     return copy
 
 
@@ -88,12 +89,12 @@ def _compile(library: Path, *options: str | Path) -> None:
         raise CompileError(done.stderr)
 
 
-def _source(program: Program) -> str:
+def _source(program: Program, level: str) -> str:
     """The text itself between the shim and one launcher per entry."""
     steps = (*program.period, *program.storing, *program.opening)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
-    return f'#include "{_header()}"\n{program.source}\n{entries}'
+    return f'#include "{_header(level)}"\n{program.source}\n{entries}'
 
 
 def _launcher(program: Program, launch: Launch) -> str:
