@@ -53,7 +53,7 @@ def _name(sample: Sample) -> str:
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
     sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
-    assert awkward_domain(*sample)[2] == 7
+    assert awkward_domain(*sample)[2] == (7 if prefetch == 2 else 5)
     _check(sample)
 
 
