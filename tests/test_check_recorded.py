@@ -270,7 +270,13 @@ ON_GPUS = sorted(KEPT.glob("*/accuracy-*.json"))
 
 
 @pytest.mark.parametrize(
-    "path", [KEPT / "accuracy.json", *(pytest.param(one, marks=pytest.mark.slow) for one in ON_GPUS)], ids=str
+    "path",
+    [
+        KEPT / "accuracy.json",
+        KEPT / "accuracy-shim.json",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ON_GPUS),
+    ],
+    ids=str,
 )
 def test_a_recorded_accuracy_is_of_the_kernels_of_now(path: Path) -> None:
     for one in json.loads(path.read_text())["found"]:
@@ -279,6 +285,22 @@ def test_a_recorded_accuracy_is_of_the_kernels_of_now(path: Path) -> None:
 
 
 ELSEWHERE = (("resident", "computed"), ("call", "faces"))
+
+
+def test_the_page_has_the_accuracies_of_kernels_on_chip_and_of_tiles_with_faces() -> None:
+    columns = (("populations", "call"), ("populations", "resident"), ("moments", "call"), ("moments", "faces"))
+    errors = {}
+    for one in json.loads((KEPT / "accuracy-shim.json").read_text())["found"]:
+        config, found = one["config"], msgspec.convert(one["accuracy"], Accuracy)
+        assert found.after
+        assert found.after.steps == AFTER_STEPS
+        place = "faces" if config["halo"] == "faces" else config["launch"]
+        errors[found.storage, found.representation, place] = found.after.velocity
+    page = (KEPT.parent.parent / "docs" / "moments.md").read_text().partition("| moments on chip |\n")[2]
+    for storage in ("fp64", "fp32", "fp16c", "fp16s", "bf16"):
+        found = [errors.get((storage, *one)) for one in (*columns, ("moments", "resident"))]
+        cells = ["-" if e is None else f"{e:.1e}".replace("e-0", "e-") if e else "0" for e in found]
+        assert f"| {storage} | {' | '.join(cells)} |\n" in page
 
 
 def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
