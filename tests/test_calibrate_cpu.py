@@ -14,7 +14,7 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walks import CHAINS, DIVIDE, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
+from lbmtune.codegen.walks import CHAINS, DIVIDE, MIXED, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
 from lbmtune.measure import calibrate_cpu as calibration
 from lbmtune.model.walks import Walk, calibrated
 from lbmtune.records import Resources
@@ -79,19 +79,45 @@ def test_a_cpu_is_calibrated() -> None:
     found = calibration.calibrate_cpu(Cores(), compiled, CACHES, heard.append)  # type: ignore[arg-type]
     assert list(found.walks_bytes_per_s) == [one.name for one in calibrated((4, 32, 64))]
     assert len(found.thread_walks_bytes_per_s) == 7
-    assert (
-        set(found.multiply_add_per_s) == set(found.divide_per_s) == set(found.cached_bytes_per_s) == {"4", "32", "64"}
-    )
+    by_width = found.multiply_add_per_s, found.mixed_per_s, found.divide_per_s, found.cached_bytes_per_s
+    assert all(set(one) == {"4", "32", "64"} for one in by_width)
     assert min(found.walks_bytes_per_s.values()) > 0
     assert found.refill_s >= 0
     assert list(found.hidden) == [f"in place, {width} bytes{ahead}" for width in (32, 64) for ahead in ("", ", ahead")]
     assert all(0 <= share <= 1 for share in found.hidden.values())
+    assert list(found.cached_hidden) == ["in place, 32 bytes", "in place, 64 bytes"]
+    together = {"in place": (10, 13, 19), "copy": (20, 26, 38), "streaming": (10, 13, 19)}
+    ways = [("in place", 32), ("copy", 32), ("in place", 64), ("copy", 64), ("streaming", 64)]
+    assert list(found.refills_s) == [
+        f"{kind}, {width} bytes, {lines} together" for kind, width in ways for lines in together[kind]
+    ]
+    assert min(found.refills_s.values()) >= 0
     assert found.digest == walks_digest()
-    assert "arithmetic" in heard
+    assert "arithmetic, round 1 of 1" in heard
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(("l3", "lengths"), [(2 << 20, (1600, 10240)), ((2 << 20) - 1, (1600, 0))])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_streams_lie_apart(shifted: bool) -> None:
+    bench = calibration._Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    starts, pitch = bench._apart(Walk("copy", 4, shifted), calibration._APART)
+    assert min(np.diff(starts[STREAMS:])) >= bench._parts * calibration._ROWS * pitch
+
+
+@pytest.mark.usefixtures("small")
+def test_some_streams_share_a_set_of_the_first_cache() -> None:
+    """64 sets of lines of 64 bytes: the first of them start there in the same one, the others in one of their own."""
+    bench = calibration._Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    for together in (0, 10, 13, STREAMS):
+        starts, _ = bench._apart(Walk("in place", 32), calibration._APART, together)
+        sets = [4 * start // 64 % 64 for start in starts[:STREAMS:3]]  # of those that are not displaced
+        crowd = len(range(0, together, 3))
+        assert len(set(sets[:crowd])) == min(crowd, 1)
+        assert len(set(sets)) == len(sets) - max(0, crowd - 1)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("l3", "lengths"), [(2 << 20, (1632, 10336)), ((2 << 20) - 1, (1632, 0))])
 def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_cores(
     l3: int, lengths: tuple[int, int]
 ) -> None:
@@ -107,10 +133,8 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
 
 @pytest.mark.parametrize(("both_s", "share"), [(2.5e-9, 0.0), (2e-9, 0.5), (1.5e-9, 1.0), (1e-9, 1.0), (3e-9, 0.0)])
 def test_what_hides_is_what_both_together_do_not_take(both_s: float, share: float) -> None:
-    """152 bytes at 101 GB/s take 1.5 ns, 114 operations of 16 cells by two cores 1 ns."""
-    rates = {"64": WORKED / 16 / 2 / 1e-9}
-    found = calibration._hidden(Walk("in place", 64), 152 / 1.5e-9, both_s, rates, 2)
-    assert found == pytest.approx(share)
+    assert calibration._hidden(1.5e-9, 1e-9, both_s) == pytest.approx(share)
+    assert calibration._hidden(1e-9, 1.5e-9, both_s) == pytest.approx(share)
 
 
 @pytest.mark.usefixtures("small")
@@ -158,4 +182,5 @@ def test_walks_and_chains_do_what_they_say() -> None:
         executable.launch(launch, (1, 1, 1), (values, np.float32(0.5), 1, 3))
         results[launch.entry] = values[:lanes]
     assert (results[MULTIPLY_ADD] == 2 * CHAINS).all()
+    assert (results[MIXED] == 2.875 * CHAINS).all()  # from 2 to 2.5, 2.75 and that
     assert (results[DIVIDE] == 0.5 * CHAINS).all()

@@ -20,7 +20,7 @@ from lbmtune.model.cpu_terms import (
     refills,
     walk,
 )
-from lbmtune.model.instructions import by_kind
+from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.walks import Walk, calibrated
@@ -116,7 +116,9 @@ def test_few_threads_have_so_many_times_what_one_has() -> None:
 
 def test_operations_are_counted_on_the_text() -> None:
     assert by_kind("a = b * c + d\ne = c1 / a\nf = (a + b) * (c - d) / e\ng = -f") == (4, 2)
-    assert operations(CASE) == Operations(operations(CASE).plain, 1)
+    assert products("a = b * c + d\ne = c1 / a\nf = (a + b) * (c - d) / e\ng = 2 * 3 + -f * f") == 3
+    assert operations(CASE) == Operations(operations(CASE).plain, 1, operations(CASE).products)
+    assert 0 < operations(CASE).products < operations(CASE).plain
     assert 90 < operations(CASE).plain < 250
     assert operations(box("d3q27", "bgk", (32, 32, 32))).plain > operations(CASE).plain
 
@@ -133,6 +135,52 @@ def test_arithmetic_goes_by_lanes_and_threads() -> None:
     assert seconds(GROUPS) - seconds(ALIGNED) == pytest.approx(3 * 10 / 3e9 / 16 / 4)
     halves = replace(ALIGNED, storage="fp16s")
     assert seconds(halves) - seconds(ALIGNED) == pytest.approx(2 * 19 * 2 / 3e9 / 16 / 4)
+
+
+@pytest.mark.parametrize(("mixed", "alone"), [(3e9, 3e9), (5e9, 3e9), (6e9, 1e9)])
+def test_sums_go_on_beside_products_as_far_as_that_has_been_measured(mixed: float, alone: float) -> None:
+    """As many of each as there are take no less than either kind alone."""
+    rates = {"4": 5e9, "32": 4e9, "64": alone}
+    found = replace(FOUND, multiply_add_per_s=rates, mixed_per_s={"4": 5e9, "32": 4e9, "64": mixed})
+    plain, _, with_product = operations(CASE)
+    slowest = max(plain / mixed, with_product / alone, (plain - with_product) / alone)
+    expected = (slowest + 1 / 2e8) / 16 / 4
+    assert seconds(ALIGNED, "arithmetic", replace(MACHINE, cpu=found)) == pytest.approx(expected)
+
+
+CROWDED = {
+    **{"in place, 32 bytes, 10 together": 1e-9, "in place, 32 bytes, 13 together": 4e-9},
+    **{"in place, 32 bytes, 19 together": 7e-9, "in place, 64 bytes, 19 together": 1.1e-9},
+    **{"copy, 32 bytes, 38 together": 3e-9, "streaming, 64 bytes, 19 together": 2e-9},
+}
+
+
+def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
+    """The rows below: 19 lines in the even steps of AA, and in the odd ones 14 at two of 16 places of a line."""
+    row = CpuConfig(threads=4, scheme="aa", row_padding=1024 - 17, vector_bits=256)
+    machine, domain = replace(MACHINE, cpu=replace(FOUND, refills_s=CROWDED)), (1024, 16, 16)
+
+    def longer_s(config: CpuConfig, machine: Machine = machine) -> float:
+        every = cpu_terms(subject(config, machine, domain))
+        return next(one.seconds for one in every if one.name == "refills")
+
+    fourteen_s = 4e-9 + (7e-9 - 4e-9) / 6
+    assert longer_s(row) == pytest.approx((7e-9 + (14 * 7e-9 + 2 * fourteen_s) / 16) / 2)
+    assert longer_s(replace(row, threads=2)) == pytest.approx(2 * longer_s(row))
+    assert longer_s(replace(row, vector_bits=512)) == pytest.approx((1.1e-9 + (14 * 1.1e-9 + 2 * 0.6e-9) / 16) / 2)
+    assert longer_s(replace(row, padding=208)) == 0
+    # 19 that are read, or those with as many that are written, all in one set or some of them beside it
+    some = replace(row, scheme="pull", streaming_stores=1, vector_bits=512)
+    assert 0 < longer_s(some) <= 2e-9
+    assert 0 < longer_s(replace(row, scheme="pull")) <= 3e-9
+    # of halves a vector of the same bytes has twice as many cells
+    halves = replace(row, storage="fp16s", vector_bits=512, row_padding=2048 - 17 - 1024)
+    assert longer_s(halves) == pytest.approx(longer_s(row) / 2, rel=0.1)
+    # what waits for each line: a scalar, and a vector where no walk of its kind was measured
+    scalar = replace(row, vector_bits=0)
+    assert longer_s(scalar) == longer_s(scalar, MACHINE) > 0
+    others = {name: one for name, one in CROWDED.items() if not name.startswith("in place")}
+    assert longer_s(row, replace(MACHINE, cpu=replace(FOUND, refills_s=others))) == longer_s(row, MACHINE) > 0
 
 
 def test_lines_that_share_a_set_are_lost() -> None:
@@ -170,6 +218,19 @@ def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
     slow = replace(MACHINE, cpu=replace(FOUND, multiply_add_per_s={"4": 1e9, "32": 1e9, "64": 1e9}))
     assert seconds(config, "cache", slow) == 0
     assert seconds(config, "memory") < 0.5 * seconds(replace(config, steps=1), "memory")
+
+
+def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_measured() -> None:
+    config = replace(SEVERAL, tile_z=1)
+    machine = replace(
+        MACHINE, cpu=replace(FOUND, cached_hidden={"in place, 32 bytes": 0.5, "in place, 64 bytes": 0.75})
+    )
+    alone, arithmetic = seconds(config, "cache", without=("arithmetic",)), seconds(config, "arithmetic")
+    assert seconds(config, "cache", machine) == pytest.approx(alone - 0.75 * min(alone, arithmetic))
+    assert seconds(config, "cache", machine, ("arithmetic",)) == alone
+    slow = {"4": 1e9, "32": 1e9, "64": 1e9}
+    slower = replace(machine, cpu=replace(machine.cpu, multiply_add_per_s=slow))  # type: ignore[type-var]
+    assert seconds(config, "cache", slower) == pytest.approx(0.25 * alone)
 
 
 def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_one() -> None:

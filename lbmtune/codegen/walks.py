@@ -11,9 +11,11 @@ from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import CASE, STREAMS, CpuAccess
 from lbmtune.codegen.support import support_digest
 
-WALK, MULTIPLY_ADD, DIVIDE = "walk", "multiply_add", "divide"
+WALK, MULTIPLY_ADD, MIXED, DIVIDE = "walk", "multiply_add", "mixed", "divide"
 CHAINS = 10
 """Enough to hide the latency of an operation, few enough for the registers that every vector width has."""
+OPERATIONS = {MULTIPLY_ADD: CHAINS, MIXED: 2 * CHAINS, DIVIDE: CHAINS}
+"""Of a turn of each."""
 _ROUNDS = 3
 WORKED = 2 * _ROUNDS * STREAMS
 """Operations of a turn of a walk that works: about as many as a collision has."""
@@ -57,7 +59,7 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
 
 
 def arithmetic(access: CpuAccess, threads: int) -> Program:
-    """Products with sums, and quotients, of vectors that stay in registers."""
+    """Products with sums, such with sums in turn, and quotients, of vectors that stay in registers."""
     chains = range(CHAINS)
     source = filled(
         "arithmetic",
@@ -68,9 +70,10 @@ def arithmetic(access: CpuAccess, threads: int) -> Program:
         apart=str(APART),
         values=indented([f"v{i} = load(array, at + {i})" for i in chains], 1),
         products=indented([f"v{i} = v{i} * factor + c1" for i in chains], 2),
+        sums=indented([f"v{i} = v{i} + factor" for i in chains], 2),
         ratios=indented([f"v{i} = c1 / v{i}" for i in chains], 2),
         all=" + ".join(f"v{i}" for i in chains),
     )
     names = ("array", "factor", "threads", "turns")
-    launches = (Launch(MULTIPLY_ADD, names), Launch(DIVIDE, names))
+    launches = tuple(Launch(entry, names) for entry in OPERATIONS)
     return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))

@@ -12,26 +12,40 @@ import numpy as np
 from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walks import APART, CHAINS, DIVIDE, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
+from lbmtune.codegen.walks import (
+    APART,
+    DIVIDE,
+    MIXED,
+    MULTIPLY_ADD,
+    OPERATIONS,
+    WALK,
+    WORKED,
+    arithmetic,
+    walk,
+    walks_digest,
+)
 from lbmtune.measure.microbench import Say
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.model.machine import CpuCalibration
-from lbmtune.model.walks import SCALAR_BYTES, SHARES, Walk, calibrated
+from lbmtune.model.walks import SCALAR_BYTES, SHARES, Crowd, Walk, calibrated, crowds
 
 _REAL_BYTES = 4
 _STREAM_BYTES, _TIMES_CACHE = 6 << 20, 4
 """Of a stream, and how much larger than the last cache all of one side are, at least."""
-_CELLS, _LANES = 128, 16
-"""Of a row; streams are displaced by an element at most, and rows start with a margin of this many."""
-_PITCH, _SHIFTED_PITCH = _CELLS + 2 * _LANES, _CELLS + _LANES + 1
+_CELLS, _LANES = 256, 16
+"""Of a row; streams are displaced by an element at most, and rows start with a margin of this many.
+
+Little lies between rows, as in a kernel: what a prefetcher fetches there is lost.
+"""
+_PITCH, _SHIFTED_PITCH = _CELLS + _LANES, _CELLS + _LANES + 1
 _ROWS = 64
 """Of a part: some hundred pages."""
 _APART = 13 * _LANES
 """Elements between streams beyond whole pages: no two of them, and no two of a copy, share a set of the L1 cache."""
 _PAGE = 4096 // _REAL_BYTES
 _AHEAD = 64
-_ROUNDS, _SAMPLES, _SAMPLE_S = 3, 2, 0.02
-"""Through all walks: what disturbs a machine lasts longer than a sample."""
+_ROUNDS, _SAMPLES, _SAMPLE_S = 6, 2, 0.02
+"""Through all of them: what disturbs a machine lasts longer than a sample."""
 _CHAIN_TURNS = 100_000
 _CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
 """Of the L2 cache what is gone through so often, and its size where it is not known."""
@@ -44,49 +58,64 @@ _NEIGHBOURS = 9
 def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], say: Say) -> CpuCalibration:
     """Runs all of them: about a minute. Raises what the device raises."""
     bench = _Bench(device, compiler, caches_bytes)
-    cores, walks = device.limits.cores, list(calibrated(bench.widths))
+    cores, walks, widths = device.limits.cores, list(calibrated(bench.widths)), bench.widths
     plain = [one for one in walks if not (one.shifted or one.ahead or one.grouped)]
-    found: dict[tuple[Walk, int], list[float]] = {}
-    for number in range(_ROUNDS):
-        say(f"streams in {len(walks)} ways, round {number + 1} of {_ROUNDS}")
-        for one, threads in [*((each, cores) for each in walks), *((each, 1) for each in plain)]:
-            found.setdefault((one, threads), []).append(bench.bytes_per_s(one, threads))
-    say("arithmetic")
-    operations = {
-        name: {str(width): median(bench.per_s(name, width) for _ in range(_ROUNDS)) for width in bench.widths}
-        for name in (MULTIPLY_ADD, DIVIDE)
-    }
-    say("streams that are worked on")
-    hidden = {
-        one.name: _hidden(one, median(found[one, cores]), bench.worked_s(one), operations[MULTIPLY_ADD], cores)
-        for one in bench.workable
-    }
-    say("streams within the caches")
     near, far = bench.cached_lengths()
-    within = [Walk("in place", width) for width in bench.widths]
+    within = [Walk("in place", width) for width in widths]
     beyond = [*within, *(one._replace(ahead=True) for one in within if one.access_bytes > SCALAR_BYTES)] if far else []
-    cached, last = (
-        {one: median(bench.cached_bytes_per_s(one, length) for _ in range(_ROUNDS)) for one in ways}
-        for ways, length in ((within, near), (beyond, far))
+    found = _in_rounds(
+        {
+            "streams": {one.name: partial(bench.bytes_per_s, one, cores) for one in walks},
+            "streams of one thread": {one.name: partial(bench.bytes_per_s, one, 1) for one in plain},
+            "arithmetic": {
+                f"{entry} {width}": partial(bench.per_s, entry, width) for entry in OPERATIONS for width in widths
+            },
+            "streams that are worked on": {one.name: partial(bench.hidden, one) for one in bench.workable},
+            "lines of one set": {
+                **{one.name: partial(bench.together_s, one) for one in crowds(widths)},
+                "": bench.refill_s,
+            },
+            "streams within the L2 caches": {
+                str(one.access_bytes): partial(bench.cached_bytes_per_s, one, near) for one in within
+            },
+            "streams within the last cache": {one.name: partial(bench.cached_bytes_per_s, one, far) for one in beyond},
+            "streams within the L2 caches that are worked on": {
+                one.name: partial(bench.cached_hidden, one, near) for one in bench.workable if not one.ahead
+            },
+        },
+        say,
     )
+    rates = {entry: {str(width): found["arithmetic"][f"{entry} {width}"] for width in widths} for entry in OPERATIONS}
+    refills = {name: max(0.0, seconds) for name, seconds in found["lines of one set"].items()}
     return CpuCalibration(
-        walks_bytes_per_s={one.name: median(found[one, cores]) for one in walks},
-        thread_walks_bytes_per_s={one.name: median(found[one, 1]) for one in plain},
-        cached_bytes_per_s={str(one.access_bytes): rate for one, rate in cached.items()},
-        multiply_add_per_s=operations[MULTIPLY_ADD],
-        divide_per_s=operations[DIVIDE],
-        refill_s=median(bench.refill_s() for _ in range(_ROUNDS)),
-        last_cached_bytes_per_s={one.name: rate for one, rate in last.items()},
-        hidden=hidden,
+        walks_bytes_per_s=found["streams"],
+        thread_walks_bytes_per_s=found["streams of one thread"],
+        cached_bytes_per_s=found["streams within the L2 caches"],
+        multiply_add_per_s=rates[MULTIPLY_ADD],
+        divide_per_s=rates[DIVIDE],
+        refill_s=refills.pop(""),
+        last_cached_bytes_per_s=found["streams within the last cache"],
+        hidden=found["streams that are worked on"],
+        cached_hidden=found["streams within the L2 caches that are worked on"],
+        mixed_per_s=rates[MIXED],
+        refills_s=refills,
         digest=walks_digest(),
     )
 
 
-def _hidden(one: Walk, bytes_per_s: float, both_s: float, multiply_add_per_s: Mapping[str, float], cores: int) -> float:
-    """Share of the shorter of moving and working that a walk that does both hides. both_s: of a cell, of all cores."""
-    lanes = one.access_bytes // _REAL_BYTES
-    moving_s = SHARES[one.kind] * STREAMS * _REAL_BYTES / bytes_per_s
-    working_s = WORKED / multiply_add_per_s[str(one.access_bytes)] / lanes / cores
+def _in_rounds(groups: Mapping[str, Mapping[str, Callable[[], float]]], say: Say) -> dict[str, dict[str, float]]:
+    """Medians of what is measured round after round."""
+    found: dict[str, dict[str, list[float]]] = {group: {name: [] for name in ones} for group, ones in groups.items()}
+    for number in range(_ROUNDS):
+        for group, ones in groups.items():
+            say(f"{group}, round {number + 1} of {_ROUNDS}")
+            for name, one in ones.items():
+                found[group][name].append(one())
+    return {group: {name: median(all_of) for name, all_of in ones.items()} for group, ones in found.items()}
+
+
+def _hidden(moving_s: float, working_s: float, both_s: float) -> float:
+    """Share of the shorter of moving and working that what does both hides."""
     return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))
 
 
@@ -96,7 +125,7 @@ class _Bench:
         vectors = (bits // 8 for bits in (256, 512) if bits <= 2 * device.limits.vector_bits)
         self.widths = (SCALAR_BYTES, *vectors)
         stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
-        self._parts = stream_bytes // (_REAL_BYTES * _PITCH * _ROWS)
+        self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
         elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
         self._source, self._target = (device.empty(elements, "float32") for _ in range(2))
         fill_with_noise(self._source, 1.0, device.xp)
@@ -108,10 +137,21 @@ class _Bench:
         vectors = (width for width in self.widths if width > SCALAR_BYTES)
         return tuple(Walk("in place", width, ahead=ahead) for width in vectors for ahead in (False, True))
 
-    def worked_s(self, one: Walk) -> float:
-        """Of a cell, by all cores, of a walk that works on what it moves."""
+    def hidden(self, one: Walk) -> float:
+        """Share of the shorter of two that hides: moving streams in place, and working on them."""
         cores, where = self._device.limits.cores, self._apart(one, _APART)
-        return 1 / median(self._cells_per_s(one, cores, *where, worked=True) for _ in range(_ROUNDS))
+        moving, both = (self._cells_per_s(one, cores, *where, worked=worked) for worked in (False, True))
+        return _hidden(1 / moving, self._working_s(one), 1 / both)
+
+    def cached_hidden(self, one: Walk, length: int) -> float:
+        """The same of streams of so many elements that stay in a cache."""
+        moving, both = (self._cached_cells_per_s(one, length, worked=worked) for worked in (False, True))
+        return _hidden(1 / moving, self._working_s(one), 1 / both)
+
+    def _working_s(self, one: Walk) -> float:
+        """What all cores take to work on a cell."""
+        lanes, cores = one.access_bytes // _REAL_BYTES, self._device.limits.cores
+        return WORKED / self.per_s(MULTIPLY_ADD, one.access_bytes) / lanes / cores
 
     def bytes_per_s(self, one: Walk, threads: int) -> float:
         """Of a walk by so many threads. What it moved is checked."""
@@ -127,29 +167,31 @@ class _Bench:
 
     def cached_bytes_per_s(self, one: Walk, length: int) -> float:
         """Of streams of so many elements that each core reads and writes in place, again and again."""
-        cores = self._device.limits.cores
-        starts, _ = self._apart(one, _APART)
-        turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
-        numbers = cores, 2 * length, turns, 0, length, _AHEAD
-        run = self._walk(one, cores, starts, numbers)
-        return 2.0 * STREAMS * _REAL_BYTES * cores * turns * length / self._seconds(run)
+        return 2 * STREAMS * _REAL_BYTES * self._cached_cells_per_s(one, length)
 
     def refill_s(self) -> float:
         """One element after another of streams that all share a set of the L1 cache, against such that do not.
 
         Each of them finds its line gone, when it reads and when it writes.
         """
-        one, threads = Walk("in place", SCALAR_BYTES), self._device.limits.cores
-        apart, together = (self._cells_per_s(one, threads, *self._apart(one, more)) for more in (_APART, 0))
-        return max(0.0, 1 / together - 1 / apart) * threads / (2 * STREAMS)
+        threads = self._device.limits.cores
+        longer_s = self.together_s(Crowd(Walk("in place", SCALAR_BYTES), STREAMS))
+        return max(0.0, longer_s) * threads / (2 * STREAMS)
+
+    def together_s(self, crowd: Crowd) -> float:
+        """What an element of all streams takes all cores longer than where no stream shares a set with another."""
+        one, cores = crowd.walk, self._device.limits.cores
+        starts = (self._apart(one, _APART, together) for together in (0, crowd.streams))
+        apart, together = (self._cells_per_s(one, cores, *where) for where in starts)
+        return 1 / together - 1 / apart
 
     def per_s(self, entry: str, width: int) -> float:
-        """Operations of one core per second, while all are at work."""
+        """Operations of one core per second, while all are at work. entry: of `OPERATIONS`."""
         cores = self._device.limits.cores
         array = self._device.empty(cores * APART, "float32")
         array.fill(1)
         run = self._bound(arithmetic(_access(width), cores), entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
-        return CHAINS * _CHAIN_TURNS / self._seconds(run)
+        return OPERATIONS[entry] * _CHAIN_TURNS / self._seconds(run)
 
     def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
         between = STREAMS if one.grouped else 1
@@ -157,6 +199,13 @@ class _Bench:
         rate = self._parts * _ROWS * _CELLS / self._seconds(self._walk(one, threads, starts, numbers, worked=worked))
         self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
         return rate
+
+    def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
+        cores = self._device.limits.cores
+        starts, _ = self._apart(one, _APART)
+        turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
+        numbers = cores, 2 * length, turns, 0, length, _AHEAD
+        return cores * turns * length / self._seconds(self._walk(one, cores, starts, numbers, worked=worked))
 
     def _walk(
         self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
@@ -168,11 +217,14 @@ class _Bench:
     def _written(self, one: Walk) -> Array:
         return self._source if one.kind == "in place" else self._target
 
-    def _apart(self, one: Walk, more: int) -> tuple[list[int], int]:
-        """Starts of streams that lie apart, most of them displaced by one element as seen from where they go."""
+    def _apart(self, one: Walk, more: int, together: int = 0) -> tuple[list[int], int]:
+        """Starts of streams that lie apart, most of them displaced by one element as seen from where they go.
+
+        more: elements beyond whole pages from one to the next; together: so many at first have whole pages alone.
+        """
         stride = self._stride(more)
         pitch, first = (_SHIFTED_PITCH, 1) if one.shifted else (_PITCH, _LANES)
-        own = [first + _LANES + q * stride for q in range(STREAMS)]
+        own = [first + _LANES + q * stride - more * q * (q < together) for q in range(STREAMS)]
         read = [place + (0, 1, -1)[q % 3] for q, place in enumerate(own)]
         return [*read, *(read if one.kind == "in place" else own)], pitch
 
@@ -187,7 +239,7 @@ class _Bench:
 
     def _stride(self, more: int) -> int:
         """From one stream to the next: whole pages, and more."""
-        return -(-self._parts * _ROWS * _PITCH // _PAGE + 1) * _PAGE + more
+        return (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE + more
 
     def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
         executable = self._device.load(program, self._compiler(program))

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
@@ -23,9 +24,9 @@ from lbmtune.catalogue.pipeline import blocks, computed, thread_values
 from lbmtune.catalogue.scheme import Phase, Place
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.catalogue.sweeps import slabs
-from lbmtune.model.instructions import by_kind
+from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
-from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, Kind, Walk
+from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, Kind, Walk, crowds
 from lbmtune.records import Term
 from lbmtune.units import format_rate
 
@@ -133,6 +134,11 @@ def estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> lis
     return [replace(_arithmetic(CpuSubject(case, config, machine, rates)), source=ESTIMATED)]
 
 
+def _widths(subject: CpuSubject) -> tuple[int, ...]:
+    """Bytes of accesses that were measured."""
+    return tuple(map(int, subject.calibration.multiply_add_per_s))
+
+
 def _memory(subject: CpuSubject, without: Collection[str]) -> Term:
     """Bytes of an update over the rate of such walks; what asks ahead for some of its streams has a share of both."""
     moved = traffic(subject.case, subject.config).total
@@ -150,18 +156,22 @@ def _memory(subject: CpuSubject, without: Collection[str]) -> Term:
 def walk(subject: CpuSubject, without: Collection[str] = ()) -> Walk:
     """The walk that is most like what the kernel does with memory."""
     config, memory = subject.config, subject.config.memory
-    widths = [int(name) for name in subject.calibration.multiply_add_per_s]
-    width = min(widths, key=lambda known: abs(known - subject.access_bytes))
+    width = min(_widths(subject), key=lambda known: abs(known - subject.access_bytes))
     if config.streaming_stores:
         return Walk("streaming", LINE_BYTES)
-    kind: Kind = "in place" if config.propagation.in_place else "copy"
     grouped = memory.run > 0 and not config.indirect
     return Walk(
-        kind,
+        _kind(config),
         width,
         shifted=shifted(subject) and not grouped and SHIFTED not in without,
         grouped=grouped and GROUPED not in without,
     )
+
+
+def _kind(config: CpuConfig) -> Kind:
+    if config.streaming_stores:
+        return "streaming"
+    return "in place" if config.propagation.in_place else "copy"
 
 
 def shifted(subject: CpuSubject) -> bool:
@@ -207,18 +217,30 @@ def _arithmetic(subject: CpuSubject) -> Term:
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
     counted = operations(subject.case, config.reads, config.of_moments)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
-    vector_s = each / found.multiply_add_per_s[str(width)] + counted.quotients / found.divide_per_s[str(width)]
+    vector_s = _plain_s(found, str(width), each, counted.products) + counted.quotients / found.divide_per_s[str(width)]
     vector_s *= subject.repeated
     again = f", {subject.repeated:.2f} times" if subject.repeated > 1 else ""
     sentence = f"{each:.0f} operations and {counted.quotients} quotients per update{again}, {lanes} cells at once"
     return Term(name=ARITHMETIC, seconds=vector_s / lanes / subject.threads, sentence=sentence, source=CALIBRATED)
 
 
+def _plain_s(found: CpuCalibration, width: str, each: float, with_product: int) -> float:
+    """What so many operations in registers take a core. Some cores add beside what multiplies: Zen, for one."""
+    alone = found.multiply_add_per_s[width]
+    if width not in found.mixed_per_s:
+        return each / alone
+    return max(each / found.mixed_per_s[width], with_product / alone, (each - with_product) / alone)
+
+
 class Operations(NamedTuple):
-    """Of a cell: quotients, and all others, a product that is added to something being one with it."""
+    """Of a cell: quotients, and all others, a product that is added to something being one with it.
+
+    products: how many of the others have one.
+    """
 
     plain: int
     quotients: int
+    products: int
 
 
 @lru_cache(maxsize=64)
@@ -226,7 +248,8 @@ def operations(case: Case, reads: str = "once", of_moments: bool = False) -> Ope
     """Of the collision of a case, as printed; of moments, with what they are made of and what is made of them."""
     from lbmtune.codegen.cpu import cell_text, relaxation_text  # here: they need SymPy
 
-    return Operations(*by_kind(cell_text(case) if of_moments else relaxation_text(case, ahead=reads == "ahead")))
+    text = cell_text(case) if of_moments else relaxation_text(case, ahead=reads == "ahead")
+    return Operations(*by_kind(text), products(text))
 
 
 _TO_MOVE = 3
@@ -251,10 +274,48 @@ def _conversions(subject: CpuSubject) -> int:
 
 def _refills(subject: CpuSubject) -> Term:
     """Lines that the L1 cache has lost when they are accessed again."""
-    lost = refills(subject)
-    sentence = f"{lost:.1f} lines per update that the L1 cache has lost"
-    seconds = lost * subject.calibration.refill_s / subject.threads
-    return Term(name=REFILLS, seconds=seconds, sentence=sentence, source=CALIBRATED)
+    crowded = _crowded_s(subject)
+    if crowded is None:
+        lost = refills(subject)
+        sentence = f"{lost:.1f} lines per update that the L1 cache has lost"
+        crowded = lost * subject.calibration.refill_s / subject.threads
+    else:
+        most = max((count for one in _shared_sets(subject) for count in one), default=1)
+        sentence = f"up to {most} lines that share a set of the L1 cache"
+    return Term(name=REFILLS, seconds=crowded, sentence=sentence, source=CALIBRATED)
+
+
+def _crowded_s(subject: CpuSubject) -> float | None:
+    """What lines that share a set cost vectors, from walks whose lines do; None where that has not been measured.
+
+    A core asks for several of them at once, and does not drive out the one that it needs next each time: what a scalar
+    that waits for each would be too much.
+    """
+    config, sets, cores = subject.config, _shared_sets(subject), subject.machine.environment.cores
+    kind, found = _kind(config), subject.calibration.refills_s
+    measured = [one for one in crowds(_widths(subject)) if one.walk.kind == kind and one.name in found]
+    if config.lanes == 1 or not measured:
+        return None
+    width = min((one.walk.access_bytes for one in measured), key=lambda known: abs(known - subject.access_bytes))
+    known = {one.lines: found[one.name] for one in measured if one.walk.access_bytes == width}
+    longer_s = sum(_longer_s(known, _ways(subject), count) for one in sets for count in one) / len(sets)
+    accesses = width / SCALAR_BYTES / config.lanes  # of an update, as many times those of the walk
+    return accesses * longer_s * cores / subject.threads
+
+
+def _longer_s(known: Mapping[int, float], ways: int, lines: int) -> float:
+    """What so many lines of a set take longer, between and beyond those of which it is known; nothing up to the ways.
+
+    known: seconds by lines.
+    """
+    points = [(ways, 0.0), *((count, known[count]) for count in sorted(known) if count > ways)]
+    if lines <= ways or len(points) == 1:
+        return 0.0
+    for (before, less_s), (after, more_s) in pairwise(points):
+        if lines <= after:
+            return less_s + (more_s - less_s) * (lines - before) / (after - before)
+    most, longest_s = points[-1]
+    return longest_s * (lines - ways) / (most - ways)
 
 
 def refills(subject: CpuSubject) -> float:
@@ -264,19 +325,34 @@ def refills(subject: CpuSubject) -> float:
     accessed again (least recently used).
     """
     config = subject.config
-    if config.memory.run or config.indirect or config.of_moments:
-        return 0.0
-    ways = subject.machine.caches_bytes.get("L1", _PAGE_BYTES * 8) // _PAGE_BYTES
     per_line = LINE_BYTES // config.stored.bytes
     accesses = LINE_BYTES / subject.access_bytes  # of a line, one after another
     again = max(0.0, accesses - 1) / per_line
+    both = 2 if config.propagation.in_place else 1  # read, and written when others have been read
+    sets, ways = _shared_sets(subject), _ways(subject)
+    lost = sum(count for one in sets for count in one if count > ways)
+    return both * again * lost / len(sets)
+
+
+def _ways(subject: CpuSubject) -> int:
+    """Lines of a set of the L1 cache."""
+    return subject.machine.caches_bytes.get("L1", _PAGE_BYTES * 8) // _PAGE_BYTES
+
+
+def _shared_sets(subject: CpuSubject) -> list[tuple[int, ...]]:
+    """Lines of sets of the L1 cache, of those that have several, at every place in a line of each parity's rows.
+
+    Those that are stored past the cache have no place there.
+    """
+    config = subject.config
+    if config.memory.run or config.indirect or config.of_moments:
+        return [()]
     found = []
     for phase in subject.phases:
         read, written = ({getattr(access, way) for access in phase.accesses} for way in ("read", "write"))
-        places = [*(read | written)] if phase.in_place else [*read, *written]
-        found.append(_driven_out(tuple(sorted(_starts(subject, places))), ways))
-    both = 2 if config.propagation.in_place else 1  # read, and written when others have been read
-    return both * again * sum(found) / len(found)
+        places = [*(read | written)] if phase.in_place else [*read, *(() if config.streaming_stores else written)]
+        found += _sets(tuple(sorted(_starts(subject, places))))
+    return found
 
 
 def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
@@ -287,11 +363,11 @@ def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
 
 
 @lru_cache(maxsize=4096)
-def _driven_out(starts: tuple[int, ...], ways: int) -> float:
-    """How many of the lines of streams share a set with too many others, over all places in a line."""
+def _sets(starts: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """How many lines of streams each set has that has several, at every place in a line."""
     moved = range(0, LINE_BYTES, SCALAR_BYTES)
-    sets = (Counter((start + place) // LINE_BYTES % _SETS for start in starts) for place in moved)
-    return sum(count for one in sets for count in one.values() if count > ways) / len(moved)
+    places = (Counter((start + place) // LINE_BYTES % _SETS for start in starts) for place in moved)
+    return [tuple(count for count in one.values() if count > 1) for one in places]
 
 
 def _cached(subject: CpuSubject, meanwhile_s: float) -> Term:
@@ -307,7 +383,16 @@ def _cached(subject: CpuSubject, meanwhile_s: float) -> Term:
     within = _cached_rate(subject, stays) * subject.threads / subject.machine.environment.cores
     which = "the L2 cache" if stays else "the last cache"
     sentence = f"{moved:g} bytes per update within {which} at {format_rate(within)}, while it computes"
-    return Term(name=CACHE, seconds=max(0.0, moved / within - meanwhile_s), sentence=sentence, source=CALIBRATED)
+    hidden_s = _hidden_in_cache(subject) * min(moved / within, meanwhile_s)
+    return Term(name=CACHE, seconds=moved / within - hidden_s, sentence=sentence, source=CALIBRATED)
+
+
+def _hidden_in_cache(subject: CpuSubject) -> float:
+    """Share that hides of the shorter of two, of what caches take and of arithmetic: all where nobody measured it."""
+    shares, access = subject.calibration.cached_hidden, subject.config.lanes * _waiting_bytes(subject.config)
+    known = {width: Walk("in place", width).name for width in _widths(subject)}
+    measured = {width: shares[name] for width, name in known.items() if name in shares}
+    return measured[min(measured, key=lambda width: abs(width - access))] if measured else 1.0
 
 
 def _waiting_bytes(config: CpuConfig) -> int:

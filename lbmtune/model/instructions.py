@@ -101,7 +101,13 @@ def by_kind(text: str) -> tuple[int, int]:
     return sum(map(_instructions, values)), len(quotients)
 
 
-def _known(node: ast.expr, beforehand: Collection[str]) -> bool:
+def products(text: str) -> int:
+    """How many of those that are no quotients have a product in them: what is added to it is one with it."""
+    values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
+    return sum(_product(node) and not _known(node, ()) for value in values for node in ast.walk(value))
+
+
+def _known(node: ast.AST, beforehand: Collection[str]) -> bool:
     return all(one.id in beforehand for one in ast.walk(node) if isinstance(one, ast.Name))
 
 
@@ -124,7 +130,7 @@ def _sum(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
 
 
-def _product(node: ast.expr) -> bool:
+def _product(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 

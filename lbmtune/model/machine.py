@@ -74,8 +74,11 @@ class CpuCalibration:
     of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
     cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
     or nobody measured it); hidden: share of the shorter of two, moving streams in place and working on them, that hides
-    behind the longer one (none where nobody measured it), by `Walk.name`; digest: names the text of what was run;
-    conditions: while this was measured, which may be another time than that of the machine's bandwidths.
+    behind the longer one (none where nobody measured it), by `Walk.name`; cached_hidden: the same within the L2 caches;
+    mixed: products with sums and sums in turn, as many of each, as multiply_add; refills: what all cores take longer
+    for a walk some of whose lines share a set of the L1 cache, per element of a stream, by `model.walks.Crowd.name`
+    (the last two are empty where nobody measured them); digest: names the text of what was run; conditions: while this was
+    measured, which may be another time than that of the machine's bandwidths.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -86,6 +89,9 @@ class CpuCalibration:
     refill_s: float
     last_cached_bytes_per_s: dict[str, float] = field(default_factory=dict)
     hidden: dict[str, float] = field(default_factory=dict)
+    cached_hidden: dict[str, float] = field(default_factory=dict)
+    mixed_per_s: dict[str, float] = field(default_factory=dict)
+    refills_s: dict[str, float] = field(default_factory=dict)
     digest: str = ""
     conditions: Conditions = field(default_factory=Conditions)
 

@@ -9,6 +9,8 @@ Kind = Literal["in place", "copy", "streaming"]
 SHARES: dict[Kind, int] = {"in place": 2, "copy": 3, "streaming": 2}
 """Transfers of an element: an ordinary store fetches what it overwrites, unless that was read (Wellein et al. 2006)."""
 SCALAR_BYTES, LINE_BYTES = 4, 64
+TOGETHER = (10, 13, 19)
+"""Streams that share a set of the L1 cache: a few more than most have ways, and all."""
 
 
 class Walk(NamedTuple):
@@ -31,6 +33,34 @@ class Walk(NamedTuple):
         """In words, as a machine's file has it."""
         said = [name for name in ("shifted", "ahead", "grouped") if getattr(self, name)]
         return ", ".join([self.kind, f"{self.access_bytes} bytes", *said])
+
+
+class Crowd(NamedTuple):
+    """A walk some of whose streams start at the same place of a page, so that their lines share a set of the L1 cache.
+
+    streams: how many of them; those that are written elsewhere lie there likewise.
+    """
+
+    walk: Walk
+    streams: int
+
+    @property
+    def lines(self) -> int:
+        """Of the set: what is stored past the cache takes none of it."""
+        return self.streams * (2 if self.walk.kind == "copy" else 1)
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.walk.name}, {self.lines} together"
+
+
+def crowds(widths: tuple[int, ...]) -> Iterator[Crowd]:
+    """What is measured on a CPU with vectors of so many bytes."""
+    kinds: tuple[Kind, ...] = "in place", "copy", "streaming"
+    for width in (one for one in widths if one > SCALAR_BYTES):
+        for kind in kinds if width == LINE_BYTES else kinds[:2]:
+            yield from (Crowd(Walk(kind, width), some) for some in TOGETHER)
 
 
 def calibrated(widths: tuple[int, ...]) -> Iterator[Walk]:
