@@ -17,7 +17,7 @@ from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walks import CHAINS, DIVIDE, MIXED, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
 from lbmtune.measure import calibrate_cpu as calibration
 from lbmtune.model.walks import Walk, calibrated
-from lbmtune.records import Resources
+from lbmtune.records import Conditions, Resources
 
 CACHES = {"L1": 32 << 10, "L2": 256 << 10}
 
@@ -31,6 +31,7 @@ class Cores:
 
     def __init__(self, wrong: bool = False) -> None:
         self.wrong = wrong
+        self.shares: list[float] = []
         self.program: Program | None = None
 
     def empty(self, elements: int, dtype: str) -> Any:
@@ -44,6 +45,9 @@ class Cores:
         start = time.perf_counter()
         run()
         return time.perf_counter() - start + 1e-3
+
+    def conditions(self) -> Conditions:
+        return Conditions(cpu_share=self.shares.pop(0) if self.shares else 1.0)
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         if launch.entry != WALK:
@@ -135,6 +139,23 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
 def test_what_hides_is_what_both_together_do_not_take(both_s: float, share: float) -> None:
     assert calibration._hidden(1.5e-9, 1e-9, both_s) == pytest.approx(share)
     assert calibration._hidden(1e-9, 1.5e-9, both_s) == pytest.approx(share)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("shares", "seconds"), [([1.0], 0.0), ([0.5, 0.9, 0.96], 2.0), ([0.5, 0.4, 0.9, *[0.8] * 5], 2.0)]
+)
+def test_a_sample_that_another_program_disturbs_is_taken_again(
+    monkeypatch: pytest.MonkeyPatch, shares: list[float], seconds: float
+) -> None:
+    """At most eight times; then the one with most of the processors counts."""
+    cores = Cores()
+    bench = calibration._Bench(cores, compiled, CACHES)  # type: ignore[arg-type]
+    cores.shares = list(shares)
+    times = iter(range(len(shares)))
+    monkeypatch.setattr(cores, "time_s", lambda run: float(next(times)))
+    assert bench._sample_s(lambda: None) == seconds
+    assert next(times, None) is None
 
 
 @pytest.mark.usefixtures("small")

@@ -26,7 +26,7 @@ from lbmtune.catalogue.storage import stored_extents
 from lbmtune.catalogue.sweeps import slabs
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
-from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, Kind, Walk, crowds
+from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, SHARES, Kind, Walk, crowds
 from lbmtune.records import Term
 from lbmtune.units import format_rate
 
@@ -374,12 +374,13 @@ def _cached(subject: CpuSubject, meanwhile_s: float) -> Term:
     """What steps of a launch read and write within a cache, beyond the time of what hides it.
 
     Populations that the first of them reads and the last one leaves are what memory moves; where moments are kept, each
-    step sends its populations through a cache.
+    step sends its populations through a cache, to where others were read long ago: that store fetches its line, too.
     """
     case, config = subject.case, subject.config
     stays = kept_bytes(subject) <= subject.machine.caches_bytes.get("L2", 0)
     passes = config.steps - (not config.of_moments)
-    moved = subject.repeated * 2 * case.stencil.q * _waiting_bytes(config) * passes / config.steps
+    shares = SHARES["copy" if config.of_moments else "in place"]
+    moved = subject.repeated * shares * case.stencil.q * _waiting_bytes(config) * passes / config.steps
     within = _cached_rate(subject, stays) * subject.threads / subject.machine.environment.cores
     which = "the L2 cache" if stays else "the last cache"
     sentence = f"{moved:g} bytes per update within {which} at {format_rate(within)}, while it computes"
