@@ -77,8 +77,8 @@ class CpuCalibration:
     behind the longer one (none where nobody measured it), by `Walk.name`; cached_hidden: the same within the L2 caches;
     mixed: products with sums and sums in turn, as many of each, as multiply_add; refills: what all cores take longer
     for a walk some of whose lines share a set of the L1 cache, per element of a stream, by `model.walks.Crowd.name`
-    (the last two are empty where nobody measured them); digest: names the text of what was run; conditions: while this was
-    measured, which may be another time than that of the machine's bandwidths.
+    (the last two are empty where nobody measured them); digest: names the text of what was run; conditions: while this
+    was measured, which may be another time than that of the machine's bandwidths.
     """
 
     walks_bytes_per_s: dict[str, float]
