@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.model.again import kept, memory_bytes
 from lbmtune.model.copies import bandwidth
+from lbmtune.model.in_use import in_flight
 from lbmtune.model.predict import predict
 from lbmtune.model.solids import Touched, lanes, solid_cells, touched
 from lbmtune.model.spilled import local_memory, spilled_bytes
@@ -95,9 +97,24 @@ def test_what_walls_return_is_stored_apart_from_what_others_send(sample: Sample)
 
 def test_lanes_that_take_part(sample: Sample) -> None:
     """Alone those of fluid cells, in octets; of vectors all of a warp that has one."""
-    assert lanes(sample(slice(5, 6)), DIRECT) == pytest.approx((1, 8 / 63, 1 / 63))
-    assert lanes(sample(SOLIDS), DIRECT) == pytest.approx((1, 7 / 56, 0))
-    assert lanes(sample(slice(5, 6)), replace(DIRECT, cells_per_thread=2)) == pytest.approx((32 / 63, 4 / 63, 0))
+    assert lanes(sample(slice(5, 6)), DIRECT) == pytest.approx((1, 8 / 63, 1 / 63, 1))
+    assert lanes(sample(SOLIDS), DIRECT) == pytest.approx((1, 7 / 56, 0, 1))
+    assert lanes(sample(slice(5, 6)), replace(DIRECT, cells_per_thread=2)) == pytest.approx((32 / 63, 4 / 63, 0, 1))
+
+
+def test_blocks_without_a_fluid_cell_wait_once(sample: Sample) -> None:
+    """Eight cells of a row of 64 are solid: a block of its own where blocks are as wide, and part of one where not."""
+    narrow = replace(DIRECT, block=(8, 1, 1))
+    assert lanes(sample(SOLIDS), narrow).blocks == pytest.approx(7 / 8)
+    assert lanes(sample(SOLIDS), replace(narrow, block=(4, 1, 1), cells_per_thread=2)).blocks == pytest.approx(7 / 8)
+    assert lanes(sample(SOLIDS), replace(narrow, block=(16, 1, 1))).blocks == 1
+
+    def waiting(block: tuple[int, int, int]) -> float:
+        one = subject(sample(SOLIDS), replace(DIRECT, block=block), {}, resources=Resources(registers=255))
+        calibration = replace(one.calibration, threads_bytes_per_s={"8 by 0": 1e-6, "8 by 4096": 4096.0})
+        return in_flight(replace(one, calibration=calibration)) / prod(block) / one.blocks
+
+    assert waiting((8, 1, 1)) / waiting((16, 1, 1)) == pytest.approx(2 / (1 + 7 / 8))
 
 
 def test_fluid_cells_are_found_wherever_they_are(tmp_path: Path) -> None:

@@ -8,14 +8,11 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES
 from lbmtune.model.named import numbered
-from lbmtune.model.solids import touched
+from lbmtune.model.solids import lanes, touched
 from lbmtune.model.subject import Subject, between, launched_blocks
 
 _BATCHES = {False: (15, 4), True: (3, 12, 4)}
 """Loads of a column of vectors between two branches, where values are converted or not; as compiled for sm_90."""
-_WAITS = 2
-"""For memory, of a warp among solid cells: for flags, and then for all that they say there is to load, so that half of
-its time hardly anything is in flight. Reasoned, not measured."""
 
 
 def in_flight(subject: Subject, share: float = 1.0) -> float:
@@ -36,13 +33,15 @@ def in_flight(subject: Subject, share: float = 1.0) -> float:
 def _of_fluid(subject: Subject) -> float:
     """Share of its loads that a warp waits for where solid cells load nothing, as the mean over its time.
 
-    It waits for flags first, which say what there is to load, so that it waits twice.
+    It waits for flags first, and then for all that they say there is to load, so that it waits twice; but where no cell
+    of its block is fluid, it ends at once and another block takes the place of its own. Reasoned: each wait is taken to
+    be as long as the other.
     """
     case, config = subject.case, subject.config
     if config.indirect or config.marches or not case.geometry:
         return 1.0
     whole = traffic(case, config).populations / (2 * SECTOR_BYTES)
-    return touched(case, config).loaded * case.fluid_sites / case.sites / whole / _WAITS
+    return touched(case, config).loaded * case.fluid_sites / case.sites / whole / (1 + lanes(case, config).blocks)
 
 
 def _at_once(config: CudaConfig) -> float:

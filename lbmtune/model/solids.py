@@ -53,12 +53,13 @@ class Touched(NamedTuple):
 class Lanes(NamedTuple):
     """What takes part, for each update. threads: of warps; sectors: of a word of each lane that something is stored in.
 
-    partial: of these, such as some lanes leave out.
+    partial: of these, such as some lanes leave out. blocks: share of the blocks that have a fluid cell.
     """
 
     threads: float
     sectors: float
     partial: float
+    blocks: float
 
 
 def solid_cells(subject: Subject) -> Term:
@@ -120,16 +121,17 @@ def _lanes(geometry: str, domain: tuple[int, int, int], name: str, config: CudaC
 
     parts = [_Part(lattice(name), config, fluid) for fluid in _fluid(geometry, domain)]
     updates = sum(int(part.fluid.sum()) for part in parts)
+    blocks = sum(part.together(config.block).mean() for part in parts) / len(parts)
     if config.cells_per_thread > 1:  # lanes exchange vectors, so that all of a warp stay
         threads = sum(int(part.moved.sum()) for part in parts) / config.cells_per_thread / updates
-        return Lanes(threads, threads / _LANES, 0.0)
+        return Lanes(threads, threads / _LANES, 0.0, blocks)
     sectors = partial = 0
     for part in parts:
         x = part.fluid.shape[2]
         of_sector = np.add.reduceat(part.fluid, np.arange(0, x, _LANES), axis=2, dtype=int)
         sectors += int((of_sector > 0).sum())
         partial += int(((of_sector > 0) & (of_sector < _LANES)).sum())
-    return Lanes(1.0, sectors / updates, partial / updates)
+    return Lanes(1.0, sectors / updates, partial / updates, blocks)
 
 
 def whole_sectors(case: Case, config: CudaConfig) -> float:
@@ -188,18 +190,19 @@ class _Part:
         self.fluid = fluid
         self._stencil, self._config, self._frame = stencil, config, frame(stencil, config)
         self._extents = self._frame.extents(Domain(*fluid.shape[::-1]))
-        self.moved = fluid if config.cells_per_thread == 1 else self._of_warps()
+        # of warps that have a fluid cell where lanes exchange vectors, so that all of them stay
+        self.moved = fluid if config.cells_per_thread == 1 else self.together(warp_of(config.block))
 
-    def _of_warps(self) -> Array:
-        """Cells of warps that have a fluid one: lanes exchange vectors, so that all of them stay."""
+    def together(self, threads: tuple[int, int, int]) -> Array:
+        """Cells of so many threads side by side of which one has a fluid cell."""
         import numpy as np
 
-        x, y, z = warp_of(self._config.block)
+        x, y, z = threads
         sizes = (z, y, x * self._config.cells_per_thread)
         number = np.indices(self.fluid.shape, sparse=True)
-        warp = sum(at // size * stride for at, size, stride in zip(number, sizes, (1 << 40, 1 << 20, 1), strict=True))
-        _, warp = np.unique(warp, return_inverse=True)
-        return (np.bincount(warp.ravel(), self.fluid.ravel()) > 0)[warp].reshape(self.fluid.shape)
+        which = sum(at // size * stride for at, size, stride in zip(number, sizes, (1 << 40, 1 << 20, 1), strict=True))
+        _, which = np.unique(which, return_inverse=True)
+        return (np.bincount(which.ravel(), self.fluid.ravel()) > 0)[which].reshape(self.fluid.shape)
 
     def sectors(self, phase: Phase) -> Touched:
         """Of a pass over all cells of the part."""
