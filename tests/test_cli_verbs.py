@@ -81,6 +81,14 @@ def test_nobody_has_to_read_to_the_end(verb):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_what_was_printed_before_stands_before_what_is_printed_then():
+    """A program that calls main has its own output first, in a file, too."""
+    script = "from lbmtune.cli import main; print('before'); main(['--version'])"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=buffered)
+    assert done.stdout.startswith("before\nlbmtune ")
+
+
 def test_every_verb_is_there(run):
     code, out, _ = run("--help")
     verbs = ["devices", "study", "list", "explain", "render", "predict", "verify", "measure", "report", "export"]

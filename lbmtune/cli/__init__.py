@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given = sys.__stdout__
     if given and sys.stdout is given and not given.isatty():
+        given.flush()  # what a program printed before it called this
         unbuffered = _Output(given.fileno(), "w", closefd=False)
         sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=given.encoding, errors=given.errors)
     try:
