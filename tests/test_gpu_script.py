@@ -70,6 +70,9 @@ def test_a_plan_says_what_each_part_needs_and_runs_nothing(
         "fp32                     needs 300 s; 10 s left for it: left out, unless others end sooner",
         "all: 830 s; limit: 540 s",
     ]
+    code, lines = planned("--parts", "fp32,turns,small-80", "--limit", "260")
+    assert code == 1
+    assert ["left out" in line for line in lines[:-1]] == [True, False, False], "what is left out takes no time"
     assert planned("--parts", "fp32,small-80", "--time", "2m", "--sustained", "0")[1][:2] == [
         "fp32                     needs 180 s",
         "small-80                 needs 180 s",

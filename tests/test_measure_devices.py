@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -357,12 +357,29 @@ def test_no_figure_of_a_calibration_can_be_left_out_unnoticed() -> None:
     recorded = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
     found = read_machine(recorded).calibration
     assert found is not None
+    tables = {one.name for one in fields(found) if isinstance(getattr(found, one.name), dict)}
+    assert set(measured.names()) == tables - {"spilled_bytes_per_s"}, "which is looked through by pattern"
     for table, names in measured.names().items():
         whole = getattr(found, table)
         assert set(names) <= set(whole)
+        assert all("16 none" in name for name in set(whole) - set(names)), "the one that nothing asks for any more"
         for name in names[:: 1 + len(names) // 20]:
             without = {one: figure for one, figure in whole.items() if one != name}
             assert [*measured.lacking(replace(found, **{table: without}))] == [f"{table} lacks {name!r}"]
+
+
+@pytest.mark.parametrize("device", ["xeon-2-cores", "epyc-2-cores"])
+@pytest.mark.parametrize(
+    "table", ["walks_bytes_per_s", "thread_walks_bytes_per_s", "cached_bytes_per_s", "divide_per_s"]
+)
+def test_nor_one_of_a_processor(device: str, table: str) -> None:
+    recorded = Path(__file__).resolve().parent.parent / "studies" / "recorded" / device / "machine.toml"
+    found = read_machine(recorded).cpu
+    assert found is not None
+    whole = getattr(found, table)
+    for name in whole:
+        without = {one: figure for one, figure in whole.items() if one != name}
+        assert f"{table} lacks {name!r}" in [*measured.lacking_of_cpu(replace(found, **{table: without}))]
 
 
 def test_a_card_that_cannot_wait_for_neighbours_lacks_nothing() -> None:

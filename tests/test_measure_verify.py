@@ -119,6 +119,26 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
     assert sorted(asked) == sorted([*begun, *worked_out])
 
 
+def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two thirds of what is free, those included, have to hold two."""
+    forget_all()
+    case = box("d2q9", "bgk", (16, 12, 1))
+    state_bytes = 8 * 9 * case.sites
+
+    def leave(states: float) -> None:
+        room = SimpleNamespace(total=99 * state_bytes, available=int(states * state_bytes))
+        monkeypatch.setattr(expected.psutil, "virtual_memory", lambda: room)
+
+    leave(2.1)
+    assert expected.whole_state(case, 2, implicit=False) is None
+    leave(3.1)
+    known = expected.whole_state(case, 2, implicit=False)
+    leave(2.1)
+    assert expected.whole_state(case, 2, implicit=False) is known is not None
+    leave(1.9)
+    assert expected.whole_state(case, 2, implicit=False) is None
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["whole state", "slabs"])
 @pytest.mark.parametrize("plane", [0, 4, 8])
 @pytest.mark.parametrize("wrong", [1e-4, np.nan, np.inf])

@@ -14,11 +14,20 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
-from lbmtune.model.marches import asks_late, begins, overlapped, planes_on_their_way, stages_wait
+from lbmtune.model.marches import (
+    MEMORY,
+    _local_waits_s,
+    asks_late,
+    begins,
+    overlapped,
+    planes_on_their_way,
+    stages_wait,
+    terms,
+)
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
 from lbmtune.model.spilled import found_in_l1
-from lbmtune.model.subject import LOCAL, Subject, launched_blocks
+from lbmtune.model.subject import LAUNCH, LOCAL, Subject, launched_blocks
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources, Term
 
@@ -191,6 +200,20 @@ def test_a_march_begins_as_a_copy_of_nothing_does() -> None:
     assert begun(256, MARCH)[1] == 1, "by call"
 
 
+@pytest.mark.parametrize(("edge", "less"), [(48, True), (256, False)])
+def test_bytes_that_l2_keeps_take_a_march_less_than_those_of_memory(edge: int, less: bool) -> None:
+    """Its share of the time of `begins`, which stations beside it take no part of."""
+    assert CARD.calibration
+    march = replace(MARCH, steps=1, launch="dependent")
+    subject = Subject(box("d3q19", "regularised", (edge,) * 3), march, CARD, CARD.calibration, Resources(registers=80))
+
+    def moving(without: tuple[str, ...]) -> float:
+        return next(one.seconds for one in terms(subject, without) if one.name == MEMORY)
+
+    share = moving(()) / moving((LAUNCH,))
+    assert begins(subject)[1] - 0.1 < share < 0.9 if less else share == pytest.approx(1, abs=0.03)
+
+
 def between_copies(moved: int) -> float:
     """Seconds of a copy by a dependent launch, of 4,980,736 to 16,809,984 bytes."""
     return 2.14272e-6 + (3.63328e-6 - 2.14272e-6) * (moved - 4_980_736) / (16_809_984 - 4_980_736)
@@ -207,6 +230,18 @@ def test_a_line_of_l1_stays_as_long_as_nothing_takes_its_place() -> None:
     assert found == pytest.approx(exp(-28_160 * (1 + 1 - found) / 196_608))
     assert found_in_l1(march_that_spills(0)) == 1
     assert found_in_l1(march_that_spills(8)) == pytest.approx(exp(-28_160 / 196_608), rel=5e-3)
+
+
+def test_threads_wait_for_the_words_alone_that_l1_has_not() -> None:
+    """Of as many: for none where all are found, for a seventh of few, for nearly all of many."""
+    assert CARD.calibration
+    waits = []
+    for local_bytes in (0, 8, 2000):
+        resources = Resources(registers=168, spill_bytes=200, local_bytes=local_bytes)
+        subject = Subject(CASE, MARCH, CARD, CARD.calibration, resources)
+        waits.append(_local_waits_s(subject, (), 0.0))
+    assert waits[0] == 0
+    assert 0 < 3 * waits[1] < waits[2]
 
 
 @given(less=st.integers(4, 2000), more=st.integers(4, 2000))

@@ -93,6 +93,24 @@ def test_turns_keep_samples_and_where_they_come_from(
     assert "moments on chip, bf16" in capsys.readouterr().out
 
 
+def test_a_kernel_that_takes_half_as_long_has_twice_the_speed_of_the_first(script: ModuleType) -> None:
+    """Of those that have one, round by round."""
+    configs = [kernel.config for kernel in script.named(64, H200)]
+    trials = fake_study.FakeEvaluator("cuda").finals(configs)
+    assert trials[1].final
+    rounds = [1e-3 * (1 + 0.01 * n) for n in range(11)]
+    crashed = replace(trials[0], outcome=Outcome.CRASHED, reason="planted", final=None)
+    slow, fast = (
+        replace(trials[1], final=replace(trials[1].final, samples_s=tuple(s / times for s in rounds)))
+        for times in (1, 2)
+    )
+    kernels = [{"name": name, "trial": one} for name, one in (("a", crashed), ("b", slow), ("c", fast))]
+    said = list(script.lines({"case": script.case_of(64), "seconds": 1.0, "kernels": kernels}))
+    assert "crashed: planted" in said[1]
+    assert "1.000 (1.000 to 1.000)" in said[2]
+    assert "2.000 (2.000 to 2.000)" in said[3]
+
+
 def test_a_kernel_without_a_speed_shows_in_the_exit_code(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
