@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,3 +125,11 @@ def test_conversion_of_halves_is_that_of_numpy() -> None:
     library.narrow(floats.size, ctypes.c_void_p(floats.ctypes.data), ctypes.c_void_p(narrowed.ctypes.data))
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(narrowed, floats.astype(np.float16).view(np.uint16))
+
+
+def test_what_was_compiled_goes_with_the_process(tmp_path: Path) -> None:
+    script = "from shim import device; device._folder().joinpath('text.cpp').touch()"
+    command, here = [sys.executable, "-c", script], str(Path(__file__).parent)
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": path})
+    assert not list(tmp_path.iterdir())

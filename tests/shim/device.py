@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import shutil
@@ -40,7 +41,9 @@ QUICKLY_MADE, QUICK = "-O0", "-O2"
 
 @cache
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="lbmtune-shim-"))
+    folder = tempfile.mkdtemp(prefix="lbmtune-shim-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
