@@ -133,10 +133,17 @@ def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> 
     assert expected.whole_state(case, 2, implicit=False) is None
     leave(3.1)
     known = expected.whole_state(case, 2, implicit=False)
-    leave(2.1)
-    assert expected.whole_state(case, 2, implicit=False) is known is not None
+    leave(0.1)
+    assert expected.whole_state(case, 2, implicit=False) is known is not None, "it takes no more room"
     leave(1.9)
-    assert expected.whole_state(case, 2, implicit=False) is None
+    assert expected.whole_state(case, 3, implicit=False) is None
+    assert expected._whole_state.held_bytes == state_bytes
+    leave(2.1)
+    assert expected.whole_state(case, 3, implicit=False) is not None
+    assert expected._whole_state.known(case, 2, False) is None, "what is held makes room before it is worked out"
+    leave(3.1)
+    assert expected.whole_state(case, 4, implicit=False) is not None
+    assert expected._whole_state.held_bytes == 2 * state_bytes
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["whole state", "slabs"])

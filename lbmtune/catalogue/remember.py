@@ -42,6 +42,10 @@ class Remembered(Generic[P, R]):
         found: R | None = self._known.get(_key(args, kwargs))
         return found
 
+    def forget(self) -> None:
+        """Lets go of all results."""
+        self._known.clear()
+
     @property
     def held_bytes(self) -> int:
         """Of all results that are remembered now."""

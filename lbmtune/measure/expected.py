@@ -53,10 +53,14 @@ def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: 
 
 def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
     """The state of the whole domain after some steps, on the host, remembered; None where it has no room for it."""
+    if (known := _whole_state.known(case, steps, implicit)) is not None:
+        return known
     memory, needed_bytes = psutil.virtual_memory(), _AT_ONCE * _state_bytes(case)
-    free_bytes = memory.available + _whole_state.held_bytes  # those that are there already are used, or make room
+    free_bytes = memory.available + _whole_state.held_bytes
     if needed_bytes > min(_SHARE_OF_ALL * memory.total, _SHARE_OF_FREE * free_bytes):
         return None
+    if needed_bytes > _SHARE_OF_FREE * memory.available:
+        _whole_state.forget()  # what is held makes room
     return _whole_state(case, steps, implicit)
 
 
