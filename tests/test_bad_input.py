@@ -421,7 +421,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(monkeypatch, tmp_pat
     ("name", "content", "said"),
     [
         ("trials.jsonl.gz", b"no gzip", r"trials.jsonl.gz is damaged: Not a gzipped file"),
-        ("trials.jsonl.gz", gzip.compress(b"{}\n" * 99)[:-9], r"trials.jsonl.gz is damaged: "),
+        ("trials.jsonl.gz", gzip.compress(b"{}\n" * 99, mtime=0)[:-9], r"trials.jsonl.gz is damaged: "),
         ("trials.jsonl", None, r"cannot read .*trials.jsonl: Is a directory; see to the folder"),
         ("study.json", None, r"cannot read .*study.json: Is a directory; see to the folder"),
         ("claims.json", None, r"cannot read .*claims.json: Is a directory; see to the folder"),
