@@ -12,7 +12,7 @@ import pytest
 from fake_device import CASE, FakeDevice, compiler, config, renderer
 from lbmtune.measure import timing
 from lbmtune.measure.arena import Arena
-from lbmtune.records import Conditions
+from lbmtune.records import Conditions, Measurement
 from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
@@ -124,6 +124,29 @@ def test_the_fewest_samples_give_a_95_percent_interval(n: int, level: float) -> 
 def test_a_low_clock_is_no_reason_to_give_up() -> None:
     found = timing.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL, incumbent_s=0.1e-3)
     assert len(found.samples_s) > 3
+
+
+def on_a_busy_cpu(monkeypatch: pytest.MonkeyPatch, shares: object) -> Measurement:
+    """Ten times slower than the best so far, with these shares of the processor."""
+    had = iter(shares)  # type: ignore[call-overload]
+    monkeypatch.setattr(timing, "cpu_share", lambda *_: next(had))
+    device = FakeDevice("cpu", durations_s=lambda: 1e-3)
+    return timing.measure(simulation(device, backend="cpu"), PROTOCOL, incumbent_s=0.05e-3)
+
+
+def test_nothing_is_dismissed_for_looks_that_were_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = on_a_busy_cpu(monkeypatch, repeat(0.8))
+    assert not found.dismissed
+    assert found.disturbed
+    assert found.conditions.cpu_share == 0.8
+
+
+def test_disturbed_looks_are_taken_again_before_they_dismiss(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = on_a_busy_cpu(monkeypatch, chain(repeat(0.8, 6), repeat(1.0)))
+    assert found.dismissed
+    assert not found.disturbed
+    assert found.conditions.cpu_share == 1.0
+    assert len(found.samples_s) == 3
 
 
 @pytest.mark.parametrize(("fault", "message"), [("idle", "left the state as it was"), ("nan", "not finite numbers")])
