@@ -10,10 +10,11 @@ from lbmtune.cli.output import fitted, short
 from lbmtune.cli.progress import Progress, clock
 from lbmtune.cli.tune import SPARE, overtaken, ranking
 from lbmtune.errors import NothingValidError
-from lbmtune.records import Conditions, Outcome
+from lbmtune.records import Conditions, Outcome, Sustained
 from lbmtune.records.disturbance import disturbance
 from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.report.build import page
+from lbmtune.report.info import headline
 from lbmtune.report.tables import trial_table
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.study import run_study
@@ -136,6 +137,41 @@ def test_a_disturbed_winner_is_told_in_terminal_and_report(tmp_path, monkeypatch
     assert disturbance(disturbed_study(tmp_path / "gpu", False)[1]).startswith(
         "the GPU reduced its clocks (power cap, thermal): these speeds"
     )
+
+
+def kept_up(record, *, disturbed):
+    """The study, with a run of seconds of its winner alone."""
+    found = Sustained(
+        mlups=91.6, seconds=2.0, steps=100, sites=64, slices_s=(0.02,), conditions=Conditions(cpu_share=0.43)
+    )
+    winner = replace(record.winner, sustained=replace(found, disturbed=disturbed))
+    return replace(record, trials=tuple(winner if t.key == winner.key else t for t in record.trials))
+
+
+def test_a_disturbed_run_of_seconds_is_told_wherever_its_speed_is(tmp_path):
+    record = kept_up(shown(tmp_path, False)[1], disturbed=True)
+    assert disturbance(record) == (
+        "during the sustained run other programs used the processor (CPU share 43 %): the sustained speed is too low "
+        "and cannot be compared; run again when the machine is idle."
+    )
+    columns = {column.header: list(column.cells) for column in ranking(record).columns}
+    assert columns["sustained"][0] == "91.6 disturbed"
+    assert "disturbed" not in columns["+-"][0]
+    assert "(91.6 sustained, disturbed)" in headline(record)
+    written = page(record)
+    assert '<p class="warning" id="disturbance">Disturbed: during the sustained run' in written
+    assert "disturbed; over 2.0 s without a pause" in written
+    table = trial_table(record)
+    assert table.rows[table.winner][-1] == "sustained run disturbed"
+
+
+def test_an_undisturbed_run_of_seconds_has_no_mark(tmp_path):
+    record = kept_up(shown(tmp_path, False)[1], disturbed=False)
+    assert disturbance(record) == ""
+    columns = {column.header: list(column.cells) for column in ranking(record).columns}
+    assert columns["sustained"][0] == "91.6"
+    assert "(91.6 sustained)" in headline(record)
+    assert "disturbed; over" not in page(record)
 
 
 def test_the_table_of_the_best_says_what_was_measured_how(tmp_path):

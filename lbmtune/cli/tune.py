@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lbmtune.cli.results import Written
     from lbmtune.measure.evaluate import Evaluator as Proving
     from lbmtune.model.machine import Machine
-    from lbmtune.records import Accuracy, Trial
+    from lbmtune.records import Accuracy, Sustained, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
     from lbmtune.search.accuracy import Accurate
     from lbmtune.search.study import Evaluator, Observer, Predict, Sustain
@@ -279,6 +279,10 @@ def overtaken(record: StudyRecord) -> str:
     )
 
 
+def _kept_up(run: Sustained) -> str:
+    return f"{format_mlups(run.mlups)}{' disturbed' if run.disturbed else ''}"
+
+
 def ranking(record: StudyRecord, length: int = 5) -> Table:
     """All finalists, or so many of the best, with interval, share of the ceiling and resources; finalists first."""
     from lbmtune.cli.output import short, table
@@ -290,7 +294,7 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
         return (
             format_mlups(measured.mlups),
             f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
-            format_mlups(trial.sustained.mlups) if trial.sustained else "",
+            _kept_up(trial.sustained) if trial.sustained else "",
             "final" if trial.final else "first",
             format_mlups(trial.prediction.mlups) if trial.prediction else "",
             f"{100 * record.share_of_ceiling(trial):.1f} %",

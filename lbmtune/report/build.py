@@ -215,7 +215,8 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     ]
     if best.sustained:
         energy = f", {best.sustained.nj_per_update:.3g} nJ per update" if best.sustained.nj_per_update else ""
-        remark = f"over {best.sustained.seconds:.1f} s without a pause{energy}"
+        mark = "disturbed; " if best.sustained.disturbed else ""
+        remark = f"{mark}over {best.sustained.seconds:.1f} s without a pause{energy}"
         cards.insert(
             1, ("sustained", f"{format_mlups(best.sustained.mlups)} {study.header.spec.case.speed_unit}", remark)
         )

@@ -370,7 +370,8 @@ def headline(study: StudyRecord) -> str:
     title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
     share = study.share_of_ceiling(winner)
     unit = study.header.spec.case.speed_unit
-    kept_up = f" ({format_mlups(winner.sustained.mlups)} sustained)" if winner.sustained else ""
+    run = winner.sustained
+    kept_up = f" ({format_mlups(run.mlups)} sustained{', disturbed' if run.disturbed else ''})" if run else ""
     return (
         f"{title}: {format_mlups(m.mlups)} {unit}{kept_up} on {device}, {share:.1%} of the measured ceiling{against}."
     )

@@ -90,7 +90,11 @@ def _remark(trial: Trial) -> str:
     if trial.mlups is None:
         return trial.reason
     measured = trial.best_measurement
-    marks = {"disturbed": measured.disturbed, "dismissed after a first look": measured.dismissed}
+    marks = {
+        "disturbed": measured.disturbed,
+        "sustained run disturbed": trial.sustained is not None and trial.sustained.disturbed,
+        "dismissed after a first look": measured.dismissed,
+    }
     return "; ".join([*([trial.reason] if trial.reason else []), *(mark for mark, holds in marks.items() if holds)])
 
 
