@@ -23,7 +23,9 @@ from lbmtune.measure import counters, ladder, once, perf
 from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.model.issue import slots
 from lbmtune.model.toml import read_machine
+from lbmtune.records import Conditions
 from lbmtune.records.best import read_best
+from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows
@@ -280,6 +282,49 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "-1.7 %" not in printed
     assert "+1.7 %" in printed
     assert "nJ/LU" in printed
+
+
+def beside_others(share: float) -> Profile:
+    """On a processor, with this share of it."""
+    assert PROFILE.sustained
+    seen = Conditions(cpu_share=share)
+    busy = share < TimingProtocol().min_cpu_share
+    return replace(
+        PROFILE, sustained=replace(PROFILE.sustained, throttled={}, conditions=seen, disturbed=busy), conditions=seen
+    )
+
+
+def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    from lbmtune.cli.profile import _show
+
+    _show(beside_others(0.529))
+    first = " ".join(capsys.readouterr().out.split()).removeprefix("disturbed: ")
+    assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
+    assert "profile again when the machine is idle" in first
+    written = profile_page(beside_others(0.529))
+    assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="ladder"')
+    _show(beside_others(0.97))
+    assert "disturbed" not in capsys.readouterr().out
+    assert 'id="disturbance"' not in profile_page(beside_others(0.97))
+
+
+@pytest.mark.parametrize("part", ["rung", "run"])
+def test_a_profile_is_disturbed_where_a_part_of_it_was(part: str) -> None:
+    assert PROFILE.sustained
+    *above, last = PROFILE.rungs
+    marked = {
+        "rung": replace(PROFILE, rungs=(*above, replace(last, disturbed=True))),
+        "run": replace(PROFILE, sustained=replace(PROFILE.sustained, disturbed=True)),
+    }
+    assert profile_disturbance(PROFILE) == ""
+    assert "mean nothing then" in profile_disturbance(marked[part])
+
+
+def test_nothing_is_said_of_clocks_where_nothing_holds_them_down() -> None:
+    assert PROFILE.sustained
+    assert "clocks held down by" not in dict(state_rows(beside_others(1.0)))
+    free = replace(PROFILE, sustained=replace(PROFILE.sustained, throttled={}))
+    assert dict(state_rows(free))["clocks held down by"] == "nothing"
 
 
 def test_rungs_know_their_speed() -> None:

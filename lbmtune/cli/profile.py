@@ -85,9 +85,12 @@ def _leave_sources(subject: Subject, folder: Path) -> None:
 def _show(found: Profile) -> None:
     from lbmtune.catalogue.config import from_flat
     from lbmtune.cli import output
+    from lbmtune.records.disturbance import profile_disturbance
     from lbmtune.report import profile as shown
 
     console = output.stdout()
+    if remark := profile_disturbance(found):
+        console.print(f"disturbed: {remark}", "", markup=False)
     console.print(f"{from_flat(found.config).brief} on {found.environment.device}", "", markup=False)
     console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.ladder_rows(found)), "")
     named = ("rung", "term", "ps>", "figures", "source")

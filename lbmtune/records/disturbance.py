@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from lbmtune.records import Measurement, Sustained
+from lbmtune.records import Conditions
+from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
+_NO_PROFILE = (
+    "what each rung loses and what is not explained mean nothing then; profile again when the machine is idle, "
+    "and measure its bandwidths again (lbmtune devices --refresh) where they were disturbed, too"
+)
 _TOO_LOW = "the sustained speed is too low and cannot be compared; run again when the machine is idle"
 
 
@@ -15,14 +20,22 @@ def disturbance(study: StudyRecord) -> str:
         return ""
     best = study.ranked[0]
     if best.best_measurement.disturbed:
-        return f"{_cause(best.best_measurement)}: {_ADVICE}."
+        return f"{_cause(best.best_measurement.conditions)}: {_ADVICE}."
     if best.sustained and best.sustained.disturbed:
-        return f"during the sustained run {_cause(best.sustained)}: {_TOO_LOW}."
+        return f"during the sustained run {_cause(best.sustained.conditions)}: {_TOO_LOW}."
     return ""
 
 
-def _cause(measurement: Measurement | Sustained) -> str:
-    found = measurement.conditions
+def profile_disturbance(profile: Profile) -> str:
+    """One sentence where some of a profile was measured while the device was not left alone; empty where none was."""
+    run = profile.sustained
+    if run and run.disturbed:
+        return f"{_cause(run.conditions)}: {_NO_PROFILE}."
+    alone = not any(one.disturbed for one in (*profile.rungs, *profile.apart))
+    return "" if alone else f"{_cause(Conditions())}: {_NO_PROFILE}."
+
+
+def _cause(found: Conditions) -> str:
     if found.cpu_share is not None:
         return f"other programs used the processor (CPU share {100 * found.cpu_share:.0f} %)"
     if found.throttle:

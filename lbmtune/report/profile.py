@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES, Profile
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import filled, panel
@@ -138,7 +139,7 @@ def state_rows(profile: Profile) -> Pairs:
         ("energy per update", f"{run.nj_per_update:.3g} nJ/LU ({run.energy_source})" if run.nj_per_update else ""),
         ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
         ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
-        ("clocks held down by", throttled or "nothing"),
+        ("clocks held down by", throttled or ("nothing" if run.conditions.sm_clock_hz else "")),
         ("ECC", {True: "on", False: "off", None: ""}[profile.environment.ecc]),
     ]
     return [(name, value) for name, value in (*rows, *conditions_table(run.conditions)) if value]
@@ -200,6 +201,7 @@ def profile_page(profile: Profile) -> str:
         brief=config.brief,
         subject=subject(profile.case, [config]),
         headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
+        disturbance=profile_disturbance(profile),
         panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],
         ladder=ladder_rows(profile),
