@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from fake_study import FakeEvaluator, header, one_family, search, space_of, spec
+from fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
+from lbmtune.cli.devices import disturbances
 from lbmtune.cli.output import fitted, short
 from lbmtune.cli.progress import Progress, clock
 from lbmtune.cli.tune import SPARE, overtaken, ranking
+from lbmtune.cli.tune import _header as opening
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Conditions, Outcome, Sustained
 from lbmtune.records.disturbance import disturbance
@@ -137,6 +139,21 @@ def test_a_disturbed_winner_is_told_in_terminal_and_report(tmp_path, monkeypatch
     assert disturbance(disturbed_study(tmp_path / "gpu", False)[1]).startswith(
         "the GPU reduced its clocks (power cap, thermal): these speeds"
     )
+
+
+def test_a_ceiling_measured_beside_other_programs_is_told_on_the_page(tmp_path):
+    record = shown(tmp_path, False)[1]
+    described = replace(machine(), conditions=Conditions(cpu_share=0.69))
+    found = opening(record.header.spec, described, FakeEvaluator())
+    assert found.ceiling.cpu_share == 0.69
+    (said,) = disturbances(described)
+    marked = replace(record, header=replace(record.header, ceiling=found.ceiling))
+    written = page(marked)
+    assert f'<p class="warning" id="ceiling-disturbance">Disturbed: {said}</p>' in written
+    assert written.index(said) < written.index("<h1>")
+    quiet = replace(found.ceiling, cpu_share=0.97)
+    assert 'id="ceiling-disturbance"' not in page(replace(record, header=replace(record.header, ceiling=quiet)))
+    assert 'id="ceiling-disturbance"' not in page(record)
 
 
 def kept_up(record, *, disturbed):

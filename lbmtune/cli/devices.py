@@ -83,14 +83,10 @@ def machine(
 def disturbances(described: Machine) -> list[str]:
     """A sentence on each part of a description that was measured while other programs used the processor."""
     from lbmtune.measure.devices import left_alone
+    from lbmtune.records.disturbance import ceiling_disturbance
 
-    found, cpu = [], described.cpu
-    if not left_alone(described.conditions):
-        found.append(
-            f"other programs left {described.conditions.cpu_share:.0%} of the processor when its bandwidths were "
-            "measured: predictions come out too low, shares of the ceiling too high; lbmtune devices --refresh "
-            "measures again."
-        )
+    bandwidths, cpu = ceiling_disturbance(described.conditions.cpu_share), described.cpu
+    found = [bandwidths] if bandwidths else []
     if cpu and not left_alone(cpu.conditions):
         found.append(
             f"other programs left {cpu.conditions.cpu_share:.0%} of the processor when it was calibrated: do not "

@@ -199,6 +199,7 @@ def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyH
         in_place_bytes_per_s=described.in_place_bytes_per_s,
         stream_bytes_per_s=described.stream_bytes_per_s,
         date=described.date,
+        cpu_share=described.conditions.cpu_share,
     )
     return StudyHeader(
         spec=spec,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lbmtune.records import Conditions
 from lbmtune.records.profile import Profile
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, TimingProtocol
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
@@ -33,6 +33,16 @@ def profile_disturbance(profile: Profile) -> str:
         return f"{_cause(run.conditions)}: {_NO_PROFILE}."
     alone = not any(one.disturbed for one in (*profile.rungs, *profile.apart))
     return "" if alone else f"{_cause(Conditions())}: {_NO_PROFILE}."
+
+
+def ceiling_disturbance(cpu_share: float | None) -> str:
+    """One sentence where so much of the processor was too little to measure bandwidths; empty where it was not."""
+    if cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share:
+        return ""
+    return (
+        f"other programs left {cpu_share:.0%} of the processor when its bandwidths were measured: predictions come out "
+        "too low, shares of the ceiling too high; lbmtune devices --refresh measures again."
+    )
 
 
 def _cause(found: Conditions) -> str:

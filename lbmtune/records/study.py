@@ -94,12 +94,16 @@ class StudySpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """The measured bandwidths of the device that a study is held against, bytes per second."""
+    """The measured bandwidths of the device that a study is held against, bytes per second.
+
+    cpu_share: what other programs left of the processor while they were measured; None where nobody noted it.
+    """
 
     copy_bytes_per_s: float
     in_place_bytes_per_s: float
     stream_bytes_per_s: dict[str, float]
     date: str = ""
+    cpu_share: float | None = None
 
     @property
     def best_bytes_per_s(self) -> float:
