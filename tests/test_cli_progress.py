@@ -9,11 +9,12 @@ from fake_study import FakeEvaluator, header, machine, one_family, search, space
 from lbmtune.cli.devices import disturbances
 from lbmtune.cli.output import fitted, short
 from lbmtune.cli.progress import Progress, clock
-from lbmtune.cli.tune import SPARE, overtaken, ranking
+from lbmtune.cli.results import Written
+from lbmtune.cli.tune import SPARE, _show, overtaken, ranking
 from lbmtune.cli.tune import _header as opening
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Conditions, Outcome, Sustained
-from lbmtune.records.disturbance import disturbance
+from lbmtune.records.disturbance import disturbance, doubt
 from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.report.build import page
 from lbmtune.report.info import headline
@@ -139,6 +140,38 @@ def test_a_disturbed_winner_is_told_in_terminal_and_report(tmp_path, monkeypatch
     assert disturbance(disturbed_study(tmp_path / "gpu", False)[1]).startswith(
         "the GPU reduced its clocks (power cap, thermal): these speeds"
     )
+
+
+def printed(record, folder, capsys):
+    _show(record, Written(folder / "report.html", folder / "best.json"), folder, as_json=False)
+    return capsys.readouterr()
+
+
+def restless(record, half):
+    """The study, with this relative half-width of its winner's interval."""
+    final = record.winner.final
+    wide = replace(final, ci_low_mlups=final.mlups * (1 - half), ci_high_mlups=final.mlups * (1 + half))
+    winner = replace(record.winner, final=wide)
+    return replace(record, trials=tuple(winner if t.key == winner.key else t for t in record.trials))
+
+
+def test_a_winner_that_is_hardly_known_is_told_before_the_table(tmp_path, capsys):
+    record = disturbed_study(tmp_path, False)[1]
+    said = printed(restless(record, 0.598), tmp_path, capsys)
+    out = " ".join(said.out.split())
+    assert out.startswith("the winner's speed is known to +-59.8 % only, and ranks say no more than that: other")
+    assert out.index("run again when the machine is idle") < out.index("MLUPS")
+    assert "run again when the machine is idle" in " ".join(said.err.split())
+    assert printed(record, tmp_path, capsys).out.lstrip().startswith("the best")
+
+
+def test_a_winner_that_is_hardly_known_though_nothing_disturbed_it(tmp_path, capsys):
+    record = shown(tmp_path, False)[1]
+    advice = "run again with longer samples (--set protocol.final_sample_s=SECONDS)."
+    assert advice in " ".join(printed(restless(record, 0.11), tmp_path, capsys).out.split())
+    assert advice in page(restless(record, 0.11))
+    assert doubt(restless(record, 0.09)) == ""
+    assert 'id="doubt"' not in page(record)
 
 
 def test_a_ceiling_measured_beside_other_programs_is_told_on_the_page(tmp_path):

@@ -16,7 +16,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
-from lbmtune.records.disturbance import disturbance
+from lbmtune.records.disturbance import disturbance, doubt
 from lbmtune.records.store import HEADER, check_writable, read_study
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.units import format_bytes, format_mlups
@@ -240,6 +240,8 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
         output.emit_json(_facts(record, written, folder))
     elif record.winner:
         console = output.stdout()
+        if uncertain := doubt(record):
+            console.print(uncertain, "", markup=False)
         for part in output.fitted(ranking(record), console.width, SPARE):
             console.print(part, "")
         output.print_pairs(_cost_rows(record))

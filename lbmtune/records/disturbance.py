@@ -12,6 +12,8 @@ _NO_PROFILE = (
     "and measure its bandwidths again (lbmtune devices --refresh) where they were disturbed, too"
 )
 _TOO_LOW = "the sustained speed is too low and cannot be compared; run again when the machine is idle"
+_WIDEST = 0.1
+"""Half-width of the interval of a winner, relative, from which on it comes with a warning."""
 
 
 def disturbance(study: StudyRecord) -> str:
@@ -24,6 +26,20 @@ def disturbance(study: StudyRecord) -> str:
     if best.sustained and best.sustained.disturbed:
         return f"during the sustained run {_cause(best.sustained.conditions)}: {_TOO_LOW}."
     return ""
+
+
+def doubt(study: StudyRecord) -> str:
+    """One sentence where the best speed of a study is so uncertain that ranks say little; empty where it is not."""
+    if not study.ranked or study.header.spec.objective != "mlups":
+        return ""
+    best = study.ranked[0]
+    found = best.best_measurement
+    width = (found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups
+    if width <= _WIDEST:
+        return ""
+    longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"
+    advice = disturbance(study) or f"run again with longer samples (--set {longer}=SECONDS)."
+    return f"the winner's speed is known to +-{100 * width:.1f} % only, and ranks say no more than that: {advice}"
 
 
 def profile_disturbance(profile: Profile) -> str:

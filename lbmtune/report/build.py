@@ -15,7 +15,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.disturbance import ceiling_disturbance, disturbance
+from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
 from lbmtune.units import format_bytes, format_mlups
@@ -56,6 +56,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         study=study,
         headline=info.headline(study),
         disturbance=disturbance(study),
+        doubt="" if disturbance(study) else doubt(study),
         ceiling_disturbance=ceiling_disturbance(study.header.ceiling.cpu_share),
         subject=info.subject(study.header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=_cards(study),
