@@ -104,6 +104,23 @@ def test_a_family_says_what_it_is(config: KernelConfig, said: str) -> None:
     assert str(family_of(config)) == said
 
 
+def test_one_step_in_place_has_a_final_beside_several_steps_in_place() -> None:
+    """As on a processor: several steps in place lead by far, one step in place is faster than one with two lattices."""
+    several = CpuConfig(scheme="aa", steps=8, loop="tile", tile_y=32, tile_z=1)
+    kinds = (several, CpuConfig(scheme="aa"), CpuConfig(scheme="pull"))
+    speeds = (595.0, 522.0, 201.0)
+    study = record({})
+    trials = tuple(_trial(n, kind, mlups) for n, (kind, mlups) in enumerate(zip(kinds, speeds, strict=True)))
+    protocol = replace(study.header.spec.protocol, finalists=1)
+    header_of_one = replace(study.header, spec=replace(study.header.spec, protocol=protocol))
+    found = finalists_of(replace(study, header=header_of_one, trials=trials))
+    assert [(t.number, t.stands_for) for t in found] == [
+        (0, "aa, populations in one lattice, 8 steps per launch"),
+        (1, "aa, populations in one lattice"),
+        (2, "pull, populations in two lattices"),
+    ]
+
+
 def test_of_a_recorded_cavity_both_memories_and_both_kinds_of_links_would_be_compared() -> None:
     found = finalists_of(read_study(RECORDED / "d3q19-cavity-fp32"))
     classes = {(f.of.lattices, f.of.links) for f in (family_of(from_flat(t.config)) for t in found)}

@@ -19,11 +19,16 @@ are nearer than that may turn out otherwise."""
 
 
 class Class(NamedTuple):
-    """What decides what a kernel needs: the state of a cell, how many times it is there, where cut links come from."""
+    """What decides what a kernel needs: the state of a cell, how many times it is there, where cut links come from.
+
+    several: whether a launch does several steps. Without it one step in place would have no final beside one step with
+    two lattices wherever several steps lead in one lattice.
+    """
 
     keeps: str
     lattices: int
     links: str
+    several: bool
 
 
 class Family(NamedTuple):
@@ -35,7 +40,7 @@ class Family(NamedTuple):
 
     def __str__(self) -> str:
         """Such as 'aa, populations in one lattice, flags read'."""
-        keeps, lattices, links = self.of
+        keeps, lattices, links, _ = self.of
         several = f", {self.steps} steps per launch" if self.steps > 1 else ""
         return f"{self.scheme}, {keeps} in {_LATTICES[lattices]}{_LINKS[links]}{several}"
 
@@ -47,7 +52,7 @@ _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 def family_of(config: KernelConfig) -> Family:
     """The family of a configuration."""
     links = "list" if config.indirect else "flags" if config.flags == "memory" else "compiled"
-    of = Class(config.kept.name, config.copies, links)
+    of = Class(config.kept.name, config.copies, links, config.fused_steps > 1)
     return Family(of, config.scheme, config.fused_steps)
 
 
