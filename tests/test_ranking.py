@@ -27,6 +27,7 @@ from lbmtune.model.predict import predict
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
+from lbmtune.records.in_cache import in_cache, last_cache
 from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
@@ -264,3 +265,13 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
     assert len(configs) > 3
     assert estimates(expected, configs) == one_by_one
     assert started == [2]
+
+
+@pytest.mark.parametrize(
+    ("footprint", "domain", "beyond"),
+    [(24 << 20, (64, 64, 64), "128x128x128"), (2 << 20, (64, 64, 1), "512x512x1"), (33 << 20, (64, 64, 64), "")],
+)
+def test_a_footprint_that_the_last_cache_holds_is_said_with_a_domain_that_it_does_not_hold(footprint, domain, beyond):
+    said = in_cache(footprint, last_cache("cpu", {"L2": 1 << 20, "L3": 32 << 20}), domain)
+    assert f"case.domain={beyond}." in said if beyond else said == ""
+    assert in_cache(footprint, last_cache("cuda", {"L2": 50 << 20}), domain) == ""

@@ -8,10 +8,10 @@ import pytest
 
 import made_up_records as made
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.issue import efficiency
-from lbmtune.records import Conditions, Prediction, Sustained, Trial
+from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import build, info, step_figures, steps, tables
 
@@ -83,7 +83,9 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
-    past, binds, power = steps.why(fast)
+    past, beside, binds, power = steps.why(fast)
+    assert beside.startswith("The best measured with T = 1, trial 3 ")
+    assert beside.endswith("makes 46,000 MLUPS, over which it is 1.83 times.")
     assert past.count("D3Q19 regularised, 256 x 256 x 256 cells, fp32") == 2
     assert "Moments with T = 2" in past
     assert "populations with T = 1" in past
@@ -132,3 +134,38 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     text = build.page(fast)
     assert "software power cap at 95% of the looks" in text
     assert "8.84 nJ per update, by counter" in text
+
+
+def on_a_processor(last_cache_bytes: int) -> StudyRecord:
+    """Eight steps in place beside one step in place, 64^3, as on two cores with 32 MiB of cache."""
+    case = box("d3q19", "bgk", (64, 64, 64))
+    several = CpuConfig(scheme="aa", steps=8, loop="tile", tile_y=32, tile_z=1)
+    trials = []
+    for number, (config, mlups) in enumerate(((several, 595.0), (CpuConfig(scheme="aa"), 522.0))):
+        base = made._trial(case, 1, config, made.CPU_CEILING)
+        assert base.measurement is not None
+        assert base.prediction is not None
+        measured = replace(base.measurement, mlups=mlups)
+        parts = (
+            Term(name="arithmetic", seconds=9e-10, sentence="work", source="planted"),
+            Term(name="memory", seconds=3e-10, sentence="bytes", source="planted"),
+        )
+        expected = replace(base.prediction, terms=parts, mlups=833.0, footprint_bytes=24 << 20)
+        trials.append(replace(base, number=number, prediction=expected, measurement=measured, final=measured))
+    study = made._study(case, "cpu", made.CPU_CEILING, trials, made.CPU)
+    return replace(study, header=replace(study.header, last_cache_bytes=last_cache_bytes))
+
+
+@pytest.mark.parametrize(("cache_bytes", "fits"), [(32 << 20, True), (16 << 20, False), (0, False)])
+def test_on_a_processor_one_step_is_compared_as_measured_and_as_its_cache_allows(cache_bytes: int, fits: bool) -> None:
+    study = on_a_processor(cache_bytes)
+    said = " ".join(steps.why(study))
+    assert "makes 522 MLUPS, over which it is 1.14 times." in said
+    assert ("24 MiB, fits in the last cache (32 MiB): bytes from memory are no bound there." in said) == fits
+    assert ("case.domain=128x128x128" in build._roofline(study).caption) == fits
+
+
+def test_on_a_processor_what_binds_follows_from_the_terms_of_the_prediction() -> None:
+    said = " ".join(steps.why(on_a_processor(0)))
+    assert "By the model arithmetic takes 75% of an update, memory 25%: 833 MLUPS, of which 71% are reached." in said
+    assert "lowest bound" not in said

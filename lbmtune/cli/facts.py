@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -281,7 +281,9 @@ def predict(
 
         described = there or here.machine(here.chosen(device))
         _warn(described)
-        ranked = ranking(study_spec(subject, sets), described, top or _TOP, compiled, output.note)
+        spec = study_spec(subject, sets)
+        ranked = ranking(spec, described, top or _TOP, compiled, output.note)
+        _say_cached([one.prediction for one in ranked.entries], described, spec.case)
         if as_json:
             output.emit_json(ranked.facts())
         else:
@@ -303,11 +305,14 @@ def predict(
         spec = study_spec(study if given else subject, sets)
         if given:
             spec = replace(spec, case=given.case)
-        _vary(varied(spec, described, vary, given.config if given else None), page, as_json)
+        found = varied(spec, described, vary, given.config if given else None)
+        _say_cached(list(found.predictions.values()), described, spec.case)
+        _vary(found, page, as_json)
         return
     described = known or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
     _warn(described)
+    _say_cached([prediction], described, meant.case)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:
         named = {"config": meant.config.flat(), "key": meant.config.key}
@@ -326,6 +331,17 @@ def _warn(described: Described) -> None:
     from lbmtune.cli.output import note
 
     if remark := doubt(described):
+        note(remark)
+
+
+def _say_cached(predictions: Sequence[Prediction], described: Described, case: Case) -> None:
+    """Says where the last cache of a processor holds the smallest of what predictions are of."""
+    from lbmtune.cli.output import note
+    from lbmtune.records.in_cache import in_cache, last_cache
+
+    cache_bytes = last_cache(described.environment.backend, described.caches_bytes)
+    smallest = min((one.footprint_bytes for one in predictions), default=0)
+    if remark := in_cache(smallest, cache_bytes, case.domain):
         note(remark)
 
 

@@ -17,6 +17,7 @@ from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance, doubt
+from lbmtune.records.in_cache import in_cache_of, last_cache
 from lbmtune.records.store import HEADER, check_writable, read_study
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.units import format_bytes, format_mlups
@@ -206,6 +207,7 @@ def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyH
         backend=described.environment.backend,
         environment=evaluator.environment,
         ceiling=ceiling,
+        last_cache_bytes=last_cache(described.environment.backend, described.caches_bytes),
         legal_configurations=0,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
@@ -247,7 +249,7 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
         output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
-        for remark in filter(None, (overtaken(record), disturbance(record))):
+        for remark in filter(None, (overtaken(record), disturbance(record), in_cache_of(record))):
             output.note(remark)
     if record.winner is None:
         raise NothingValidError(f"{nothing_valid(record)} The report is {written.report}.")

@@ -115,7 +115,8 @@ class Ceiling:
 class StudyHeader:
     """The first thing written of a study.
 
-    illegal_configurations: an example of each reason -> how many points of the axes it removed.
+    illegal_configurations: an example of each reason -> how many points of the axes it removed. last_cache_bytes: of a
+    CPU; 0 where it is not known.
     """
 
     spec: StudySpec
@@ -124,6 +125,7 @@ class StudyHeader:
     ceiling: Ceiling
     legal_configurations: int
     illegal_configurations: dict[str, int] = field(default_factory=dict)
+    last_cache_bytes: int = 0
     date: str
     version: str
     schema: int = SCHEMA_VERSION

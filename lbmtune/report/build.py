@@ -16,6 +16,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt
+from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
 from lbmtune.units import format_bytes, format_mlups
@@ -164,7 +165,8 @@ def _roofline(study: StudyRecord) -> Panel:
     caption = (
         f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
         f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
-        "Kinds of kernels stand side by side to be seen apart. " + info.above_the_ceiling(study)
+        "Kinds of kernels stand side by side to be seen apart. "
+        f"{info.above_the_ceiling(study)} {in_cache_of(study)}"
     ).strip()
     return panel("roofline", "Roofline", caption, figures.roofline_figure(found))
 

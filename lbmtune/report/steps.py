@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.info import case_title, family
-from lbmtune.units import format_mlups, format_rate
+from lbmtune.units import format_bytes, format_mlups, format_rate
 
 NEAR = 0.9
 """Share of a bound from which on it counts as reached."""
@@ -109,7 +109,13 @@ def why(study: StudyRecord) -> tuple[str, ...]:
     stage = next((s for s in found.stages if s.number == winner.number), None) or _stage(
         study, winner, found.bytes_per_s
     )
-    told = (_past(study, winner, stage, found), _binds(stage), power(winner.sustained, stage.mlups))
+    binds = _by_terms(winner, stage) or _binds(stage)
+    told = (
+        _past(study, winner, stage, found),
+        _beside_one_step(study, stage, found),
+        binds,
+        power(winner.sustained, stage.mlups),
+    )
     return tuple(sentence for sentence in told if sentence)
 
 
@@ -125,6 +131,39 @@ def _past(study: StudyRecord, winner: Trial, stage: Stage, found: StepsInfo) -> 
         f"{ratio:.2f} times what populations with T = 1 ({what}) could reach at {format_rate(found.bytes_per_s)}, "
         f"{format_mlups(found.one_step_mlups)} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update "
         f"instead of {found.ideal['populations'][0]:.3g}."
+    )
+
+
+def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
+    """The best that was measured with one step per launch, and whether bytes from memory bound it at all."""
+    one = max((s for s in found.stages if s.steps == 1), key=lambda s: s.mlups, default=None)
+    if one is None or one.number == stage.number:
+        return ""
+    said = (
+        f"The best measured with T = 1, trial {one.number} ({one.family}), makes {format_mlups(one.mlups)} MLUPS, over "
+        f"which it is {stage.mlups / one.mlups:.2f} times."
+    )
+    kept = next(t.prediction.footprint_bytes if t.prediction else 0 for t in study.trials if t.number == one.number)
+    cache_bytes = study.header.last_cache_bytes
+    if not 0 < kept <= cache_bytes:
+        return said
+    return (
+        f"{said} All that trial keeps, {format_bytes(kept)}, fits in the last cache ({format_bytes(cache_bytes)}): "
+        "bytes from memory are no bound there."
+    )
+
+
+def _by_terms(winner: Trial, stage: Stage) -> str:
+    """On a processor, whose cores wait as well as work, terms add up: what the largest of them says; else empty."""
+    predicted = winner.prediction
+    if winner.config.get("backend") != "cpu" or predicted is None or not predicted.terms:
+        return ""
+    first, *others = predicted.terms
+    whole = sum(one.seconds for one in predicted.terms)
+    beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
+    return (
+        f"By the model {first.name} takes {first.seconds / whole:.0%} of an update{beside}: "
+        f"{format_mlups(predicted.mlups)} MLUPS, of which {stage.mlups / predicted.mlups:.0%} are reached."
     )
 
 
