@@ -11,7 +11,7 @@ DEVELOP   := $(VENV)/.installed-dev
 .PHONY: study test test-slow check nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
-	$(BIN)/lbmtune study --device $(if $(EXTRA),0,cpu) $(ARGS)
+	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
 
 # bytecode is kept even where the environment says otherwise: the tests begin hundreds of processes
 test test-slow: export PYTHONDONTWRITEBYTECODE :=

@@ -408,3 +408,10 @@ def test_the_study_of_small_domains_has_every_form_of_launch_that_fits(edge, res
     assert {"call", "graph", "dependent"} < {c.launch for c in space.configs} | {"resident"}
     assert {c.steps for c in space.configs} == {1, 2, 3}
     assert len(space.configs) < 4000
+
+
+def test_an_axis_set_for_all_kinds_of_kernels_at_once_is_named_as_it_was_given() -> None:
+    with pytest.raises(InputError, match=r"^--set storage: unknown storage 'fp8'"):
+        load_study("quick", ("storage=fp8",))
+    with pytest.raises(InputError, match=r"^--set axes\.cuda\.storage: unknown storage 'fp8'"):
+        load_study("d3q19-box", ("axes.cuda.storage=fp8",))

@@ -596,6 +596,15 @@ def test_a_named_machine_has_its_own_limits(run):
         assert (code, f"illegal configuration on NVIDIA Tesla K20: {said}" in err) == (2, True)
 
 
+def test_an_answer_for_another_machine_than_that_of_the_record_says_so(run):
+    best = str(RECORDED / "d3q19-box-fp32" / "best.json")
+    for verb in ("predict", "explain"):
+        assert "recorded on" not in run(verb, best, "--machine", "h200")[2]
+        err = run(verb, best, "--machine", "h100")[2]
+        assert "this is for NVIDIA H100" in err
+        assert "the kernel was recorded on another machine, NVIDIA H200 (" in err
+
+
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):
     """By its file and by its key; a device that is named, or here, is asked itself."""
     stand_in(monkeypatch)

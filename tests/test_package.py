@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -34,6 +36,17 @@ def test_import_is_cheap_and_loads_nothing_heavy() -> None:
     runs = [_run("-c", _TIMED_IMPORT.format(heavy=HEAVY)).split() for _ in range(3)]
     assert not any(loaded for _, *loaded in runs)
     assert min(float(seconds) for seconds, *_ in runs) < IMPORT_LIMIT_S
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("arguments", ["", "--device cpu", "--device=cpu --resume", "-d 1"])
+def test_make_study_names_a_device_once(arguments: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "study", f"ARGS={arguments}"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    command = next(line for line in done.stdout.splitlines() if "lbmtune study" in line)
+    assert len(re.findall(r"--device|-d ", command)) == 1
+    assert command.endswith(arguments)
 
 
 def test_help_loads_nothing_heavy() -> None:

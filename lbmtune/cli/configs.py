@@ -32,17 +32,31 @@ _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verb is about."""
+    """What a verb is about. made_on: where it was measured before; None for values that somebody gave."""
 
     case: Case
     config: KernelConfig
     device: str
     bounds: devices.Bounds
+    made_on: Environment | None = None
 
     @property
     def reason(self) -> str | None:
         """Why the configuration is illegal here, or None."""
         return broken(self.case, self.config, self.bounds.limits)
+
+    def elsewhere(self, machine: Machine) -> str:
+        """That it was recorded on another device than what is said is about, in a sentence; empty where not.
+
+        Two processors are told apart by model and cores, two GPUs by model.
+        """
+        made, here = self.made_on, machine.environment
+        if made is None or (made.device == here.device and (made.backend != "cpu" or made.device_id == here.device_id)):
+            return ""
+        return (
+            f"this is for {machine.name} ({here.device_id}); the kernel was recorded on another machine, {made.device} "
+            f"({made.device_id})."
+        )
 
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""
@@ -234,4 +248,4 @@ def _settled(
     here = devices.bounds(where, machine)
     if not here.known and device is None and (known := machine_of(made_on.device)):
         here = devices.bounds(where, known)
-    return Subject(case, config, where, here)
+    return Subject(case, config, where, here, made_on)

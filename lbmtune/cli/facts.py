@@ -117,6 +117,8 @@ def explain(
     prediction = None
     if described and not reason:
         _warn(described)
+        if remark := subject.elsewhere(described):
+            output.note(remark)
         prediction = here.predictor(subject.case, described)(subject.config)
     facts = {
         "config": subject.config.flat(),
@@ -312,6 +314,8 @@ def predict(
     described = known or here.machine(meant.device)
     prediction = here.predictor(meant.case, described)(meant.legal().config)
     _warn(described)
+    if remark := meant.elsewhere(described):
+        output.note(remark)
     _say_cached([prediction], described, meant.case)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:

@@ -23,9 +23,16 @@ class Source:
     def fail(self, key: str, problem: str) -> NoReturn:
         """Raises InputError for a key such as 'case.lattice'."""
         if key in self.overridden:
-            raise InputError(f"--set {key}: {problem}")
+            raise InputError(f"--set {self._as_given(key)}: {problem}")
         line = line_of(self.text, key)
         raise InputError(f"{self.name}{f', line {line}' if line else ''}: {key}: {problem}")
+
+    def _as_given(self, key: str) -> str:
+        """An axis that was set for kernels of every kind at once has its name alone."""
+        name = key.rpartition(".")[2]
+        matches = (re.fullmatch(rf"axes\.(\w+)(\[\d+\])?\.{name}", one) for one in self.overridden)
+        kinds = {match[1] for match in matches if match}
+        return name if key.startswith("axes.") and len(kinds) > 1 else key
 
     def check_name(self, key: str, value: str, known: Iterable[str]) -> None:
         """Raises InputError where a value is none of the known ones."""
