@@ -602,7 +602,7 @@ def test_an_answer_for_another_machine_than_that_of_the_record_says_so(run):
         assert "recorded on" not in run(verb, best, "--machine", "h200")[2]
         err = run(verb, best, "--machine", "h100")[2]
         assert "this is for NVIDIA H100" in err
-        assert "the kernel was recorded on another machine, NVIDIA H200 (" in err
+        assert "the kernel was recorded on another machine, NVIDIA H200." in err
 
 
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.cli.machines import named_machine
+from lbmtune.model.predict import predict
+from lbmtune.report import varied
 from lbmtune.report.model import (
     Judged,
     bars,
@@ -17,6 +22,7 @@ from lbmtune.report.model import (
     by_scheme,
     by_set,
     by_tenth,
+    figure,
     judgement,
     pooled,
     printed,
@@ -24,6 +30,7 @@ from lbmtune.report.model import (
     write_page,
     write_tables,
 )
+from lbmtune.units import format_mlups
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
@@ -173,3 +180,23 @@ def test_bars_go_by_kind_size_and_device() -> None:
     assert [(bar.bound, bar.holds) for bar in cpu] == [(0.15, False), (0.95, True)]
     alike = bars([replace(one(n, 1.0), measured=100.0 + n) for n in range(5)])
     assert "rank" not in {bar.figure for bar in alike}
+
+
+def test_the_figure_has_logarithmic_speeds_and_no_two_sets_look_alike() -> None:
+    many = [replace(one(n + 1, 1.0), set=f"set {n:02}") for n in range(40)]
+    found = figure(many)
+    assert found.layout.xaxis.type == "log"
+    assert len({(trace.marker.color, trace.marker.symbol) for trace in found.data}) == len(found.data) == 40
+    assert all("fullData.name" in trace.hovertemplate for trace in found.data)
+
+
+def test_hovering_over_a_varied_axis_tells_the_speed_and_its_legend_stands_beside(tmp_path: Path) -> None:
+    case, config = box("d3q19", "bgk", (128, 128, 128)), CudaConfig()
+    expected = predict(case, config, named_machine("h200"))
+    found = varied.figure("scheme", {"pull": expected})
+    assert found.layout.legend.orientation == "v"
+    for bar in found.data:
+        assert f"{format_mlups(expected.mlups)} MLUPS<br>" in bar.customdata[0]
+        assert "%{customdata}" in bar.hovertemplate
+    varied.write_varied(tmp_path / "page.html", "t" * 400, "scheme", {"pull": expected})
+    assert "overflow-wrap: anywhere" in (tmp_path / "page.html").read_text()

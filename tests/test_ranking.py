@@ -18,7 +18,7 @@ from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
 from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
-from lbmtune.cli.ranking import Ranking, ranking
+from lbmtune.cli.ranking import Entry, Ranking, ranking, ties
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
@@ -265,6 +265,25 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
     assert len(configs) > 3
     assert estimates(expected, configs) == one_by_one
     assert started == [2]
+
+
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        ((5, 4, 3), ""),
+        ((5, 5, 4), "places 1 to 2;"),
+        ((6, 5, 5, 5, 4, 3, 3), "places 2 to 4, 6 to 7;"),
+        ((5, 5 * (1 + 1e-12)), "places 1 to 2;"),
+        ((5,), ""),
+        ((), ""),
+    ],
+)
+def test_what_the_model_does_not_tell_apart_is_said(speeds, said):
+    config = CudaConfig()
+    one = predict(CASE, config, named_machine("h200"))
+    entries = tuple(Entry(config, replace(one, mlups=mlups), compiled=False) for mlups in speeds)
+    found = ties(Ranking("few", "H200", len(speeds), entries))
+    assert said in found if said else found == ""
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,8 @@ class Subject:
         made, here = self.made_on, machine.environment
         if made is None or (made.device == here.device and (made.backend != "cpu" or made.device_id == here.device_id)):
             return ""
-        return (
-            f"this is for {machine.name} ({here.device_id}); the kernel was recorded on another machine, {made.device} "
-            f"({made.device_id})."
-        )
+        ours, theirs = ((f" ({one.device_id})" if one.backend == "cpu" else "") for one in (here, made))
+        return f"this is for {machine.name}{ours}; the kernel was recorded on another machine, {made.device}{theirs}."
 
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""

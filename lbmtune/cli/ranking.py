@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _KEPT = 1000
 """How many of the first are kept on disk, at least."""
+_SAME = 1e-9
+"""Predictions that are relatively nearer are one: only the order of their sums differs."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
@@ -178,6 +182,19 @@ def print_ranking(ranked: Ranking) -> None:
     console = output.stdout()
     for part in output.fitted(whole, console.width, ("compiled",)):
         console.print(part)
+    if remark := ties(ranked):
+        console.print(remark, markup=False)
+
+
+def ties(ranked: Ranking) -> str:
+    """Which neighbours the model does not tell apart, in a sentence; empty where it tells all of them apart."""
+    speeds = [entry.prediction.mlups for entry in ranked.entries]
+    ends = [n for n, (one, next_one) in enumerate(pairwise(speeds), 1) if not isclose(one, next_one, rel_tol=_SAME)]
+    groups = [(first + 1, last) for first, last in pairwise([0, *ends, len(speeds)]) if last - first > 1]
+    if not groups:
+        return ""
+    places = ", ".join(f"{first} to {last}" for first, last in groups)
+    return f"Ties: the model expects the same of places {places}; their order says nothing."
 
 
 def binding(prediction: Prediction) -> str:

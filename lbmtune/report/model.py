@@ -22,6 +22,7 @@ _BOUNDS = {"one step": {"median": 0.07, "90 %": 0.18}, "several steps": {"median
 _APART = 1.1
 """Speeds that lie so far apart, in nine tenths of a set, have an order that can be got right."""
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagram")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +235,7 @@ def _text(table: pandas.DataFrame) -> str:
 
 def figure(judged: Sequence[Judged]) -> Figure:
     """Measured over predicted MLUPS of every configuration, by set."""
-    from lbmtune.report.drawing import plain_figure
+    from lbmtune.report.drawing import log_axis, plain_figure
 
     found = plain_figure("predicted MLUPS", "measured / predicted")
     for number, (name, mine) in enumerate(frame(judged).groupby("set")):
@@ -243,13 +244,22 @@ def figure(judged: Sequence[Judged]) -> Figure:
             y=mine.measured / mine.predicted,
             mode="markers",
             name=str(name),
-            marker={"size": 5, "opacity": 0.6, "color": _COLOURS[number % len(_COLOURS)]},
+            marker={"size": 5, "opacity": 0.6} | _look(number),
             text=mine.label + "<br>" + mine.limit,
-            hovertemplate="%{text}<br>predicted %{x:,.0f} MLUPS, measured / predicted %{y:.3f}<extra></extra>",
+            hovertemplate="%{text}<br>predicted %{x:,.0f} MLUPS, measured / predicted %{y:.3f}"
+            "<extra>%{fullData.name}</extra>",
         )
+    speeds = [one.predicted for one in judged]
+    log_axis(found.update_xaxes, min(speeds) / 1.3, max(speeds) * 1.3)
     found.add_hline(y=1, line={"width": 1, "color": "#888888"})
     found.update_yaxes(range=[0, 1.6])
     return found
+
+
+def _look(number: int) -> dict[str, str]:
+    """Colour and symbol of a set: as many different ones as colours times symbols."""
+    turn, colour = divmod(number, len(_COLOURS))
+    return {"color": _COLOURS[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
 
 
 def write_page(path: Path, judged: Sequence[Judged]) -> None:

@@ -18,7 +18,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
     """What the time of an update is made of, in picoseconds, for each value of the axis."""
-    from lbmtune.report.drawing import plain_figure
+    from lbmtune.report.drawing import BESIDE, plain_figure, wrapped
     from lbmtune.units import format_mlups
 
     found = plain_figure(axis, "ps per update")
@@ -29,11 +29,11 @@ def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
             y=[one.seconds_of(name) * 1e12 for one in predictions.values()],
             name=name,
             marker_color=_COLOURS[number % len(_COLOURS)],
-            text=[f"{format_mlups(one.mlups)} MLUPS: {one.limit}" for one in predictions.values()],
-            textposition="none",
-            hovertemplate=f"{axis} %{{x}}, {name} %{{y:.3g}} ps<br>%{{text}}<extra></extra>",
+            customdata=[f"{format_mlups(one.mlups)} MLUPS<br>{wrapped(one.limit)}" for one in predictions.values()],
+            hovertemplate=f"{axis} %{{x}}, {name} %{{y:.3g}} ps<br>%{{customdata}}<extra></extra>",
         )
-    found.update_layout(barmode="relative")
+    # beside the bars: below them it would be under the fold where terms are many
+    found.update_layout(barmode="relative", legend=BESIDE)
     found.update_xaxes(type="category")
     return found
 
@@ -42,9 +42,10 @@ def write_varied(path: Path, title: str, axis: str, predictions: Mapping[str, Pr
     """One file, which needs no network. Raises InputError where it cannot be written."""
     from html import escape
 
-    picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="560px")
+    picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="480px")
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<body style='font-family: sans-serif; margin: 2em'><h1>{escape(title)}</h1>{picture}</body></html>\n"
+        f"<body style='font-family: sans-serif; margin: 2em'>"
+        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere'>{escape(title)}</h1>{picture}</body></html>\n"
     )
     write_atomically(path, page.encode(), "choose another file for --page")
