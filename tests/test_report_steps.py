@@ -162,7 +162,12 @@ def test_on_a_processor_one_step_is_compared_as_measured_and_as_its_cache_allows
     said = " ".join(steps.why(study))
     assert "makes 522 MLUPS, over which it is 1.14 times." in said
     assert ("24 MiB, fits in the last cache (32 MiB): bytes from memory are no bound there." in said) == fits
+    assert ("allow: no bound here." in said) == (not fits)
     assert ("case.domain=128x128x128" in build._roofline(study).caption) == fits
+
+
+def test_one_step_that_stays_below_the_bandwidth_does_not_question_it(fast: StudyRecord) -> None:
+    assert "no bound here" not in " ".join(steps.why(fast))
 
 
 def test_on_a_processor_what_binds_follows_from_the_terms_of_the_prediction() -> None:

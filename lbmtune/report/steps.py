@@ -146,7 +146,8 @@ def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
     kept = next(t.prediction.footprint_bytes if t.prediction else 0 for t in study.trials if t.number == one.number)
     cache_bytes = study.header.last_cache_bytes
     if not 0 < kept <= cache_bytes:
-        return said
+        above = one.mlups > one.memory_mlups
+        return said + (f" It is above what {format_rate(found.bytes_per_s)} allow: no bound here." if above else "")
     return (
         f"{said} All that trial keeps, {format_bytes(kept)}, fits in the last cache ({format_bytes(cache_bytes)}): "
         "bytes from memory are no bound there."
