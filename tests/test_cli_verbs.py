@@ -605,6 +605,19 @@ def test_an_answer_for_another_machine_than_that_of_the_record_says_so(run):
         assert "the kernel was recorded on another machine, NVIDIA H200." in err
 
 
+def test_processors_are_told_apart_in_what_is_said_of_a_record_and_of_a_footprint(run):
+    folder = RECORDED.parent
+    best = folder / "epyc-2-cores" / "d3q19-box-fast-fp32" / "best.json"
+    machines = {name: folder / f"{name}-2-cores" / "machine.toml" for name in ("epyc", "xeon")}
+    assert "recorded on" not in run("predict", best, "--machine", machines["epyc"])[2]
+    err = run("predict", best, "--machine", machines["xeon"])[2]
+    assert "the kernel was recorded on another machine, AMD EPYC (AMD EPYC, 2 cores)." in err
+    cached = "A footprint of 24.05 MiB fits in the last cache (32 MiB)"
+    for domain, fits in (("64x64x64", True), ("128x128x128", False)):
+        asked = ("scheme=aa", "--set", f"case.domain={domain}", "--machine", machines["epyc"])
+        assert (cached in run("predict", *asked)[2]) == fits
+
+
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):
     """By its file and by its key; a device that is named, or here, is asked itself."""
     stand_in(monkeypatch)
