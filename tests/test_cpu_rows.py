@@ -152,9 +152,11 @@ def test_no_conversion_has_an_index(tmp_path: Path) -> None:
     program = program_of(case_of("box", "d2q9"), config_of("aa", "soa", "fp16s", reads="ahead", **ASKING))
     (code,) = import_text(tmp_path / "placed.py", program.source).step_1.inspect_asm().values()
     loop = max(re.split(r"^\.\w+:$", code, flags=re.M), key=lambda block: block.count("prefetcht0"))
-    converted = re.findall(r"vcvtph2ps\s+[-\w]*\((.*)\), %zmm|vcvtps2ph\s.*%zmm\d+, [-\w]*\((.*)\)", loop)
-    assert len(converted) == 3 * 9
-    assert not [address for pair in converted for address in pair if "," in address]
+    loaded = re.findall(r"vcvtph2ps\s+[-\w]*\((.*)\), %zmm", loop)
+    # to memory, or to a register that is stored after it, as compiled for Zen
+    stored = re.findall(r"vcvtps2ph\s.*%zmm\d+, (?:[-\w]*\((.*)\)|%ymm\d+)", loop)
+    assert (len(loaded), len(stored)) == (2 * 9, 9)
+    assert not [address for address in (*loaded, *stored) if "," in address]
 
 
 @pytest.mark.parametrize(
