@@ -101,28 +101,23 @@ FAULTS = {
 }
 
 
-@needs_compiler
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found(fault: str) -> None:
-    case, one = flow(), config(march=2, block=(16, 4, 1))
-    case = replace(case, domain=awkward_domain(case, one))
-    program = render(case, one)
-    assert not on_host(replace(program, source=FAULTS[fault](program.source))).passed
-
-
 THIN_FAULTS = {
     "one plane has nothing from below": _text("if (low && high) {", "if (false) {"),
     "two planes have nothing from above": _text("if (ends(j, 2) && k + 2 == seat.planes) {", "if (false) {"),
 }
+"""Of the highest tiles, where they have fewer planes than the others."""
 
 
 @needs_compiler
-@pytest.mark.parametrize("fault", THIN_FAULTS)
-def test_a_fault_of_tiles_of_fewer_planes_is_found(fault: str) -> None:
-    case, one = flow(), config(march=3, block=(16, 2, 1))
+@pytest.mark.parametrize(
+    ("fault", "march", "block"),
+    [(fault, 2, (16, 4, 1)) for fault in FAULTS] + [(fault, 3, (16, 2, 1)) for fault in THIN_FAULTS],
+)
+def test_a_fault_is_found(fault: str, march: int, block: tuple[int, int, int]) -> None:
+    case, one = flow(), config(march=march, block=block)
     case = replace(case, domain=awkward_domain(case, one))
     program = render(case, one)
-    assert not on_host(replace(program, source=THIN_FAULTS[fault](program.source))).passed
+    assert not on_host(replace(program, source=(FAULTS | THIN_FAULTS)[fault](program.source))).passed
 
 
 @needs_compiler

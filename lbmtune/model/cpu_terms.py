@@ -347,7 +347,7 @@ def _shared_sets(subject: CpuSubject) -> list[tuple[int, ...]]:
     config = subject.config
     if config.memory.run or config.indirect or config.of_moments:
         return [()]
-    found = []
+    found: list[tuple[int, ...]] = []
     for phase in subject.phases:
         read, written = ({getattr(access, way) for access in phase.accesses} for way in ("read", "write"))
         places = [*(read | written)] if phase.in_place else [*read, *(() if config.streaming_stores else written)]
@@ -363,11 +363,11 @@ def _starts(subject: CpuSubject, places: Iterable[Place]) -> list[int]:
 
 
 @lru_cache(maxsize=4096)
-def _sets(starts: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _sets(starts: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """How many lines of streams each set has that has several, at every place in a line."""
     moved = range(0, LINE_BYTES, SCALAR_BYTES)
     places = (Counter((start + place) // LINE_BYTES % _SETS for start in starts) for place in moved)
-    return [tuple(count for count in one.values() if count > 1) for one in places]
+    return tuple(tuple(count for count in one.values() if count > 1) for one in places)
 
 
 def _cached(subject: CpuSubject, meanwhile_s: float) -> Term:
