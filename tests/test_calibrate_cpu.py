@@ -103,7 +103,7 @@ def test_a_cpu_is_calibrated() -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("shifted", [False, True])
 def test_streams_lie_apart(shifted: bool) -> None:
-    bench = calibration._Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    bench = calibration.Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
     starts, pitch = bench._apart(Walk("copy", 4, shifted), calibration._APART)
     assert min(np.diff(starts[STREAMS:])) >= bench._parts * calibration._ROWS * pitch
 
@@ -111,7 +111,7 @@ def test_streams_lie_apart(shifted: bool) -> None:
 @pytest.mark.usefixtures("small")
 def test_some_streams_share_a_set_of_the_first_cache() -> None:
     """64 sets of lines of 64 bytes: the first of them start there in the same one, the others in one of their own."""
-    bench = calibration._Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    bench = calibration.Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
     for together in (0, 10, 13, STREAMS):
         starts, _ = bench._apart(Walk("in place", 32), calibration._APART, together)
         sets = [4 * start // 64 % 64 for start in starts[:STREAMS:3]]  # of those that are not displaced
@@ -127,7 +127,7 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
 ) -> None:
     """Two cores with 256 KiB each go through half of that, or three times as much, which takes 2 MiB in all."""
     caches = {**CACHES, "L3": l3}
-    bench = calibration._Bench(Cores(), compiled, caches)  # type: ignore[arg-type]
+    bench = calibration.Bench(Cores(), compiled, caches)  # type: ignore[arg-type]
     assert bench.cached_lengths() == lengths
     found = calibration.calibrate_cpu(Cores(), compiled, caches, lambda _: None)  # type: ignore[arg-type]
     ways = [(4, ""), (32, ""), (64, ""), (32, ", ahead"), (64, ", ahead")]
@@ -150,7 +150,7 @@ def test_a_sample_that_another_program_disturbs_is_taken_again(
 ) -> None:
     """At most eight times; then the one with most of the processors counts."""
     cores = Cores()
-    bench = calibration._Bench(cores, compiled, CACHES)  # type: ignore[arg-type]
+    bench = calibration.Bench(cores, compiled, CACHES)  # type: ignore[arg-type]
     cores.shares = list(shares)
     times = iter(range(len(shares)))
     monkeypatch.setattr(cores, "time_s", lambda run: float(next(times)))

@@ -23,7 +23,7 @@ from lbmtune.model.cpu_terms import (
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.predict import predict
-from lbmtune.model.walks import Walk, calibrated
+from lbmtune.model.walks import Walk, calibrated, fillings
 from lbmtune.records import Environment
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -251,6 +251,38 @@ def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_on
     assert seconds(replace(config, tile_y=8, tile_z=1), "cache", machine, ("arithmetic",)) == pytest.approx(
         0.75 * 152 / 80e9
     )
+
+
+SWEEP = replace(SEVERAL, tile_y=32)
+KEPT = 4 * kept_bytes(subject(SWEEP))
+
+
+@pytest.mark.parametrize(
+    ("l3_bytes", "expected"),
+    [
+        (19 << 40, 120e9),
+        (6 * KEPT, 1 / (0.5 / 120e9 + 0.5 / 60e9)),
+        (3 * KEPT, 60e9),
+        (2 * KEPT, 1 / (0.5 / 60e9 + 0.5 / 50e9)),
+        (1.5 * KEPT, 50e9),
+        (0.75 * KEPT, 40e9),
+        (0.375 * KEPT, 1 / (0.5 / 40e9 + 0.5 / RATES["in place, 64 bytes"])),
+    ],
+)
+def test_what_fills_the_last_cache_is_slower_and_what_it_cannot_hold_comes_from_memory(
+    l3_bytes: float, expected: float
+) -> None:
+    """All threads together go through as much as they keep, which is a third, two or four thirds of such caches."""
+    one = Walk("in place", 64)
+    slower = dict(zip(fillings(one), (60e9, 50e9, 40e9), strict=True))
+    found = replace(
+        FOUND,
+        last_cached_bytes_per_s={one.name: 120e9},
+        filled_bytes_per_s={filling.name: rate for filling, rate in slower.items()},
+    )
+    machine = replace(MACHINE, cpu=found, caches_bytes={**MACHINE.caches_bytes, "L3": round(l3_bytes)})
+    found_s = seconds(SWEEP, "cache", machine, ("arithmetic",))
+    assert found_s == pytest.approx(0.75 * 152 / expected, rel=1e-6)
 
 
 def test_arithmetic_hides_behind_memory_as_far_as_that_has_been_measured() -> None:

@@ -13,9 +13,9 @@ from lbmtune.codegen.support import support_digest
 
 WALK, MULTIPLY_ADD, MIXED, DIVIDE = "walk", "multiply_add", "mixed", "divide"
 CHAINS = 10
-"""Enough to hide the latency of an operation, few enough for the registers that every vector width has."""
-OPERATIONS = {MULTIPLY_ADD: CHAINS, MIXED: 2 * CHAINS, DIVIDE: CHAINS}
-"""Of a turn of each."""
+"""Registers that chains take: enough to hide the latency of an operation, fewer than processors with vectors have."""
+OPERATIONS = {MULTIPLY_ADD: 1, MIXED: 2, DIVIDE: 1}
+"""Of a chain in a turn of each."""
 _ROUNDS = 3
 WORKED = 2 * _ROUNDS * STREAMS
 """Operations of a turn of a walk that works: about as many as a collision has."""
@@ -58,15 +58,23 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
     return Program("cpu", CASE, CpuConfig(threads=threads), source, (), ((Launch(WALK, names),),))
 
 
-def arithmetic(access: CpuAccess, threads: int) -> Program:
-    """Products with sums, such with sums in turn, and quotients, of vectors that stay in registers."""
-    chains = range(CHAINS)
+def chains_of(access: CpuAccess, vector_bits: int) -> int:
+    """So many vectors stay in registers of a width, in two each where one is too short."""
+    return CHAINS // max(1, 8 * access.bytes // max(1, vector_bits))
+
+
+def arithmetic(access: CpuAccess, threads: int, count: int = CHAINS) -> Program:
+    """Products with sums, such with sums in turn, and quotients, of vectors that stay in registers.
+
+    count: of chains (`chains_of`).
+    """
+    chains = range(count)
     source = filled(
         "arithmetic",
         support=support_digest(),
         real=access.real,
         lanes=str(access.lanes),
-        chains=str(CHAINS),
+        chains=str(count),
         apart=str(APART),
         values=indented([f"v{i} = load(array, at + {i})" for i in chains], 1),
         products=indented([f"v{i} = v{i} * factor + c1" for i in chains], 2),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cached_property
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +16,18 @@ from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Program
 from lbmtune.records import Conditions, Environment
 
+if TYPE_CHECKING:
+    from lbmtune.measure.pace import Gauge
+
 ALIGNMENT_BYTES = 1 << 21
 
 
 class Arena:
     """A device whose arrays are cut from one block that grows with need; `reset` gives it all back."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, make_gauge: Callable[[], Gauge] | None = None) -> None:
+        """make_gauge: of what changes beside the samples on this device, if anything does; asked when first needed."""
+        self.device, self._make_gauge = device, make_gauge
         self._block: Array | None = None
         self._used_bytes = 0
         self._loaded: tuple[tuple[str, str, str], Executable] | None = None
@@ -98,6 +104,11 @@ class Arena:
     def conditions(self) -> Conditions:
         """As the device does."""
         return self.device.conditions()
+
+    @cached_property
+    def gauge(self) -> Gauge | None:
+        """Looks at what the device does right after a sample; None where nobody else has a part of it."""
+        return self._make_gauge() if self._make_gauge else None
 
     def datasheet_bytes_per_s(self) -> float | None:
         """As the device does."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,24 @@ from lbmtune.codegen.walks import (
     WALK,
     WORKED,
     arithmetic,
+    chains_of,
     walk,
     walks_digest,
 )
 from lbmtune.measure.microbench import Say
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.model.machine import CpuCalibration
-from lbmtune.model.walks import SCALAR_BYTES, SHARES, Crowd, Walk, calibrated, crowds
+from lbmtune.model.walks import (
+    GLANCED,
+    SCALAR_BYTES,
+    SHARES,
+    Crowd,
+    Walk,
+    calibrated,
+    crowds,
+    fillings,
+    glance,
+)
 
 _REAL_BYTES = 4
 _STREAM_BYTES, _TIMES_CACHE = 6 << 20, 4
@@ -59,7 +70,7 @@ _NEIGHBOURS = 9
 
 def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], say: Say) -> CpuCalibration:
     """Runs all of them: about a minute. Raises what the device raises."""
-    bench = _Bench(device, compiler, caches_bytes)
+    bench = Bench(device, compiler, caches_bytes)
     cores, walks, widths = device.limits.cores, list(calibrated(bench.widths)), bench.widths
     plain = [one for one in walks if not (one.shifted or one.ahead or one.grouped)]
     near, far = bench.cached_lengths()
@@ -81,6 +92,12 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
                 str(one.access_bytes): partial(bench.cached_bytes_per_s, one, near) for one in within
             },
             "streams within the last cache": {one.name: partial(bench.cached_bytes_per_s, one, far) for one in beyond},
+            "streams that fill the last cache": {
+                one.name: partial(bench.cached_bytes_per_s, one.walk, bench.filling(one.share))
+                for walked in beyond
+                if walked.access_bytes > SCALAR_BYTES
+                for one in fillings(walked)
+            },
             "streams within the L2 caches that are worked on": {
                 one.name: partial(bench.cached_hidden, one, near) for one in bench.workable if not one.ahead
             },
@@ -97,6 +114,7 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
         divide_per_s=rates[DIVIDE],
         refill_s=refills.pop(""),
         last_cached_bytes_per_s=found["streams within the last cache"],
+        filled_bytes_per_s=found["streams that fill the last cache"],
         hidden=found["streams that are worked on"],
         cached_hidden=found["streams within the L2 caches that are worked on"],
         mixed_per_s=rates[MIXED],
@@ -121,7 +139,17 @@ def _hidden(moving_s: float, working_s: float, both_s: float) -> float:
     return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))
 
 
-class _Bench:
+class Glance(NamedTuple):
+    """A walk that tells what a machine does just now. bytes: that it moves; cached: whether it needs what it leaves."""
+
+    run: Callable[[], None]
+    bytes: float
+    cached: bool
+
+
+class Bench:
+    """The micro-benchmarks on a processor: each method measures one figure, or one of a kind."""
+
     def __init__(self, device: Device, compiler: Compiler, caches_bytes: Mapping[str, int]) -> None:
         self._device, self._compiler, self._caches = device, compiler, caches_bytes
         vectors = (bits // 8 for bits in (256, 512) if bits <= 2 * device.limits.vector_bits)
@@ -129,9 +157,16 @@ class _Bench:
         stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
         self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
         elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
-        self._source, self._target = (device.empty(elements, "float32") for _ in range(2))
+        self._elements = elements
+        self._source = device.empty(elements, "float32")
         fill_with_noise(self._source, 1.0, device.xp)
-        self._target.fill(0)
+
+    @cached_property
+    def _target(self) -> Array:
+        """Of what goes to a second array."""
+        target = self._device.empty(self._elements, "float32")
+        target.fill(0)
+        return target
 
     @property
     def workable(self) -> tuple[Walk, ...]:
@@ -167,6 +202,28 @@ class _Bench:
         near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
         return near // _PITCH * _PITCH, far // _PITCH * _PITCH
 
+    def glances(self) -> dict[str, Glance]:
+        """Walks like `glance`, by the fields of `Conditions`, those through caches together about as long as the other.
+
+        The last cache is left out where calibration does not go through it either.
+        """
+        one, cores = glance(self._device.limits.vector_bits), self._device.limits.cores
+        near, far = self.cached_lengths()
+        cell_bytes = 2 * STREAMS * _REAL_BYTES
+        memory = self._rows(one, cores, *self._apart(one, _APART))
+        found = {"memory_bytes_per_s": Glance(memory, self._cells * cell_bytes, cached=False)}
+        for name, length in ("near_cache_bytes_per_s", near), ("last_cache_bytes_per_s", far and self.filling(GLANCED)):
+            if length:
+                turns = max(1, self._cells // (2 * cores * length))
+                run = self._turns(one, length, turns)
+                found[name] = Glance(run, cores * turns * length * cell_bytes, cached=True)
+        return found
+
+    def filling(self, share: float) -> int:
+        """Elements of a stream of each core of which all together fill such a share of the last cache."""
+        length = int(share * self._caches.get("L3", 0) / self._device.limits.cores) // (STREAMS * _REAL_BYTES)
+        return length // _PITCH * _PITCH
+
     def cached_bytes_per_s(self, one: Walk, length: int) -> float:
         """Of streams of so many elements that each core reads and writes in place, again and again."""
         return 2 * STREAMS * _REAL_BYTES * self._cached_cells_per_s(one, length)
@@ -192,22 +249,38 @@ class _Bench:
         cores = self._device.limits.cores
         array = self._device.empty(cores * APART, "float32")
         array.fill(1)
-        run = self._bound(arithmetic(_access(width), cores), entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
-        return OPERATIONS[entry] * _CHAIN_TURNS / self._seconds(run)
+        access = _access(width)
+        count = chains_of(access, self._device.limits.vector_bits)
+        program = arithmetic(access, cores, count)
+        run = self._bound(program, entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
+        return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
 
     def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
-        between = STREAMS if one.grouped else 1
-        numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
-        rate = self._parts * _ROWS * _CELLS / self._seconds(self._walk(one, threads, starts, numbers, worked=worked))
+        rate = self._cells / self._seconds(self._rows(one, threads, starts, pitch, worked=worked))
         self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
         return rate
 
+    @property
+    def _cells(self) -> int:
+        """Of a stream that lies in memory."""
+        return self._parts * _ROWS * _CELLS
+
+    def _rows(
+        self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False
+    ) -> Callable[[], None]:
+        between = STREAMS if one.grouped else 1
+        numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
+        return self._walk(one, threads, starts, numbers, worked=worked)
+
     def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
-        cores = self._device.limits.cores
-        starts, _ = self._apart(one, _APART)
         turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
-        numbers = cores, 2 * length, turns, 0, length, _AHEAD
-        return cores * turns * length / self._seconds(self._walk(one, cores, starts, numbers, worked=worked))
+        run = self._turns(one, length, turns, worked=worked)
+        return self._device.limits.cores * turns * length / self._seconds(run)
+
+    def _turns(self, one: Walk, length: int, turns: int, *, worked: bool = False) -> Callable[[], None]:
+        """Each core goes through so many elements of its streams again and again."""
+        cores, (starts, _) = self._device.limits.cores, self._apart(one, _APART)
+        return self._walk(one, cores, starts, (cores, 2 * length, turns, 0, length, _AHEAD), worked=worked)
 
     def _walk(
         self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False

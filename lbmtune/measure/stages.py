@@ -41,6 +41,7 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
 if TYPE_CHECKING:  # it takes long to load, and workers start often
+    from lbmtune.measure.pace import Gauge
     from lbmtune.records.claims import Duty
 
 Renderer = Callable[[Case, KernelConfig], Program]
@@ -173,7 +174,8 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
 
     On a GPU it goes through all that surrounds launches once before the first trial of each storage format.
     """
-    arena = Arena(opener())
+    device = opener()
+    arena = Arena(device, partial(_gauge, device) if device.environment.backend == "cpu" else None)
     rehearsed: set[str] = set()
 
     def session(request: Any, report: Report) -> Any:
@@ -198,6 +200,13 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
         return tried(program, binary, arena, request, protocol, report, duty)
 
     return Opened(arena.environment, arena.limits), session
+
+
+def _gauge(device: Device) -> Gauge:
+    from lbmtune.measure.devices import caches_bytes  # here: they need SymPy
+    from lbmtune.measure.pace import gauge
+
+    return gauge(device, compiler_for(device.environment), caches_bytes(device))
 
 
 def rehearse(program: Program, device: Device) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.measure.arena import Arena
 from lbmtune.measure.load import cpu_share, usage
 from lbmtune.measure.noise import fill_with_noise
 from lbmtune.records import Conditions, Measurement
@@ -167,6 +168,8 @@ def take(simulation: Simulation, steps: int, protocol: TimingProtocol, *, look_a
     conditions = device.conditions() if look_around else Conditions()
     if before is not None and isinstance(config, CpuConfig):
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), config.threads))
+    if look_around and isinstance(device, Arena) and device.gauge:
+        conditions = device.gauge.look(conditions, steps * step_s)
     return Sample(step_s, conditions, flaw(conditions, device.environment.max_sm_clock_hz, protocol))
 
 
@@ -289,18 +292,24 @@ def _finished(simulation: Simulation, samples: list[Sample], steps: int, disturb
 
 
 def summary(conditions: Sequence[Conditions]) -> Conditions:
-    """Medians of the clocks, the highest power and temperature, every throttle reason, the lowest CPU share."""
+    """Medians of clocks and glances, the highest power and temperature, every throttle reason, the lowest CPU share."""
 
     def known(name: str) -> list[float]:
         return [value for c in conditions if (value := getattr(c, name)) is not None]
 
+    def middle(name: str) -> float | None:
+        return median(known(name) or [0.0]) or None
+
     return Conditions(
-        sm_clock_hz=median(known("sm_clock_hz") or [0.0]) or None,
-        memory_clock_hz=median(known("memory_clock_hz") or [0.0]) or None,
+        sm_clock_hz=middle("sm_clock_hz"),
+        memory_clock_hz=middle("memory_clock_hz"),
         power_w=max(known("power_w"), default=None),
         temperature_c=max(known("temperature_c"), default=None),
         throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})),
         cpu_share=min(known("cpu_share"), default=None),
+        memory_bytes_per_s=middle("memory_bytes_per_s"),
+        last_cache_bytes_per_s=middle("last_cache_bytes_per_s"),
+        near_cache_bytes_per_s=middle("near_cache_bytes_per_s"),
     )
 
 

@@ -9,7 +9,7 @@ Parameters come from micro-benchmarks alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -26,7 +26,7 @@ from lbmtune.catalogue.storage import stored_extents
 from lbmtune.catalogue.sweeps import slabs
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
-from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, SHARES, Kind, Walk, crowds
+from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, SHARES, Kind, Walk, crowds, fillings
 from lbmtune.records import Term
 from lbmtune.units import format_rate
 
@@ -200,14 +200,14 @@ def rate(subject: CpuSubject, one: Walk) -> float:
     """Bytes per second of a walk by the threads of the kernel: so many times one thread, at most what all reach."""
     found, threads = subject.calibration, subject.threads
     plain = Walk(one.kind, one.access_bytes).name
-    everybody = found.walks_bytes_per_s[_known(one, found.walks_bytes_per_s)]
+    everybody = found.walks_bytes_per_s[_known(one, found.walks_bytes_per_s).name]
     alone = found.thread_walks_bytes_per_s[plain] * everybody / found.walks_bytes_per_s[plain]
     return everybody if threads >= subject.machine.environment.cores else min(everybody, threads * alone)
 
 
-def _known(one: Walk, rates: Mapping[str, float]) -> str:
-    """Its name; scalars ask for nothing ahead, and were not measured so."""
-    return one.name if one.name in rates else one._replace(ahead=False).name
+def _known(one: Walk, rates: Mapping[str, float]) -> Walk:
+    """The walk itself; scalars ask for nothing ahead, and were not measured so."""
+    return one if one.name in rates else one._replace(ahead=False)
 
 
 def _arithmetic(subject: CpuSubject) -> Term:
@@ -308,14 +308,11 @@ def _longer_s(known: Mapping[int, float], ways: int, lines: int) -> float:
 
     known: seconds by lines.
     """
-    points = [(ways, 0.0), *((count, known[count]) for count in sorted(known) if count > ways)]
+    points = [(float(ways), 0.0), *((float(count), known[count]) for count in sorted(known) if count > ways)]
     if lines <= ways or len(points) == 1:
         return 0.0
-    for (before, less_s), (after, more_s) in pairwise(points):
-        if lines <= after:
-            return less_s + (more_s - less_s) * (lines - before) / (after - before)
     most, longest_s = points[-1]
-    return longest_s * (lines - ways) / (most - ways)
+    return _between(points, lines) if lines <= most else longest_s * (lines - ways) / (most - ways)
 
 
 def refills(subject: CpuSubject) -> float:
@@ -419,4 +416,29 @@ def _cached_rate(subject: CpuSubject, stays: bool) -> float:
     if stays or one.name not in rates:
         return found.cached_bytes_per_s[str(width)]
     share = _asked_each_step(subject)
-    return 1 / (share / rates[_known(one._replace(ahead=True), rates)] + (1 - share) / rates[one.name])
+    ways = (_known(one._replace(ahead=True), rates), share), (one, 1 - share)
+    return 1 / sum(part / _filled_rate(subject, way) for way, part in ways if part)
+
+
+def _filled_rate(subject: CpuSubject, one: Walk) -> float:
+    """Bytes per second of a walk through as much of the last cache as the kernel goes through.
+
+    Between what was measured by the time that a byte takes. Beyond it the cache still has as many bytes of what is gone
+    through, and memory has the rest.
+    """
+    found, last_bytes = subject.calibration, subject.machine.caches_bytes.get("L3", 0)
+    inside, rates = found.last_cached_bytes_per_s[one.name], found.filled_bytes_per_s
+    points = [(filling.share, 1 / rates[filling.name]) for filling in fillings(one) if filling.name in rates]
+    if not points or not last_bytes:
+        return inside
+    share, (most, most_s) = kept_bytes(subject) * subject.threads / last_bytes, points[-1]
+    if share <= most:
+        return 1 / _between([(0.0, 1 / inside), *points], share)
+    kept = most / share
+    return 1 / (kept * most_s + (1 - kept) / found.walks_bytes_per_s[one.name])
+
+
+def _between(points: Sequence[tuple[float, float]], at: float) -> float:
+    """Linear between two of some points that are sorted and enclose the place."""
+    left, right = next((left, right) for left, right in pairwise(points) if at <= right[0])
+    return left[1] + (right[1] - left[1]) * (at - left[0]) / (right[0] - left[0])

@@ -55,6 +55,36 @@ class Crowd(NamedTuple):
         return f"{self.walk.name}, {self.lines} together"
 
 
+class Filling(NamedTuple):
+    """A walk through so much of the last cache by all cores together.
+
+    Other machines of the same host may have a part of that cache, and it does not drop what was read longest ago.
+    """
+
+    walk: Walk
+    share: float
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.walk.name}, {self.share:.2f} of the last cache"
+
+
+GLANCED = 2 / 3
+"""Of the last cache what is gone through to see what it does just now."""
+_FILLED = (1 / 3, GLANCED, 4 / 3)
+
+
+def fillings(walk: Walk) -> tuple[Filling, ...]:
+    """What is measured of a walk, from little to more than there is."""
+    return tuple(Filling(walk, share) for share in _FILLED)
+
+
+def glance(vector_bits: int) -> Walk:
+    """The walk that tells what a machine does just now, on a processor with such vectors, or with none."""
+    return Walk("in place", vector_bits // 8 or SCALAR_BYTES)
+
+
 def crowds(widths: tuple[int, ...]) -> Iterator[Crowd]:
     """What is measured on a CPU with vectors of so many bytes."""
     kinds: tuple[Kind, ...] = "in place", "copy", "streaming"

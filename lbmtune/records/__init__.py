@@ -109,7 +109,9 @@ class Verification:
 class Conditions:
     """State of the device while samples were taken; None where it cannot be read.
 
-    throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread.
+    throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread;
+    memory, last_cache, near_cache: bytes per second of a walk in place through each of them right after a sample that
+    was long enough (`measure.pace`); neighbours on the same host change them without taking any of the processor.
     """
 
     sm_clock_hz: float | None = None
@@ -118,6 +120,9 @@ class Conditions:
     temperature_c: float | None = None
     throttle: tuple[str, ...] = ()
     cpu_share: float | None = None
+    memory_bytes_per_s: float | None = None
+    last_cache_bytes_per_s: float | None = None
+    near_cache_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

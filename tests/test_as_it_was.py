@@ -1,0 +1,128 @@
+"""Machines whose neighbours change what they do: glances beside samples, and predictions for the hour of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from fake_device import CASE, FakeDevice, compiler, config, renderer
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.measure.arena import Arena
+from lbmtune.measure.calibrate_cpu import Glance
+from lbmtune.measure.pace import WORTH, Gauge
+from lbmtune.measure.timing import summary, take
+from lbmtune.model.as_it_was import as_it_was
+from lbmtune.model.machine import CpuCalibration
+from lbmtune.model.predict import predict
+from lbmtune.model.walks import GLANCED, Filling, glance
+from lbmtune.records import Conditions
+from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
+from test_model_cpu import CASE as DOMAIN
+from test_model_cpu import FOUND, MACHINE
+
+ONE = glance(MACHINE.environment.vector_bits)
+FILLING = Filling(ONE, GLANCED).name
+LAST = dict.fromkeys(FOUND.walks_bytes_per_s, 90000000000.0)
+CPU = replace(FOUND, last_cached_bytes_per_s=LAST, filled_bytes_per_s={FILLING: 70e9}, mixed_per_s={"64": 4e9})
+DESCRIBED = replace(MACHINE, cpu=CPU, thread_bytes_per_s=11e9, caches_bytes={**MACHINE.caches_bytes, "L3": 32 << 20})
+TILES = CpuConfig(
+    threads=4,
+    scheme="aa",
+    loop="tile",
+    far_ends="between",
+    layout="soa",
+    tile_y=64,
+    tile_z=1,
+    steps=4,
+    row_padding=15,
+    wrap="ghost",
+)
+
+
+def rates(found: CpuCalibration) -> dict[str, float]:
+    return {
+        "memory": found.walks_bytes_per_s[ONE.name],
+        "one thread": found.thread_walks_bytes_per_s[ONE.name],
+        "inside": found.last_cached_bytes_per_s[ONE.name],
+        "filled": found.filled_bytes_per_s[FILLING],
+        "near": found.cached_bytes_per_s["64"],
+        "multiply": found.multiply_add_per_s["64"],
+        "mixed": found.mixed_per_s["64"],
+        "divide": found.divide_per_s["64"],
+        "lost": 1 / found.refill_s,
+    }
+
+
+@pytest.mark.parametrize(
+    ("conditions", "changed"),
+    [
+        (Conditions(), set()),
+        (Conditions(memory_bytes_per_s=FOUND.walks_bytes_per_s[ONE.name] / 2), {"memory", "one thread"}),
+        (Conditions(last_cache_bytes_per_s=35e9), {"inside", "filled"}),
+        (Conditions(near_cache_bytes_per_s=40e9), {"near", "multiply", "mixed", "divide", "lost"}),
+    ],
+)
+def test_each_glance_changes_the_rates_that_it_tells_of(conditions: Conditions, changed: set[str]) -> None:
+    found = as_it_was(DESCRIBED, conditions)
+    assert found.cpu is not None
+    then, now = rates(CPU), rates(found.cpu)
+    assert {name for name in then if now[name] != then[name]} == changed
+    assert all(now[name] == pytest.approx(then[name] / 2) for name in changed)
+    halved = bool(conditions.memory_bytes_per_s)
+    assert found.in_place_bytes_per_s == pytest.approx(DESCRIBED.in_place_bytes_per_s / (1 + halved))
+    assert found.thread_bytes_per_s == pytest.approx(11e9 / (1 + halved))
+
+
+def test_a_machine_that_does_half_of_everything_takes_twice_as_long() -> None:
+    half = Conditions(
+        memory_bytes_per_s=FOUND.walks_bytes_per_s[ONE.name] / 2,
+        last_cache_bytes_per_s=35e9,
+        near_cache_bytes_per_s=40e9,
+    )
+    described = predict(DOMAIN, TILES, DESCRIBED, None)
+    then = predict(DOMAIN, TILES, as_it_was(DESCRIBED, half), None)
+    assert then.mlups == pytest.approx(described.mlups / 2)
+
+
+def test_nothing_is_known_of_the_hour_of_a_machine_that_was_not_calibrated() -> None:
+    plain = replace(MACHINE, cpu=None)
+    assert as_it_was(plain, Conditions(memory_bytes_per_s=1e9)) is plain
+
+
+def gauge_of(device: FakeDevice, made: list[str], takes_s: float) -> Callable[[], Gauge]:
+    def make() -> Gauge:
+        made.append("gauge")
+        glances = {
+            "memory_bytes_per_s": Glance(lambda: made.append("memory"), 4e6, cached=False),
+            "near_cache_bytes_per_s": Glance(lambda: made.append("near"), 8e6, cached=True),
+        }
+        return Gauge(device, glances, takes_s)  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.mark.parametrize(("takes_s", "looked"), [(1e-3 / WORTH, True), (1.1e-3 / WORTH, False)])
+def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked: bool) -> None:
+    """Each run of this device takes a millisecond: so does a walk of 4 MB, which is 4 GB/s."""
+    device, made = FakeDevice(durations_s=lambda: 1e-3), list[str]()
+    program = renderer(CASE, config())
+    arena = Arena(device, gauge_of(device, made, takes_s))
+    simulation = Simulation(program, compiler(program), arena)
+    unseen = take(simulation, 2, TimingProtocol(), look_around=False)
+    assert unseen.conditions.memory_bytes_per_s is None
+    assert not made
+    for _ in range(2):
+        found = take(simulation, 2, TimingProtocol()).conditions
+        assert found.memory_bytes_per_s == (pytest.approx(4e9) if looked else None)
+        assert found.near_cache_bytes_per_s == (pytest.approx(8e9) if looked else None)
+        assert found.cpu_share is not None
+    look = ["memory", "near", "near"]  # what stays in a cache is not there after a sample: the second time counts
+    assert made == ["gauge", *(2 * look if looked else [])]
+
+
+def test_the_glance_of_a_measurement_is_the_one_in_the_middle() -> None:
+    several = [Conditions(memory_bytes_per_s=rate) for rate in (3e9, 9e9, 4e9)]
+    assert summary([*several, Conditions()]) == Conditions(memory_bytes_per_s=4e9)
