@@ -1,13 +1,14 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
     python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
-        [--docs docs/model.md]
+        [--described] [--docs docs/model.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and
 what the model is worth without each of its terms, by every N-th kernel (6) of sets of more than a hundred. The page
-shows the same, and every configuration. --docs writes the tables of whole sets into a document,
-between the lines that say so.
+shows the same, and every configuration. A processor of a shared host is taken as it was beside the samples of each
+kernel, where that was looked at, or with --described as its file says. --docs writes the tables of whole sets into a
+document, between the lines that say so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.model.as_it_was import as_it_was
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.toml import read_machine
@@ -37,17 +39,20 @@ def judged(
     without: frozenset[str] = frozenset(),
     compiled: bool = True,
     every: int = 1,
+    described: bool = False,
 ) -> list[Judged]:
     """Every N-th verified trial with its prediction, or all of a few.
 
-    compiled: whether registers and spills are told, or estimated.
+    compiled: whether registers and spills are told, or estimated; described: whether the machine is taken as its file
+    says, and not as it was beside the samples.
     """
     case = study.header.spec.case
     found = []
     verified = [one for one in study.trials if one.mlups is not None]
     for trial in verified[:: every if len(verified) > _FEW else 1]:
         config = from_flat(trial.config)
-        expected = predict(case, config, machine, trial.resources if compiled else None, without)
+        then = machine if described else as_it_was(machine, trial.best_measurement.conditions)
+        expected = predict(case, config, then, trial.resources if compiled else None, without)
         found.append(
             Judged(
                 set=name,
@@ -73,6 +78,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
     parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")
     parser.add_argument(
+        "--described", action="store_true", help="take machines as their files say, and not as they were"
+    )
+    parser.add_argument(
         "--docs", type=Path, help="a document whose tables are written anew, but for that of terms with --no-ablation"
     )
     parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
@@ -87,13 +95,16 @@ def main(arguments: list[str]) -> int:
         (f"{folder.parent.name}/{folder.name}", read_study(folder), read_machine(folder.parent / "machine.toml"))
         for folder in folders
     ]
-    table = [one for each in sets for one in judged(*each, compiled=not given.estimated)]
+    known = {"compiled": not given.estimated, "described": given.described}
+    table = [one for each in sets for one in judged(*each, **known)]
     print(printed(table))
     print(judgement(table))
     left_out = {}
 
     def thinned(without: frozenset[str] = frozenset()) -> list[Judged]:
-        return [one for each in sets for one in judged(*each, without, not given.estimated, given.every)]
+        return [
+            one for each in sets for one in judged(*each, without, not given.estimated, given.every, given.described)
+        ]
 
     tables = {"sets": by_card(table)}
     if not given.no_ablation:

@@ -18,15 +18,25 @@ from lbmtune.model.machine import CpuCalibration
 from lbmtune.model.predict import predict
 from lbmtune.model.walks import GLANCED, Filling, glance
 from lbmtune.records import Conditions
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.disturbance import unsteadiness
+from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.report.build import page
+from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
+from made_up_records import cpu_study
 from test_model_cpu import CASE as DOMAIN
 from test_model_cpu import FOUND, MACHINE
 
 ONE = glance(MACHINE.environment.vector_bits)
 FILLING = Filling(ONE, GLANCED).name
 LAST = dict.fromkeys(FOUND.walks_bytes_per_s, 90000000000.0)
-CPU = replace(FOUND, last_cached_bytes_per_s=LAST, filled_bytes_per_s={FILLING: 70e9}, mixed_per_s={"64": 4e9})
+CPU = replace(
+    FOUND,
+    last_cached_bytes_per_s=LAST,
+    filled_bytes_per_s={FILLING: 70e9},
+    mixed_per_s={"64": 4e9},
+    worked_per_s={"64": 2.5e9},
+)
 DESCRIBED = replace(MACHINE, cpu=CPU, thread_bytes_per_s=11e9, caches_bytes={**MACHINE.caches_bytes, "L3": 32 << 20})
 TILES = CpuConfig(
     threads=4,
@@ -50,6 +60,7 @@ def rates(found: CpuCalibration) -> dict[str, float]:
         "filled": found.filled_bytes_per_s[FILLING],
         "near": found.cached_bytes_per_s["64"],
         "multiply": found.multiply_add_per_s["64"],
+        "worked": found.worked_per_s["64"],
         "mixed": found.mixed_per_s["64"],
         "divide": found.divide_per_s["64"],
         "lost": 1 / found.refill_s,
@@ -62,7 +73,7 @@ def rates(found: CpuCalibration) -> dict[str, float]:
         (Conditions(), set()),
         (Conditions(memory_bytes_per_s=FOUND.walks_bytes_per_s[ONE.name] / 2), {"memory", "one thread"}),
         (Conditions(last_cache_bytes_per_s=35e9), {"inside", "filled"}),
-        (Conditions(near_cache_bytes_per_s=40e9), {"near", "multiply", "mixed", "divide", "lost"}),
+        (Conditions(work_per_s=1.25e9), {"near", "multiply", "worked", "mixed", "divide", "lost"}),
     ],
 )
 def test_each_glance_changes_the_rates_that_it_tells_of(conditions: Conditions, changed: set[str]) -> None:
@@ -80,7 +91,7 @@ def test_a_machine_that_does_half_of_everything_takes_twice_as_long() -> None:
     half = Conditions(
         memory_bytes_per_s=FOUND.walks_bytes_per_s[ONE.name] / 2,
         last_cache_bytes_per_s=35e9,
-        near_cache_bytes_per_s=40e9,
+        work_per_s=1.25e9,
     )
     described = predict(DOMAIN, TILES, DESCRIBED, None)
     then = predict(DOMAIN, TILES, as_it_was(DESCRIBED, half), None)
@@ -97,7 +108,7 @@ def gauge_of(device: FakeDevice, made: list[str], takes_s: float) -> Callable[[]
         made.append("gauge")
         glances = {
             "memory_bytes_per_s": Glance(lambda: made.append("memory"), 4e6, cached=False),
-            "near_cache_bytes_per_s": Glance(lambda: made.append("near"), 8e6, cached=True),
+            "work_per_s": Glance(lambda: made.append("work"), 8e6, cached=True),
         }
         return Gauge(device, glances, takes_s)  # type: ignore[arg-type]
 
@@ -117,12 +128,47 @@ def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked
     for _ in range(2):
         found = take(simulation, 2, TimingProtocol()).conditions
         assert found.memory_bytes_per_s == (pytest.approx(4e9) if looked else None)
-        assert found.near_cache_bytes_per_s == (pytest.approx(8e9) if looked else None)
+        assert found.work_per_s == (pytest.approx(8e9) if looked else None)
         assert found.cpu_share is not None
-    look = ["memory", "near", "near"]  # what stays in a cache is not there after a sample: the second time counts
+    look = ["memory", "work", "work"]  # what stays in a cache is not there after a sample: the second time counts
     assert made == ["gauge", *(2 * look if looked else [])]
 
 
 def test_the_glance_of_a_measurement_is_the_one_in_the_middle() -> None:
     several = [Conditions(memory_bytes_per_s=rate) for rate in (3e9, 9e9, 4e9)]
     assert summary([*several, Conditions()]) == Conditions(memory_bytes_per_s=4e9)
+
+
+def hours(memory: list[float], last: list[float]) -> StudyRecord:
+    """The study made up, with glances beside the samples of its first trials that have a speed."""
+    record = cpu_study()
+    seen = [Conditions(memory_bytes_per_s=a, last_cache_bytes_per_s=b) for a, b in zip(memory, last, strict=True)]
+    timed = [trial for trial in record.trials if trial.measurement is not None]
+    changed = {
+        trial.number: replace(trial, measurement=replace(trial.measurement, conditions=conditions))
+        for trial, conditions in zip(timed, seen, strict=False)
+        if trial.measurement is not None
+    }
+    return replace(record, trials=tuple(changed.get(trial.number, trial) for trial in record.trials))
+
+
+@pytest.mark.parametrize(
+    ("memory", "last", "said"),
+    [
+        ([40e9, 36e9, 44e9], [100e9, 90e9, 112e9], ""),
+        ([40e9, 27e9, 44e9], [100e9, 90e9, 110e9], "memory did 27 GB/s to 44 GB/s beside the samples"),
+        ([40e9, 36e9, 44e9], [100e9, 60e9, 110e9], "the last cache did 60 GB/s to 110 GB/s beside the samples"),
+    ],
+)
+def test_a_study_on_a_machine_that_changed_says_so(memory: list[float], last: list[float], said: str) -> None:
+    record = hours(memory, last)
+    assert unsteadiness(record).startswith(said)
+    assert bool(unsteadiness(record)) == bool(said)
+    assert ('id="unsteadiness"' in page(record)) == bool(said)
+    assert unsteadiness(cpu_study()) == ""
+
+
+def test_the_page_tells_what_was_gone_through_beside_the_samples_of_the_winner() -> None:
+    told = dict(conditions_table(Conditions(memory_bytes_per_s=38e9, work_per_s=3.4e9)))
+    work = "3.4 billion vector operations per second and core"
+    assert told == {"walks through memory": "38 GB/s", "work in registers": work}

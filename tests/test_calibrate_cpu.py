@@ -10,11 +10,22 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
-from lbmtune.backend.protocol import Binary
+from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walks import CHAINS, DIVIDE, MIXED, MULTIPLY_ADD, WALK, WORKED, arithmetic, walk, walks_digest
+from lbmtune.codegen.walks import (
+    CHAINS,
+    DIVIDE,
+    MIXED,
+    MULTIPLY_ADD,
+    WALK,
+    WORKED,
+    arithmetic,
+    chains_of,
+    walk,
+    walks_digest,
+)
 from lbmtune.measure import calibrate_cpu as calibration
 from lbmtune.model.walks import Walk, calibrated
 from lbmtune.records import Conditions, Resources
@@ -83,7 +94,13 @@ def test_a_cpu_is_calibrated() -> None:
     found = calibration.calibrate_cpu(Cores(), compiled, CACHES, heard.append)  # type: ignore[arg-type]
     assert list(found.walks_bytes_per_s) == [one.name for one in calibrated((4, 32, 64))]
     assert len(found.thread_walks_bytes_per_s) == 7
-    by_width = found.multiply_add_per_s, found.mixed_per_s, found.divide_per_s, found.cached_bytes_per_s
+    by_width = (
+        found.worked_per_s,
+        found.multiply_add_per_s,
+        found.mixed_per_s,
+        found.divide_per_s,
+        found.cached_bytes_per_s,
+    )
     assert all(set(one) == {"4", "32", "64"} for one in by_width)
     assert min(found.walks_bytes_per_s.values()) > 0
     assert found.refill_s >= 0
@@ -133,6 +150,11 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
     ways = [(4, ""), (32, ""), (64, ""), (32, ", ahead"), (64, ", ahead")]
     names = [f"in place, {width} bytes{ahead}" for width, ahead in ways]
     assert list(found.last_cached_bytes_per_s) == (names if lengths[1] else [])
+    filled = [f"{name}, {share} of the last cache" for name in names[1:] for share in ("0.33", "0.67", "1.33")]
+    assert sorted(found.filled_bytes_per_s) == (sorted(filled) if lengths[1] else [])
+    glances = bench.glances()
+    assert list(glances) == ["memory_bytes_per_s", "work_per_s", *["last_cache_bytes_per_s"] * bool(lengths[1])]
+    assert all(one.done > 0 for one in glances.values())
 
 
 @pytest.mark.parametrize(("both_s", "share"), [(2.5e-9, 0.0), (2e-9, 0.5), (1.5e-9, 1.0), (1e-9, 1.0), (3e-9, 0.0)])
@@ -195,13 +217,25 @@ def test_walks_and_chains_do_what_they_say() -> None:
             values[q] = (values[q] + values[(q + 1) % STREAMS]) / 2
     np.testing.assert_allclose(source[:-1].reshape(STREAMS, -1, pitch)[:, :, :length], values, rtol=1e-6)
 
-    chains = arithmetic(CpuAccess("float32", lanes, streaming=False), 1)
+    for count in (CHAINS, CHAINS // 2):
+        assert _results(device, lanes, count) == {MULTIPLY_ADD: 2 * count, MIXED: 2.875 * count, DIVIDE: 0.5 * count}
+
+
+def _results(device: Device, lanes: int, count: int) -> dict[str, float]:
+    """What each kind of chains leaves of twos after three turns: sums go from 2 to 2.5, 2.75 and 2.875."""
+    chains = arithmetic(CpuAccess("float32", lanes, streaming=False), 1, count)
     executable = device.load(chains, compile_cpu(chains))
     results = {}
     for launch in chains.period[0]:
         values = np.full(64 + lanes, 2, np.float32)
         executable.launch(launch, (1, 1, 1), (values, np.float32(0.5), 1, 3))
-        results[launch.entry] = values[:lanes]
-    assert (results[MULTIPLY_ADD] == 2 * CHAINS).all()
-    assert (results[MIXED] == 2.875 * CHAINS).all()  # from 2 to 2.5, 2.75 and that
-    assert (results[DIVIDE] == 0.5 * CHAINS).all()
+        (results[launch.entry],) = {float(value) for value in values[:lanes]}
+    return results
+
+
+@pytest.mark.parametrize(
+    ("width", "vector_bits", "count"), [(4, 256, 10), (32, 256, 10), (64, 256, 5), (64, 512, 10), (4, 0, 10)]
+)
+def test_chains_stay_in_registers(width: int, vector_bits: int, count: int) -> None:
+    """Sixteen of them, of which a vector that is too long takes two."""
+    assert chains_of(CpuAccess("float32", width // 4, streaming=False), vector_bits) == count

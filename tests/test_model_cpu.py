@@ -13,6 +13,7 @@ from lbmtune.model.cpu_terms import (
     CPU_TERMS,
     CpuSubject,
     Operations,
+    _arithmetic,
     asked,
     cpu_terms,
     kept_bytes,
@@ -218,6 +219,18 @@ def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
     slow = replace(MACHINE, cpu=replace(FOUND, multiply_add_per_s={"4": 1e9, "32": 1e9, "64": 1e9}))
     assert seconds(config, "cache", slow) == 0
     assert seconds(config, "memory") < 0.5 * seconds(replace(config, steps=1), "memory")
+
+
+def test_work_on_more_values_than_registers_hold_takes_longer_as_far_as_that_has_been_measured() -> None:
+    """With 19 values as measured; nine may well stay in registers, and work is never faster than without them."""
+    spilled = replace(MACHINE, cpu=replace(FOUND, worked_per_s={"4": 6e9, "32": 3e9, "64": 2e9}))
+    quotients_s = operations(CASE).quotients / (16 * 4) / FOUND.divide_per_s["64"]
+    plain_s = _arithmetic(subject(ALIGNED)).seconds - quotients_s
+    assert _arithmetic(subject(ALIGNED, spilled)).seconds == pytest.approx(1.5 * plain_s + quotients_s)
+    assert _arithmetic(subject(SCALAR, spilled)) == _arithmetic(subject(SCALAR))
+    plane = box("d2q9", "bgk", (128, 128, 1))
+    few = [CpuSubject(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, spilled) if machine.cpu]
+    assert _arithmetic(few[0]) == _arithmetic(few[1])
 
 
 def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_measured() -> None:

@@ -16,7 +16,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
-from lbmtune.records.disturbance import disturbance, doubt
+from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
 from lbmtune.records.in_cache import in_cache_of, last_cache
 from lbmtune.records.store import HEADER, check_writable, read_study
 from lbmtune.records.study import Ceiling, StudyHeader
@@ -249,7 +249,7 @@ def _show(record: StudyRecord, written: Written, folder: Path, *, as_json: bool)
         output.print_pairs(_cost_rows(record))
         console.print(f"report     {written.report}", markup=False)
         console.print(f"best.json  {written.best}", markup=False)
-        for remark in filter(None, (overtaken(record), disturbance(record), in_cache_of(record))):
+        for remark in filter(None, (overtaken(record), disturbance(record), unsteadiness(record), in_cache_of(record))):
             output.note(remark)
     if record.winner is None:
         raise NothingValidError(f"{nothing_valid(record)} The report is {written.report}.")

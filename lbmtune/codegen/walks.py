@@ -60,7 +60,7 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
 
 def chains_of(access: CpuAccess, vector_bits: int) -> int:
     """So many vectors stay in registers of a width, in two each where one is too short."""
-    return CHAINS // max(1, 8 * access.bytes // max(1, vector_bits))
+    return CHAINS // max(1, 8 * access.bytes // vector_bits if vector_bits else 1)
 
 
 def arithmetic(access: CpuAccess, threads: int, count: int = CHAINS) -> Program:

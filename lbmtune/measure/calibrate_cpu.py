@@ -55,7 +55,7 @@ _APART = 13 * _LANES
 """Elements between streams beyond whole pages: no two of them, and no two of a copy, share a set of the L1 cache."""
 _PAGE = 4096 // _REAL_BYTES
 _AHEAD = 64
-_ROUNDS, _SAMPLES, _SAMPLE_S = 6, 2, 0.02
+_ROUNDS, _SAMPLES, _SAMPLE_S = 5, 2, 0.02
 """Through all of them: what disturbs a machine lasts longer than a sample."""
 _ALONE, _TRIES = 0.95, 8
 """Share of its processors from which on a sample had them to itself, and how often one that had not is taken again."""
@@ -64,6 +64,8 @@ _CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
 """Of the L2 cache what is gone through so often, and its size where it is not known."""
 _BEYOND_L2 = 3
 """The same of what none is found in the L2 cache, if the last cache holds that of all cores."""
+_WITHIN_L1 = 128
+"""Elements of a stream when all of them stay in the L1 cache."""
 _NEIGHBOURS = 9
 """Rows that a group of streams comes from."""
 
@@ -83,6 +85,7 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
             "arithmetic": {
                 f"{entry} {width}": partial(bench.per_s, entry, width) for entry in OPERATIONS for width in widths
             },
+            "work on many values": {str(width): partial(bench.worked_per_s, width) for width in widths},
             "streams that are worked on": {one.name: partial(bench.hidden, one) for one in bench.workable},
             "lines of one set": {
                 **{one.name: partial(bench.together_s, one) for one in crowds(widths)},
@@ -112,6 +115,7 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
         cached_bytes_per_s=found["streams within the L2 caches"],
         multiply_add_per_s=rates[MULTIPLY_ADD],
         divide_per_s=rates[DIVIDE],
+        worked_per_s=found["work on many values"],
         refill_s=refills.pop(""),
         last_cached_bytes_per_s=found["streams within the last cache"],
         filled_bytes_per_s=found["streams that fill the last cache"],
@@ -140,10 +144,13 @@ def _hidden(moving_s: float, working_s: float, both_s: float) -> float:
 
 
 class Glance(NamedTuple):
-    """A walk that tells what a machine does just now. bytes: that it moves; cached: whether it needs what it leaves."""
+    """A walk that tells what a machine does just now. done: by a run, in bytes or operations.
+
+    cached: whether it needs what its last run left in a cache.
+    """
 
     run: Callable[[], None]
-    bytes: float
+    done: float
     cached: bool
 
 
@@ -185,10 +192,17 @@ class Bench:
         moving, both = (self._cached_cells_per_s(one, length, worked=worked) for worked in (False, True))
         return _hidden(1 / moving, self._working_s(one), 1 / both)
 
+    def worked_per_s(self, width: int) -> float:
+        """Operations of one core per second on as many values as there are streams, which lie in its L1 cache.
+
+        Where registers do not hold them all, they go to that cache and come back.
+        """
+        lanes, cores = width // _REAL_BYTES, self._device.limits.cores
+        return WORKED * self._cached_cells_per_s(Walk("in place", width), _WITHIN_L1, worked=True) / lanes / cores
+
     def _working_s(self, one: Walk) -> float:
         """What all cores take to work on a cell."""
-        lanes, cores = one.access_bytes // _REAL_BYTES, self._device.limits.cores
-        return WORKED / self.per_s(MULTIPLY_ADD, one.access_bytes) / lanes / cores
+        return 1 / self._cached_cells_per_s(one._replace(ahead=False), _WITHIN_L1, worked=True)
 
     def bytes_per_s(self, one: Walk, threads: int) -> float:
         """Of a walk by so many threads. What it moved is checked."""
@@ -203,20 +217,24 @@ class Bench:
         return near // _PITCH * _PITCH, far // _PITCH * _PITCH
 
     def glances(self) -> dict[str, Glance]:
-        """Walks like `glance`, by the fields of `Conditions`, those through caches together about as long as the other.
+        """Walks like `glance` of some milliseconds, by the fields of `Conditions`.
 
         The last cache is left out where calibration does not go through it either.
         """
         one, cores = glance(self._device.limits.vector_bits), self._device.limits.cores
-        near, far = self.cached_lengths()
-        cell_bytes = 2 * STREAMS * _REAL_BYTES
+        cell_bytes, lanes = 2 * STREAMS * _REAL_BYTES, one.access_bytes // _REAL_BYTES
         memory = self._rows(one, cores, *self._apart(one, _APART))
-        found = {"memory_bytes_per_s": Glance(memory, self._cells * cell_bytes, cached=False)}
-        for name, length in ("near_cache_bytes_per_s", near), ("last_cache_bytes_per_s", far and self.filling(GLANCED)):
-            if length:
-                turns = max(1, self._cells // (2 * cores * length))
-                run = self._turns(one, length, turns)
-                found[name] = Glance(run, cores * turns * length * cell_bytes, cached=True)
+        turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
+        work = self._turns(one, _WITHIN_L1, turns, worked=True)
+        found = {
+            "memory_bytes_per_s": Glance(memory, self._cells * cell_bytes, cached=False),
+            "work_per_s": Glance(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
+        }
+        if self.cached_lengths()[1]:
+            length = self.filling(GLANCED)
+            turns = max(1, self._cells // (2 * cores * length))
+            last = self._turns(one, length, turns)
+            found["last_cache_bytes_per_s"] = Glance(last, cores * turns * length * cell_bytes, cached=True)
         return found
 
     def filling(self, share: float) -> int:

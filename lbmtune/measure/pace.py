@@ -26,13 +26,13 @@ class Gauge:
         """The conditions with what the machine does now, after a sample that was long enough; else as they are."""
         if sample_s < WORTH * self.takes_s:
             return conditions
-        rates: dict[str, Any] = {name: self._bytes_per_s(one) for name, one in self.glances.items()}
+        rates: dict[str, Any] = {name: self._per_s(one) for name, one in self.glances.items()}
         return replace(conditions, **rates)
 
-    def _bytes_per_s(self, one: Glance) -> float:
+    def _per_s(self, one: Glance) -> float:
         if one.cached:
             one.run()  # what was sampled has left nothing of it in the caches
-        return one.bytes / self.device.time_s(one.run)
+        return one.done / self.device.time_s(one.run)
 
 
 def gauge(device: Device, compiler: Compiler, caches: Mapping[str, int]) -> Gauge:

@@ -309,7 +309,7 @@ def summary(conditions: Sequence[Conditions]) -> Conditions:
         cpu_share=min(known("cpu_share"), default=None),
         memory_bytes_per_s=middle("memory_bytes_per_s"),
         last_cache_bytes_per_s=middle("last_cache_bytes_per_s"),
-        near_cache_bytes_per_s=middle("near_cache_bytes_per_s"),
+        work_per_s=middle("work_per_s"),
     )
 
 

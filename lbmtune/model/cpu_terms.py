@@ -24,6 +24,7 @@ from lbmtune.catalogue.pipeline import blocks, computed, thread_values
 from lbmtune.catalogue.scheme import Phase, Place
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.catalogue.sweeps import slabs
+from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.walks import LINE_BYTES, SCALAR_BYTES, SHARES, Kind, Walk, crowds, fillings
@@ -217,8 +218,8 @@ def _arithmetic(subject: CpuSubject) -> Term:
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
     counted = operations(subject.case, config.reads, config.of_moments)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
-    vector_s = _plain_s(found, str(width), each, counted.products) + counted.quotients / found.divide_per_s[str(width)]
-    vector_s *= subject.repeated
+    plain_s = _plain_s(found, str(width), each, counted.products) * _spilling(subject, str(width))
+    vector_s = (plain_s + counted.quotients / found.divide_per_s[str(width)]) * subject.repeated
     again = f", {subject.repeated:.2f} times" if subject.repeated > 1 else ""
     sentence = f"{each:.0f} operations and {counted.quotients} quotients per update{again}, {lanes} cells at once"
     return Term(name=ARITHMETIC, seconds=vector_s / lanes / subject.threads, sentence=sentence, source=CALIBRATED)
@@ -230,6 +231,14 @@ def _plain_s(found: CpuCalibration, width: str, each: float, with_product: int) 
     if width not in found.mixed_per_s:
         return each / alone
     return max(each / found.mixed_per_s[width], with_product / alone, (each - with_product) / alone)
+
+
+def _spilling(subject: CpuSubject, width: str) -> float:
+    """How much longer work takes on more values than registers hold: with as many as were measured, or more."""
+    found = subject.calibration
+    if subject.case.stencil.q < STREAMS or width not in found.worked_per_s:
+        return 1.0
+    return max(1.0, found.multiply_add_per_s[width] / found.worked_per_s[width])
 
 
 class Operations(NamedTuple):

@@ -73,13 +73,13 @@ class CpuCalibration:
     cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at work, in registers
     of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
     cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
-    or nobody measured it); filled: the same of vectors, by `model.walks.Filling.name`; hidden:
-    share of the shorter of two, moving streams in place and working on them, that hides behind the longer one (none
-    where nobody measured it), by `Walk.name`; cached_hidden: the same within the L2 caches;
-    mixed: products with sums and sums in turn, as many of each, as multiply_add; refills: what all cores take longer
-    for a walk some of whose lines share a set of the L1 cache, per element of a stream, by `model.walks.Crowd.name`
-    (the last two are empty where nobody measured them); digest: names the text of what was run; conditions: while this
-    was measured, which may be another time than that of the machine's bandwidths.
+    or nobody measured it); filled: the same of vectors, by `model.walks.Filling.name`; hidden: share of the shorter of
+    two, moving streams in place and working on them, that hides behind the longer one (none where nobody measured it),
+    by `Walk.name`; cached_hidden: the same within the L2 caches; worked: as multiply_add, on 19 values at once, which
+    registers may not hold; mixed: products with sums and sums in turn, as many of each, as multiply_add; refills: what
+    all cores take longer for a walk some of whose lines share a set of the L1 cache, per element of a stream, by
+    `model.walks.Crowd.name` (where nobody measured one of the last three, it is empty); digest: names the text of what
+    was run; conditions: while this was measured, which may be another time than that of the machine's bandwidths.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -92,6 +92,7 @@ class CpuCalibration:
     filled_bytes_per_s: dict[str, float] = field(default_factory=dict)
     hidden: dict[str, float] = field(default_factory=dict)
     cached_hidden: dict[str, float] = field(default_factory=dict)
+    worked_per_s: dict[str, float] = field(default_factory=dict)
     mixed_per_s: dict[str, float] = field(default_factory=dict)
     refills_s: dict[str, float] = field(default_factory=dict)
     digest: str = ""

@@ -110,8 +110,9 @@ class Conditions:
     """State of the device while samples were taken; None where it cannot be read.
 
     throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread;
-    memory, last_cache, near_cache: bytes per second of a walk in place through each of them right after a sample that
-    was long enough (`measure.pace`); neighbours on the same host change them without taking any of the processor.
+    memory, last_cache: bytes per second of a walk in place through them, right after a sample that was long enough;
+    work: operations of a core per second, likewise (`measure.pace`). Neighbours on the same host change these without
+    taking any of the processor.
     """
 
     sm_clock_hz: float | None = None
@@ -122,7 +123,7 @@ class Conditions:
     cpu_share: float | None = None
     memory_bytes_per_s: float | None = None
     last_cache_bytes_per_s: float | None = None
-    near_cache_bytes_per_s: float | None = None
+    work_per_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from lbmtune.records import Conditions
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.units import format_rate
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
@@ -12,6 +16,8 @@ _NO_PROFILE = (
     "and measure its bandwidths again (lbmtune devices --refresh) where they were disturbed, too"
 )
 _TOO_LOW = "the sustained speed is too low and cannot be compared; run again when the machine is idle"
+_UNSTEADY = 0.25
+"""How far what a machine does beside its samples lies apart, of the one in the middle, when that is worth a word."""
 _WIDEST = 0.1
 """Half-width of the interval of a winner, relative, from which on it comes with a warning."""
 
@@ -40,6 +46,28 @@ def doubt(study: StudyRecord) -> str:
     longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"
     advice = disturbance(study) or f"run again with longer samples (--set {longer}=SECONDS)."
     return f"the winner's speed is known to +-{100 * width:.1f} % only, and ranks say no more than that: {advice}"
+
+
+def unsteadiness(study: StudyRecord) -> str:
+    """One sentence where memory or the last cache changed between the trials of a study; empty where they did not."""
+    seen = [trial.best_measurement.conditions for trial in study.trials if trial.mlups is not None]
+    looked = {
+        "memory": [one.memory_bytes_per_s for one in seen if one.memory_bytes_per_s],
+        "the last cache": [one.last_cache_bytes_per_s for one in seen if one.last_cache_bytes_per_s],
+    }
+    name, rates = max(looked.items(), key=lambda one: _spread(one[1]))
+    if _spread(rates) <= _UNSTEADY:
+        return ""
+    return (
+        f"{name} did {format_rate(min(rates))} to {format_rate(max(rates))} beside the samples, from trial to trial, "
+        "as where other machines share the host: speeds of the search compare no better than that; those of finalists "
+        "do, which were measured in turns. Predictions speak of the machine as it was described."
+    )
+
+
+def _spread(rates: Sequence[float]) -> float:
+    """From the lowest to the highest, of the one in the middle."""
+    return (max(rates) - min(rates)) / median(rates) if rates else 0.0
 
 
 def profile_disturbance(profile: Profile) -> str:

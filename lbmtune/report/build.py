@@ -15,7 +15,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt
+from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
@@ -58,6 +58,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         headline=info.headline(study),
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else doubt(study),
+        unsteadiness=unsteadiness(study),
         ceiling_disturbance=ceiling_disturbance(study.header.ceiling.cpu_share),
         subject=info.subject(study.header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=_cards(study),

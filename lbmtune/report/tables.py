@@ -275,6 +275,12 @@ def conditions_table(conditions: Conditions) -> Pairs:
         ("power", c.power_w and f"{c.power_w:.0f} W"),
         ("temperature", c.temperature_c and f"{c.temperature_c:.0f} degrees C"),
         ("CPU share", c.cpu_share is not None and f"{c.cpu_share:.1%}"),
+        ("walks through memory", c.memory_bytes_per_s and format_rate(c.memory_bytes_per_s)),
+        ("through the last cache", c.last_cache_bytes_per_s and format_rate(c.last_cache_bytes_per_s)),
+        (
+            "work in registers",
+            c.work_per_s and f"{c.work_per_s / 1e9:.3g} billion vector operations per second and core",
+        ),
     ]
     known = [(name, value) for name, value in rows if value]
     if c.sm_clock_hz or c.throttle:
