@@ -8,7 +8,6 @@ from statistics import median
 from lbmtune.records import Conditions
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.units import format_rate
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
@@ -49,19 +48,21 @@ def doubt(study: StudyRecord) -> str:
 
 
 def unsteadiness(study: StudyRecord) -> str:
-    """One sentence where memory or the last cache changed between the trials of a study; empty where they did not."""
-    seen = [trial.best_measurement.conditions for trial in study.trials if trial.mlups is not None]
+    """One sentence where the machine changed between the trials of a study; empty where it did not."""
+    seen = [trial.measurement.conditions for trial in study.trials if trial.measurement]
     looked = {
         "memory": [one.memory_bytes_per_s for one in seen if one.memory_bytes_per_s],
         "the last cache": [one.last_cache_bytes_per_s for one in seen if one.last_cache_bytes_per_s],
+        "arithmetic": [one.work_per_s for one in seen if one.work_per_s],
     }
     name, rates = max(looked.items(), key=lambda one: _spread(one[1]))
     if _spread(rates) <= _UNSTEADY:
         return ""
+    usual = median(rates)
     return (
-        f"{name} did {format_rate(min(rates))} to {format_rate(max(rates))} beside the samples, from trial to trial, "
-        "as where other machines share the host: speeds of the search compare no better than that; those of finalists "
-        "do, which were measured in turns. Predictions speak of the machine as it was described."
+        f"looks beside the samples found {name} at {min(rates) / usual:.0%} to {max(rates) / usual:.0%} of its usual "
+        "speed, as where other machines share the host: speeds of the search compare no better than that; those of "
+        "finalists do, which were measured in turns. Predictions speak of the machine as it was described."
     )
 
 
