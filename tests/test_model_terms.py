@@ -157,7 +157,18 @@ def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() 
     runs = replace(half, scheme="aa", layout="aosoa", width=32)
     vectors = in_place(subject(replace(runs, cells_per_thread=4)))
     assert vectors.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
-    assert vectors.seconds == in_place(subject(runs)).seconds
+    assert vectors.seconds == in_place(subject(replace(runs, block=(256, 1, 1)))).seconds
+
+
+@pytest.mark.parametrize(("storage", "wide"), [("fp16s", 16), ("fp32", 16), ("fp32", 64)])
+def test_vectors_in_runs_go_back_as_the_values_of_as_long_a_row(storage: str, wide: int) -> None:
+    """A copy as wide as their row has bytes: half a warp of vectors is no narrow row."""
+    row = CudaConfig(scheme="aa", layout="aosoa", width=32, storage=storage, block=(4 * wide, 64 // wide, 1))
+    vectors = replace(row, block=(wide, 64 // wide, 1), cells_per_thread=4)
+    narrow = replace(row, block=(wide, 64 // wide, 1))
+    found = in_place(subject(vectors))
+    assert found.seconds == in_place(subject(row)).seconds
+    assert found.seconds < in_place(subject(narrow)).seconds
 
 
 @pytest.mark.parametrize("wide", [16, 32, 64])

@@ -228,19 +228,20 @@ def _longer_s(subject: Subject, copies: _Copies, side: str, usual: str, threads:
 def in_place(subject: Subject) -> Term:
     """What it takes where populations go back to where they came from, and more in other rows than the cell's.
 
-    What a warp accesses at once, and where that is less a run, is a piece; the smaller they are the more it matters. By
-    counters no more bytes are moved than elsewhere: they take longer.
+    What a warp accesses at once, and where that is less a run, is a piece; the smaller they are the more it matters,
+    and the shorter the rows of a block. By counters no more bytes are moved than elsewhere: they take longer.
     """
     config, stencil = subject.config, subject.case.stencil
     element, access = config.stored.bytes, WARP * subject.access_bytes
     piece = min(subject.run_bytes or access, access)
     found = further = seconds = 0.0
     if config.propagation.in_place and not config.indirect and piece >= SECTOR_BYTES:
-        period, wide = config.propagation.period, _side_by_side(config)
+        period = config.propagation.period
         passes = (phase for parity in range(period) for phase in config.propagation.passes(stencil, parity))
         accesses = [one for phase in passes for one in phase.accesses]
         found, further = len(accesses) / period, sum(any(one.read.offset[1:]) for one in accesses) / period
         copies = _elements(subject, _nearest(_WIDTHS, piece / WARP), in_runs=subject.run_bytes == piece)
+        wide = _side_by_side(config) * config.cells_per_thread * element // copies.width
         # rows that are narrow are slower in any case: all of that is in what is compared with whole warps here
         stays_s = _longer_s(subject, copies, "stay", "none", wide, WARP)
         further_s = _longer_s(subject, copies, "rows", "stay", wide)
