@@ -22,7 +22,7 @@ from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.model.once import first_and_last, rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
-from lbmtune.model.spilled import local_memory, spilled_bytes
+from lbmtune.model.spilled import local_bytes_of_moves, local_memory, spilled_bytes
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
@@ -215,6 +215,41 @@ def test_the_entry_that_stays_in_its_cells_spills_less() -> None:
     assert spilled_bytes(subject(CudaConfig(scheme="aa"), spilled)) == pytest.approx(200 * (2 - 28 * 4 / 200))
     listed = CudaConfig(scheme="aa", addressing="indirect", cells_per_thread=2)
     assert spilled_bytes(subject(listed, spilled)) == 100
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (CudaConfig(scheme="swap", max_registers=64, cells_per_thread=2), 60 + 2 * 18 - 64),
+        (CudaConfig(scheme="swap", min_blocks=8), 60 + 18 - 32),
+        (CudaConfig(scheme="swap", min_blocks=8, storage="fp16s"), 60 + 18 - 32),
+        (CudaConfig(scheme="swap", max_registers=96, cells_per_thread=2, storage="fp64", compute="fp64"), 60 + 72 - 96),
+        (CudaConfig(scheme="swap", max_registers=128, cells_per_thread=2), 0),
+        (CudaConfig(scheme="two-step", max_registers=64, cells_per_thread=4, march=8), 32 + 4 * 19 - 64),
+        (CudaConfig(scheme="two-step", max_registers=64, cells_per_thread=4), 0),
+        (CudaConfig(scheme="aa", max_registers=32, cells_per_thread=4), 0),
+    ],
+)
+def test_the_pass_that_moves_populations_spills_besides_the_one_that_collides(config: CudaConfig, words: int) -> None:
+    """A register for each element on its way, of 18 populations that are exchanged or all 19, and addresses."""
+    spilled = Resources(registers=64, spill_bytes=4000, local_bytes=1000)
+    assert local_bytes_of_moves(subject(config, spilled)) == 4 * words
+    assert local_bytes_of_moves(subject(config, replace(spilled, local_bytes=8))) == min(8, 4 * words)
+    assert local_bytes_of_moves(subject(config)) == 0
+
+
+def test_what_both_passes_spill_takes_what_each_of_them_takes() -> None:
+    """Words of the one that moves go once each way; nothing is more than the largest of all entries that is known."""
+    config = CudaConfig(scheme="swap", max_registers=64, cells_per_thread=2)
+    most = Resources(registers=64, spill_bytes=1000, local_bytes=256)
+    own = Resources(registers=64, spill_bytes=2 * 128, local_bytes=128)
+    assert local_bytes_of_moves(subject(config, most)) == 128
+    collides, moves = (local_memory(subject(replace(config, scheme="esoteric-pull"), one)) for one in (most, own))
+    assert local_memory(subject(config, most)).seconds == pytest.approx(collides.seconds + moves.seconds)
+    assert local_memory(subject(config, most)).sentence.startswith(f"{1000 / 2 + 256 / 2:.3g} bytes")
+    little = replace(most, spill_bytes=100, local_bytes=128)
+    alone = local_memory(subject(replace(config, scheme="esoteric-pull"), little))
+    assert local_memory(subject(config, little)).seconds == pytest.approx(2 * alone.seconds)
 
 
 def test_columns_of_vectors_wait_in_between() -> None:

@@ -57,18 +57,24 @@ def local_memory(subject: Subject) -> Term:
 
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
-    moved = spilled_bytes(subject)
-    completed_s = 0.0
+    moved, completed_s = spilled_bytes(subject), 0.0
     if moved and subject.case.geometry and not subject.config.indirect:
         found = lanes(subject.case, subject.config)
         stored = found.sectors * moved * subject.config.cells_per_thread / (2 * WORD_BYTES)
         lost = 1 - kept(subject.machine, _local_bytes(subject) * subject.machine.multiprocessors)
         completed_s = stored * lost * holes_s_of_a_sector(subject, "apart", found.partial / found.sectors)
         moved = 2 * SECTOR_BYTES * stored
+    local = local_bytes_of_moves(subject)
+    besides = min(moved, 2 * local / subject.config.cells_per_thread)  # each word is stored and loaded
+    spilled_s = sum(
+        _local_s(subject, bytes_, thread_bytes)
+        for bytes_, thread_bytes in ((moved, subject.resources.local_bytes), (besides, local))
+        if bytes_
+    )
     return Term(
         name=LOCAL,
-        seconds=_local_s(subject, moved) + completed_s if moved else 0.0,
-        sentence=f"{moved:.3g} bytes of spilled registers per update",
+        seconds=spilled_s + completed_s,
+        sentence=f"{moved + besides:.3g} bytes of spilled registers per update",
         source="compiled code; micro-benchmarks `spilled`, `holes`",
     )
 
@@ -78,7 +84,25 @@ def _local_bytes(subject: Subject) -> int:
     return subject.threads * subject.resources.local_bytes
 
 
-def _local_s(subject: Subject, moved: float) -> float:
+def local_bytes_of_moves(subject: Subject) -> int:
+    """Local memory of a thread in the pass of a step that moves populations and does not collide; 0 where none does.
+
+    What is known is the largest of all entries, and both passes spill. This one would like a register for each element
+    that it moves, also of 16 bits, and addresses. From one array to another it can store each as soon as it is loaded,
+    but for columns.
+    """
+    config = subject.config
+    words = max(1, config.stored.bytes // WORD_BYTES) * config.cells_per_thread
+    wanted = [
+        _ADDRESSES[config.copies] + words * len(phase.accesses)
+        for phase in config.propagation.passes(subject.case.stencil, 0)
+        if not phase.collides and (phase.in_place or config.march > 1)
+    ]
+    spilled = WORD_BYTES * max(0, max(wanted, default=0) - _allowed(config))
+    return min(subject.resources.local_bytes, spilled)
+
+
+def _local_s(subject: Subject, moved: float, local_bytes: int) -> float:
     """As long as a copy with that access width takes longer whose threads keep as much of a multiprocessor in it.
 
     Stores go through L1 to L2, so that there is no step where L1 is full. Words of a list are kept from the first load
@@ -87,7 +111,7 @@ def _local_s(subject: Subject, moved: float) -> float:
     config = subject.config
     updated = subject.threads * config.cells_per_thread if config.indirect else 0
     passing = updated * traffic(subject.case, config).populations
-    return moved * between(_of_local_bytes(subject), _local_bytes(subject) + passing)
+    return moved * between(_of_local_bytes(subject), subject.threads * local_bytes + passing)
 
 
 def _of_local_bytes(subject: Subject) -> list[tuple[int, float]]:
@@ -210,7 +234,7 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         further = 0 if config.indirect or config.copies_ahead else config.prefetch
         words, sets = config.computed.bytes // 4, 1 + further
         wanted = _ADDRESSES[config.copies] + words * sets * config.cells_per_thread * case.stencil.q
-    allowed = config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
+    allowed = _allowed(config)
     spilled = 4 * max(0, round((wanted - less) / _WITHIN) - allowed)
     return Resources(
         registers=min(wanted, allowed),
@@ -218,3 +242,8 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         local_bytes=spilled,
         shared_bytes=asked_bytes(case, config),
     )
+
+
+def _allowed(config: CudaConfig) -> int:
+    """Registers that a thread can have."""
+    return config.max_registers or registers_allowed(prod(config.block) * max(1, config.min_blocks))
