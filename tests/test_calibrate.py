@@ -33,7 +33,8 @@ from lbmtune.codegen.probes import (
     spilled_probe,
 )
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.measure import calibrate as calibration
+from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
+from lbmtune.measure.calibrate import calibrate
 from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
 from lbmtune.records import Resources
@@ -143,13 +144,13 @@ class Card:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_STREAM_BYTES", 1 << 15)
+    monkeypatch.setattr(calibrate_bench, "_STREAM_BYTES", 1 << 15)
     monkeypatch.setattr(measured, "SHUFFLED", ((4, 8), (2, 16)))
-    monkeypatch.setattr(calibration, "_SPILLED_KIB", (0, 216))
+    monkeypatch.setattr(calibrate_memory, "_SPILLED_KIB", (0, 216))
     monkeypatch.setattr(measured, "LATER", (1 << 8, 1 << 11))
-    monkeypatch.setattr(calibration, "_CHASED_BYTES", 1 << 20)
+    monkeypatch.setattr(calibrate_waits, "_CHASED_BYTES", 1 << 20)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
-        monkeypatch.setattr(calibration, name, value)
+        monkeypatch.setattr(calibrate_bench, name, value)
 
 
 def compiled(_: Program) -> Binary:
@@ -159,7 +160,7 @@ def compiled(_: Program) -> Binary:
 @pytest.mark.usefixtures("small")
 def test_a_card_is_calibrated() -> None:
     card, heard = Card(), []
-    found = calibration.calibrate(card, compiled, heard.append)  # type: ignore[arg-type]
+    found = calibrate(card, compiled, heard.append)  # type: ignore[arg-type]
     for each in fields(Calibration):
         value = getattr(found, each.name)
         figures = value.values() if isinstance(value, dict) else [value]
@@ -188,7 +189,7 @@ def test_a_card_is_calibrated() -> None:
 @pytest.mark.parametrize("wrong", [{"wrong": True}, {"fills_holes": True}], ids=str)
 def test_a_copy_that_moves_something_else_is_noticed(wrong: dict[str, bool]) -> None:
     with pytest.raises(RuntimeError, match="did not move what it should"):
-        calibration.calibrate(Card(**wrong), compiled, lambda _: None)  # type: ignore[arg-type]
+        calibrate(Card(**wrong), compiled, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("access_bytes", [2, 4, 8, 16])
