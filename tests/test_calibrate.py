@@ -34,7 +34,7 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
-from lbmtune.measure.calibrate import calibrate
+from lbmtune.measure.calibrate import calibrate, texts
 from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
 from lbmtune.records import Resources
@@ -159,8 +159,14 @@ def compiled(_: Program) -> Binary:
 
 @pytest.mark.usefixtures("small")
 def test_a_card_is_calibrated() -> None:
-    card, heard = Card(), []
-    found = calibrate(card, compiled, heard.append)  # type: ignore[arg-type]
+    card, heard, asked = Card(), [], []
+
+    def noting(program: Program) -> Binary:
+        asked.append(program)
+        return compiled(program)
+
+    found = calibrate(card, noting, heard.append)  # type: ignore[arg-type]
+    assert asked == [*texts(Card.limits)], "what is compiled ahead is what is asked for, in this order"
     for each in fields(Calibration):
         value = getattr(found, each.name)
         figures = value.values() if isinstance(value, dict) else [value]

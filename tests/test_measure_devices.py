@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,12 +20,14 @@ from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.backend.protocol import Binary
+from lbmtune.backend.protocol import Binary, Compiler
+from lbmtune.catalogue.rules import Limits
 from lbmtune.cli.devices import disturbances
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure import devices, microbench
+from lbmtune.measure.calibrate import texts
 from lbmtune.model import measured
 from lbmtune.model.machine import CpuCalibration
 from lbmtune.model.toml import read_machine, write_machine
@@ -34,6 +38,7 @@ from lbmtune.search.lock import device_held
 from small_device import no_device, small_cpu
 
 RATE = microbench.Rate(1e10, 0.01)
+SHIPPED = read_machine(Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
 BANDWIDTHS = microbench.Bandwidths(copy=RATE, in_place=RATE, streams={"4": RATE}, thread=RATE)
 
 
@@ -168,6 +173,40 @@ def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_
     found = devices.measured(open_cpu(), lambda _: None, calibration=True)
     assert found.cpu
     assert (found.conditions.cpu_share, found.cpu.conditions.cpu_share) == (0.97, 0.3)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize("calibration", [False, True])
+def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measured(
+    monkeypatch: pytest.MonkeyPatch, backend: str, calibration: bool
+) -> None:
+    happened: list[str] = []
+
+    @contextmanager
+    def ahead(compiler: Compiler, programs: Iterable[Program], processes: int) -> Iterator[Compiler]:
+        happened.append(f"{len({one.digest for one in programs})} texts by {processes}")
+        yield compiler
+        happened.append("over")
+
+    def measures(what: str, found: object) -> Callable[..., object]:
+        return lambda *_: (happened.append(what), found)[1]
+
+    monkeypatch.setattr(devices, "compiled_ahead", ahead)
+    monkeypatch.setattr(devices, "usable_cores", lambda: 3)
+    monkeypatch.setattr(devices, "measure_bandwidths", measures("bandwidths", BANDWIDTHS))
+    monkeypatch.setattr(devices, "calibrate", measures("calibration", SHIPPED.calibration))
+    monkeypatch.setattr("lbmtune.measure.calibrate_cpu.calibrate_cpu", measures("walks", _calibrated(None)))
+    found = devices.measured(FakeDevice(backend), lambda _: None, calibration)  # type: ignore[arg-type]
+    of_gpu = calibration and backend == "cuda"
+    ahead_of_all = f"{len({one.digest for one in texts(Limits())}) if of_gpu else 0} texts by 2"
+    assert happened == [
+        ahead_of_all,
+        "bandwidths",
+        *["calibration"] * of_gpu,
+        "over",
+        *["walks"] * (calibration and not of_gpu),
+    ]
+    assert (found.calibration == SHIPPED.calibration) == of_gpu
 
 
 def test_what_was_measured_beside_other_programs_is_told_part_by_part() -> None:

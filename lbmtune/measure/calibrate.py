@@ -9,6 +9,7 @@ from typing import Any
 
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.catalogue.rules import Limits
+from lbmtune.codegen.program import Program
 from lbmtune.measure import calibrate_memory as memory
 from lbmtune.measure import calibrate_waits as waits
 from lbmtune.measure.calibrate_bench import Bench, Kernel, Part
@@ -39,18 +40,24 @@ _PARTS: Mapping[str, tuple[Parts, ...]] = {
 """In the order in which they are measured, by what is said then."""
 
 
+def texts(limits: Limits) -> Iterator[Program]:
+    """What is compiled for a device with these limits, in the order in which `calibrate` asks for it."""
+    return (part.program for _, parts in _parts(limits) for part in parts)
+
+
 def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
-    """Runs all of them: less than a minute. Raises what the device raises."""
-    bench, binaries = Bench(device), {}
+    """Runs all of them: less than a minute. Raises what the device raises.
+
+    compiler: asked for most texts many times, it should make each of them once.
+    """
+    bench = Bench(device)
     tables: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for what, parts in _parts(device.limits):
         say(what)
         for part in parts:
             program = part.program
-            if program.digest not in binaries:  # each text is compiled once
-                binaries[program.digest] = compiler(program)
             launch = next(one for one in program.period[0] if one.entry == part.entry)
-            kernel = Kernel(device.load(program, binaries[program.digest]), launch)
+            kernel = Kernel(device.load(program, compiler(program)), launch)
             tables[part.table].update(part.figures(bench, kernel))
     # what has one figure has no names
     found: dict[str, Any] = {table: figures.get("", figures) for table, figures in tables.items()}

@@ -20,8 +20,10 @@ import platformdirs
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.codegen.streams import streams_digest
+from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.measure.calibrate import calibrate
+from lbmtune.measure.ahead import compiled_ahead
+from lbmtune.measure.calibrate import calibrate, texts
 from lbmtune.measure.load import Usage, cpu_share, usage
 from lbmtune.measure.microbench import Rate, Say, measure_bandwidths
 from lbmtune.measure.workers import (
@@ -46,6 +48,8 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
 _POLL_S = 0.5
+_COMPILE_PROCESSES = 4
+"""That get all texts of a calibration ready while bandwidths are measured; each takes a while to start."""
 
 
 def describe(
@@ -111,11 +115,15 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     compiler = compiler_for(environment)
-    before = usage()
-    found = measure_bandwidths(device, compiler, last_cache_bytes, say)
-    share = _cpu_share(environment, before)
-    gpu = calibrate(device, compiler, say) if calibration and environment.backend == "cuda" else None
-    cpu = None
+    of_gpu = calibration and environment.backend == "cuda"
+    gpu = cpu = None
+    # nothing of ours may run beside a sample of a CPU; that of a GPU does not mind
+    with compiled_ahead(compiler, texts(device.limits) if of_gpu else (), _compile_processes()) as ready:
+        before = usage()
+        found = measure_bandwidths(device, ready, last_cache_bytes, say)
+        share = _cpu_share(environment, before)
+        if of_gpu:
+            gpu = calibrate(device, ready, say)
     if calibration and environment.backend == "cpu":
         from lbmtune.measure.calibrate_cpu import calibrate_cpu  # here: it needs SymPy
 
@@ -140,6 +148,11 @@ def measured(device: Device, say: Say, calibration: bool = False) -> Machine:
         streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _compile_processes() -> int:
+    """Beside this one."""
+    return min(_COMPILE_PROCESSES, usable_cores() - 1)
 
 
 def _cpu_share(environment: Environment, before: Usage) -> float | None:
