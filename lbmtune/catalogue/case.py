@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lbmtune.catalogue.faces import FACES, LOCAL, OPEN, Face, Faces, Patch, Real3, streamed
+from lbmtune.catalogue.faces import FACES, LOCAL, OPEN, Face, Faces, Real3, streamed
+from lbmtune.catalogue.problem import Problem
 from lbmtune.errors import InputError, unknown
-from lbmtune.lattice import Lattice, Vector, lattice
+from lbmtune.lattice import Vector, lattice
 
 CutKind = Literal["open", "wall", "moving"]
 
@@ -21,43 +22,12 @@ _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 
 
 @dataclass(frozen=True)
-class Case:
-    """A flow problem on a box of nx x ny x nz fluid cells, in lattice units.
-
-    faces: what bounds the box at x-, x+, y-, y+, z-, z+. Walls are half-way bounce-back: they lie half a
-    cell outside the last fluid cell. 'moving' is a wall with the velocity wall_velocity; a link that
-    crosses several walled faces sees the moving one. 'slip', 'velocity' and 'pressure' go through the cells of the
-    face, which work out what arrives over it from what else has arrived (`catalogue.boundaries`).
-    relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of TRT, which fixes omega-.
-    force: body force density (Guo forcing).
-    geometry: what is solid inside the box, as text (`catalogue.geometry`); '' for nothing.
-    inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure' faces.
-    patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
-    """
-
-    flow: str
-    lattice: str
-    collision: str
-    domain: tuple[int, int, int]
-    relaxation_rate: float
-    faces: Faces = ("periodic",) * 6
-    wall_velocity: Real3 = (0.0, 0.0, 0.0)
-    force: Real3 = (0.0, 0.0, 0.0)
-    magic: float = 3 / 16
-    velocity_scale: float = 0.05
-    geometry: str = ""
-    inlet_velocity: Real3 = (0.0, 0.0, 0.0)
-    outlet_density: float = 1.0
-    patches: tuple[Patch, ...] = ()
+class Case(Problem):
+    """A flow problem whose fields fit each other; `Problem` says what they are."""
 
     def __post_init__(self) -> None:
         """Checks the relations between the fields. Raises InputError."""
         _check(self)
-
-    @property
-    def stencil(self) -> Lattice:
-        """The lattice itself."""
-        return lattice(self.lattice)
 
     @property
     def sites(self) -> int:

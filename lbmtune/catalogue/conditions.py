@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.faces import LOCAL, OPEN, SIDES, Face
+from lbmtune.catalogue.problem import Problem
 
 WORD_BITS = 32
 
@@ -57,13 +57,13 @@ def suffix(patch: int) -> str:
     return f"_{patch}" if patch else ""
 
 
-def patched(case: Case, face: int) -> bool:
+def patched(case: Problem, face: int) -> bool:
     """Whether parts of a face have kinds of their own."""
     return any(patch.side == face for patch in case.patches)
 
 
 @lru_cache(maxsize=256)
-def conditions(case: Case) -> tuple[Condition, ...]:
+def conditions(case: Problem) -> tuple[Condition, ...]:
     """What cells complete before they collide, in the order of doing so: slip comes first where faces meet."""
     found = [Condition(face, kind, 0, not patched(case, face)) for face, kind in enumerate(case.faces)]
     found += [Condition(p.side, p.kind, n, False) for n, p in enumerate(case.patches, 1) if p.side is not None]
@@ -72,7 +72,7 @@ def conditions(case: Case) -> tuple[Condition, ...]:
 
 
 @lru_cache(maxsize=256)
-def walls(case: Case) -> tuple[int, ...]:
+def walls(case: Problem) -> tuple[int, ...]:
     """Numbers of the patches that are moving walls; 0 for moving faces. Each has its velocity."""
     own = (0,) if "moving" in case.faces else ()
     return (*own, *(n for n, patch in enumerate(case.patches, 1) if patch.kind == "moving"))
@@ -98,7 +98,7 @@ class Words:
 
 
 @lru_cache(maxsize=256)
-def layout(case: Case, *, everywhere: bool) -> Words:
+def layout(case: Problem, *, everywhere: bool) -> Words:
     """The fields of a case. everywhere: conditions of whole faces, too, in words that have no bits of links."""
     first, placed = 0 if everywhere else case.stencil.q, list[tuple[Condition, Field]]()
     shift = first
@@ -112,12 +112,12 @@ def layout(case: Case, *, everywhere: bool) -> Words:
     return Words(tuple(placed), moving, shift + len(several) - first)
 
 
-def words_of(case: Case, config: KernelConfig) -> Words:
+def words_of(case: Problem, config: KernelConfig) -> Words:
     """The fields that a kernel reads."""
     return layout(case, everywhere=config.indirect)
 
 
-def told(case: Case) -> str:
+def told(case: Problem) -> str:
     """The first condition in words, as reasons name it; '' where there is none."""
     for c in conditions(case):
         return f"{c.kind} {'patch' if c.patch else 'face'} {SIDES[c.face]}"

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from lbmtune.catalogue.geometries import GENERATORS
 from lbmtune.catalogue.geometries.shape import Shape
+from lbmtune.catalogue.problem import Problem
 from lbmtune.catalogue.remember import remembered
 from lbmtune.errors import InputError, unknown
-
-if TYPE_CHECKING:
-    from lbmtune.catalogue.case import Case
 
 Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
@@ -36,7 +34,7 @@ class Generator(Protocol):
         """Which cells are solid, (nz, ny, nx)."""
 
 
-def solid(case: Case) -> Voxels:
+def solid(case: Problem) -> Voxels:
     """Which cells of the case's domain are solid: bool, (nz, ny, nx), read-only; False where there is no geometry."""
     return voxels(case.geometry, case.domain)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.conditions import WORD_BITS, Condition, conditions, layout, opens, walls
 from lbmtune.catalogue.faces import FACES, LOCAL, SIDES, Patch
 from lbmtune.catalogue.geometry import cell_values, generator, parsed, solid
+from lbmtune.catalogue.problem import Problem
 from lbmtune.catalogue.remember import remembered
 from lbmtune.errors import InputError, unknown
 
@@ -134,7 +134,7 @@ def fluid_values(patches: Sequence[Patch]) -> tuple[int, ...]:
     return tuple(sorted({shape.value for shape in shapes if isinstance(shape, Cells)}))
 
 
-def _axes(case: Case, face: int) -> str:
+def _axes(case: Problem, face: int) -> str:
     """Axes that a face lies along, and that the lattice moves along."""
     return "".join(a for n, a in enumerate("xyz"[: case.stencil.dimensions]) if n != face // 2)
 
@@ -166,7 +166,7 @@ def _cells(patch: Patch, geometry: str, domain: tuple[int, int, int]) -> Layer:
     return np.asarray(found).reshape([domain[n] for n in reversed(along)])
 
 
-def owners(case: Case, face: int, window: Window | None = None) -> Layer:
+def owners(case: Problem, face: int, window: Window | None = None) -> Layer:
     """Number of the patch of each cell of a face, 0 where there is none: int8; of a window, coordinates wrap."""
     found: Layer = _owners(case.patches, case.geometry, case.domain, face)
     for place, axis in enumerate(n for n in reversed(range(3)) if n != face // 2):
@@ -176,12 +176,12 @@ def owners(case: Case, face: int, window: Window | None = None) -> Layer:
     return found
 
 
-def holds(case: Case, condition: Condition, window: Window | None = None) -> Layer:
+def holds(case: Problem, condition: Condition, window: Window | None = None) -> Layer:
     """Which cells of its face have a condition: bool."""
     return np.asarray(owners(case, condition.face, window) == condition.patch)
 
 
-def of_value(case: Case, patch: Patch) -> Layer:
+def of_value(case: Problem, patch: Patch) -> Layer:
     """Solid cells that a patch without a face holds: bool, (nz, ny, nx)."""
     shape = shape_of(patch.where)
     assert isinstance(shape, Cells)
@@ -199,13 +199,13 @@ def at_face(face: int, domain: tuple[int, int, int]) -> tuple[Any, ...]:
 # what they are told
 
 
-def types(case: Case, *, everywhere: bool, xp: ModuleType = np) -> Array:
+def types(case: Problem, *, everywhere: bool, xp: ModuleType = np) -> Array:
     """The fields of every cell (`conditions.layout`): uint32, (nz, ny, nx), 0 for solid cells. Not to be written to."""
     return _types(case, everywhere, xp)
 
 
 @remembered(_TYPES_BYTES)
-def _types(case: Case, everywhere: bool, xp: ModuleType) -> Array:
+def _types(case: Problem, everywhere: bool, xp: ModuleType) -> Array:
     words = layout(case, everywhere=everywhere)
     made = np.zeros(case.domain[::-1], np.uint32)
     for condition, field in words.conditions:
@@ -220,7 +220,7 @@ def _types(case: Case, everywhere: bool, xp: ModuleType) -> Array:
 
 
 @remembered(_TYPES_BYTES)
-def wall_numbers(case: Case) -> Layer:
+def wall_numbers(case: Problem) -> Layer:
     """By which of the case's moving walls (`conditions.walls`) each cell lies: int8, (nz, ny, nx), -1 for none.
 
     A cell has one: that of the last patch whose wall it lies at.
@@ -237,7 +237,7 @@ def wall_numbers(case: Case) -> Layer:
     return numbers
 
 
-def wall_velocity(case: Case, window: Window | None = None, xp: ModuleType = np) -> Sequence[Any]:
+def wall_velocity(case: Problem, window: Window | None = None, xp: ModuleType = np) -> Sequence[Any]:
     """Components of the velocity of the walls beside each cell, (nz, ny, nx); numbers where all have the same one.
 
     What cells that lie at no moving wall have is of no use.
@@ -251,7 +251,7 @@ def wall_velocity(case: Case, window: Window | None = None, xp: ModuleType = np)
     return [xp.asarray(component)[xp.asarray(numbers)] for component in np.transpose(velocities)]
 
 
-def _beside(case: Case, cells: Layer) -> Layer:
+def _beside(case: Problem, cells: Layer) -> Layer:
     """Cells with a link to one of some cells."""
     beside = np.zeros_like(cells)
     for c in case.stencil.velocities[1:]:
@@ -262,7 +262,7 @@ def _beside(case: Case, cells: Layer) -> Layer:
 # what cannot be
 
 
-def check_patches(case: Case) -> None:
+def check_patches(case: Problem) -> None:
     """What can be said of patches without their cells. Raises InputError."""
     if len(case.patches) > _MOST:
         raise InputError(f"patches: {len(case.patches)} are more than {_MOST}; join those that are alike.")
@@ -298,7 +298,7 @@ def _check_kind(patch: Patch) -> None:
         raise InputError(f"density {patch.density} with kind {patch.kind}: leave it out, or choose kind pressure.")
 
 
-def _check_place(case: Case, patch: Patch) -> None:
+def _check_place(case: Problem, patch: Patch) -> None:
     shape = shape_of(patch.where)
     if isinstance(shape, Cells) and not case.geometry.startswith("file:"):
         raise InputError(f"where {patch.where} needs a voxel file; give the case a geometry file:path=....")
@@ -321,7 +321,7 @@ def _check_place(case: Case, patch: Patch) -> None:
         raise InputError(f"face {patch.face}: the domain has one cell across it; give it two or more.")
 
 
-def check_cells(case: Case) -> None:
+def check_cells(case: Problem) -> None:
     """That each patch has cells of its own, and each cell what it can do. Raises InputError.
 
     On the domain that the patches were given for: on another one they may come to lie over each other.
@@ -349,7 +349,7 @@ def check_cells(case: Case) -> None:
     _check_edges(case)
 
 
-def _check_file(case: Case) -> None:
+def _check_file(case: Problem) -> None:
     """That cells with a condition of the voxel file lie at the face where it can be met."""
     for number, patch in enumerate(case.patches, 1):
         shape = shape_of(patch.where)
@@ -365,7 +365,7 @@ def _check_file(case: Case) -> None:
             )
 
 
-def _check_edges(case: Case) -> None:
+def _check_edges(case: Problem) -> None:
     """A cell in a corner of two faces with given velocity or pressure knows too little."""
     given = np.full(case.domain[::-1], -1, np.int8)
     for condition in filter(opens, conditions(case)):
