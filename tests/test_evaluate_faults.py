@@ -138,7 +138,7 @@ def test_a_run_of_seconds_follows_the_proof_where_there_was_none(evaluator: Eval
     assert (wrong.outcome, wrong.sustained) == (Outcome.WRONG_RESULT, None)
     assert proven.sustained.seconds > 0.5 * PROTOCOL.sustained_s
     assert proven.measurement is None
-    assert not list(evaluator.spool.glob("*.pickle"))
+    assert not list(evaluator.crew.spool.glob("*.pickle"))
 
 
 def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evaluator) -> None:
@@ -180,7 +180,7 @@ def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
 
 def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None:
     assert ask(evaluator, "right").outcome is Outcome.OK
-    for worker in list(evaluator.workers()):
+    for worker in list(evaluator.crew.workers()):
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.wait()
     following = ask(evaluator, "right")
@@ -238,21 +238,21 @@ def test_workers_of_a_gpu_get_ready_for_what_is_expected(how: Renderer) -> None:
     with Evaluator(CASE, "0", PROTOCOL, compiler=compiler, renderer=how, opener=open_cuda) as evaluator:
         evaluator.expect([EXAMPLE, config("right", "cuda")])
         assert evaluator.under_way == 0
-        started = {worker.process.pid for worker in evaluator.workers()}
+        started = {worker.process.pid for worker in evaluator.crew.workers()}
         assert len(started) == evaluator.compile_workers + 1
         evaluator.submit(7, config("right", "cuda"))
         found = evaluator.next()
         (final,) = evaluator.finals([config("right", "cuda")])
-        kept = {worker.process.pid for worker in evaluator.workers()} & started
+        kept = {worker.process.pid for worker in evaluator.crew.workers()} & started
     assert (found.number, found.outcome) == (7, Outcome.OK)
     assert final.final
     assert len(kept) == (len(started) if how is renderer else 0)
 
 
 def test_nothing_runs_beside_what_a_processor_measures(evaluator: Evaluator) -> None:
-    before = len(list(evaluator.workers()))
+    before = len(list(evaluator.crew.workers()))
     evaluator.expect([config("right")])
-    assert len(list(evaluator.workers())) == before
+    assert len(list(evaluator.crew.workers())) == before
 
 
 def test_a_device_that_cannot_be_opened_is_told() -> None:
@@ -270,11 +270,11 @@ def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypat
 def test_closing_leaves_no_process_and_no_file() -> None:
     evaluator = Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_cpu)
     ask(evaluator, "right")
-    workers = [worker.process.pid for worker in evaluator.workers()]
+    workers = [worker.process.pid for worker in evaluator.crew.workers()]
     assert len(workers) == 2
     assert all(map(_alive, workers))
     evaluator.close()
-    assert not evaluator.spool.exists()
+    assert not evaluator.crew.spool.exists()
     assert not any(map(_alive, workers))
 
 
@@ -289,7 +289,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
 
         def tell(number, stage):
             if stage == "verify":
-                print(*(worker.process.pid for worker in evaluator.workers()), flush=True)
+                print(*(worker.process.pid for worker in evaluator.crew.workers()), flush=True)
 
         with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
                        on_stage=tell) as evaluator:

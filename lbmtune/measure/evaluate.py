@@ -7,14 +7,11 @@ measurement. On a CPU nothing of ours runs while a sample is taken: no compilati
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,22 +25,17 @@ from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
 from lbmtune.measure.accuracy import fitted
+from lbmtune.measure.crew import Crew
 from lbmtune.measure.stages import (
-    ACCURACY,
-    FINALS,
-    FULL_SIZE,
-    SUSTAINED,
     Accurate,
     Compiled,
     Finals,
     Measured,
-    Opened,
     Rehearsal,
     Renderer,
     Spoiled,
     Work,
     open_compiler,
-    open_measurer,
     turn_of,
 )
 from lbmtune.measure.trials import compiled, died, measured
@@ -52,11 +44,8 @@ from lbmtune.measure.workers import (
     Answer,
     Death,
     Event,
-    Greeting,
-    Opener,
     Stage,
     Worker,
-    scratch_folder,
     unavailable,
 )
 from lbmtune.records import Accuracy, Outcome, Prediction, Trial
@@ -64,14 +53,8 @@ from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 
 Predict = Callable[[KernelConfig], Prediction]
-_POLL_S = 0.5
 _IN_ADVANCE = 3
 """Requests that the measurer of a GPU has at hand."""
-_ACCURACY_LIMIT_S = 300.0
-_MOST_FAMILIES = 100
-"""Finalists beside the best: more than there are families."""
-_FULL_SIZE_PATIENCE = 10
-"""How many times the limit of a verification one at full size may take."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +73,8 @@ class Job:
 class Evaluator:
     """Answers configurations with trials.
 
-    `submit` as many as `ahead`, then alternate `next` and `submit`. environment, limits: of the device.
+    `submit` as many as `ahead`, then alternate `next` and `submit`. environment, limits: of the device;
+    crew: its workers.
     incumbent_s: seconds per step of the best so far; set it when a study is resumed.
     on_stage: called with trial number and stage as they begin.
     """
@@ -114,17 +98,14 @@ class Evaluator:
         self.case, self.protocol = case, protocol
         self.incumbent_s: float | None = None
         self._predict, self._renderer, self._on_stage = predict, renderer, on_stage
-        self._opener = opener or partial(open_device, device_spec)
-        self.spool = scratch_folder()
         self._to_compile: deque[Job] = deque()
         self._to_measure: deque[Job] = deque()
         self._finished: deque[Trial] = deque()
         self._verified: dict[int, Path] = {}
-        self._compilers: list[Worker] = []
         self._jobs = 0
-        self._measurer = self._new_measurer()
+        self.crew = Crew(opener or partial(open_device, device_spec), protocol)
         try:
-            opened = self._introduced()
+            opened = self.crew.introduced()
         except BaseException:
             self.close()
             raise
@@ -142,7 +123,7 @@ class Evaluator:
     @property
     def under_way(self) -> int:
         """How many were submitted and not yet returned."""
-        busy = sum(task is not None for worker in self.workers() for task in worker.tasks)
+        busy = sum(task is not None for worker in self.crew.workers() for task in worker.tasks)
         return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
 
     def expect(self, configs: Sequence[KernelConfig]) -> None:
@@ -151,8 +132,8 @@ class Evaluator:
             return  # nothing of ours may run beside a sample
         one_of_each = {(config.storage, config.order, config.indirect): config for config in reversed(configs)}
         rehearsal = Rehearsal(case=self.case, configs=tuple(one_of_each.values()), renderer=self._renderer)
-        self._measurer.ask(None, rehearsal)
-        while len(self._compilers) < self.compile_workers:
+        self.crew.measurer.ask(None, rehearsal)
+        while len(self.crew.compilers) < self.compile_workers:
             self._new_compiler().ask(None, replace(rehearsal, configs=rehearsal.configs[:1]))
 
     def submit(self, number: int, config: KernelConfig) -> None:
@@ -171,7 +152,7 @@ class Evaluator:
         while not self._finished:
             self._start_measuring()
             self._start_compiling()
-            self._wait()
+            self._listen()
         trial = self._finished.popleft()
         self._note_best(trial)
         return trial
@@ -228,22 +209,18 @@ class Evaluator:
         assert not self.under_way
         if reason := broken(*fitted(self.case, config), self.limits):
             raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
-        while self._measurer.tasks:
-            self._wait()  # a rehearsal that nothing has waited for
-        self._measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
-        while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
-            pass
+        while self.crew.measurer.tasks:
+            self._listen()  # a rehearsal that nothing has waited for
+        self.crew.measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
+        event = self.crew.answer()
         if isinstance(event, Death):
-            self._replace(self._measurer)
             raise NothingValidError(f"the accuracy cannot be measured: {event.reason}.")
         found: Accuracy = event.value
         return found
 
     def close(self) -> None:
         """Ends all workers."""
-        for worker in self.workers():
-            worker.end()
-        shutil.rmtree(self.spool, ignore_errors=True)
+        self.crew.close()
 
     def __enter__(self) -> Self:
         return self
@@ -280,7 +257,7 @@ class Evaluator:
         self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed, duty, sustained))
 
     def _path(self, job: int) -> Path:
-        return self.spool / f"{job}.pickle"
+        return self.crew.spool / f"{job}.pickle"
 
     def _note_best(self, trial: Trial) -> None:
         if trial.mlups:
@@ -292,67 +269,34 @@ class Evaluator:
     def _start_measuring(self) -> None:
         """Keeps the measurer busy; on a GPU with a few in advance, so that it never waits for the search."""
         depth = 1 if self._quiet else _IN_ADVANCE
-        compiling = any(worker.tasks for worker in self._compilers)
-        while self._to_measure and len(self._measurer.tasks) < depth and not (self._quiet and compiling):
+        compiling = any(worker.tasks for worker in self.crew.compilers)
+        while self._to_measure and len(self.crew.measurer.tasks) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
             work = Work(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
-            self._measurer.ask(job, replace(work, incumbent_s=self.incumbent_s))
+            self.crew.measurer.ask(job, replace(work, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
-        if self._quiet and (self._measurer.tasks or self._to_measure):
+        if self._quiet and (self.crew.measurer.tasks or self._to_measure):
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
             worker.ask(job, (job.config, job.path, job.duty))
 
     def _free_compiler(self) -> Worker | None:
-        for worker in self._compilers:
+        for worker in self.crew.compilers:
             if not worker.tasks:
                 return worker
-        return None if len(self._compilers) == self.compile_workers else self._new_compiler()
+        return None if len(self.crew.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
-        opener = partial(open_compiler, self.case, self._renderer, self._compiler)
-        self._compilers.append(self._new_worker("compile", opener))
-        return self._compilers[-1]
-
-    def _new_measurer(self) -> Worker:
-        return self._new_worker("measure", partial(open_measurer, self._opener, self.protocol))
-
-    def _new_worker(self, name: str, opener: Opener) -> Worker:
-        protocol = self.protocol
-        limits_s = {
-            "compile": protocol.compile_limit_s,
-            "verify": protocol.verify_limit_s,
-            FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
-            "measure": protocol.measure_limit_s,
-            SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
-            ACCURACY: _ACCURACY_LIMIT_S,
-            FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
-            **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists + _MOST_FAMILIES)},
-        }
-        self._jobs += 1
-        return Worker(name, opener, limits_s, self.spool / f"{name}-{self._jobs}.log")
+        return self.crew.add_compiler(partial(open_compiler, self.case, self._renderer, self._compiler))
 
     # answers come back
 
-    def workers(self) -> Iterator[Worker]:
-        """All that are running."""
-        yield from self._compilers
-        yield self._measurer
-
-    def _wait(self) -> None:
-        """Waits until some worker says something, ends, or runs out of time, and deals with it."""
-        deadlines = [worker.deadline for worker in self.workers() if worker.deadline is not None]
-        self._listen(min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic())
-
-    def _listen(self, patience_s: float) -> None:
-        workers = list(self.workers())
-        wait([worker.connection for worker in workers], timeout=max(0.0, patience_s))
-        for worker in workers:
-            event = worker.event()
-            if event is not None:
-                self._deal_with(worker, event)
+    def _listen(self, patience_s: float | None = None) -> None:
+        """Deals with what workers say; waits for it as long as that (`Crew.heard`)."""
+        for worker, event in self.crew.heard(patience_s):
+            self._deal_with(worker, event)
 
     def _deal_with(self, worker: Worker, event: Event) -> None:
         if isinstance(event, Death):
@@ -366,7 +310,7 @@ class Evaluator:
         """The request in hand, if any, pays for the death; those behind it go to the next worker."""
         if death.stage == STAGE_START:
             raise unavailable("a worker could not start", death)
-        self._replace(worker)
+        self.crew.replace(worker)
         if not worker.tasks:
             return
         job = worker.tasks.popleft()
@@ -390,22 +334,6 @@ class Evaluator:
         else:
             self._finished.append(trial)
 
-    def _replace(self, worker: Worker) -> None:
-        if worker is self._measurer:
-            self._measurer = self._new_measurer()
-        else:
-            self._compilers.remove(worker)
-
-    def _introduced(self) -> Opened:
-        """What the measurer says of itself once it is ready."""
-        while True:
-            event = self._next_event(self._measurer)
-            if isinstance(event, Greeting):
-                assert isinstance(event.value, Opened)
-                return event.value
-            if isinstance(event, Death):
-                raise unavailable("the measuring process could not start", event)
-
     def _interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
         """The trials with their final measurements. One that spoils them is told apart, the others start again."""
         trials = [trial for trial, _ in verified]
@@ -422,19 +350,12 @@ class Evaluator:
         return [_spoiled(trials[position], event), *self._interleaved(rest)]
 
     def _final_round(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
-        self._measurer.ask(trials, Finals(paths=tuple(paths)))
-        while not isinstance(event := self._next_event(self._measurer), (Answer, Death)):
-            if isinstance(event, Stage) and self._on_stage:
-                self._on_stage(trials[0].number, event.name)
-        if isinstance(event, Death):
-            self._replace(self._measurer)
-        return event
+        def on_stage(stage: str) -> None:
+            if self._on_stage:
+                self._on_stage(trials[0].number, stage)
 
-    @staticmethod
-    def _next_event(worker: Worker) -> Event:
-        while (event := worker.event()) is None:
-            wait([worker.connection], timeout=_POLL_S)
-        return event
+        self.crew.measurer.ask(trials, Finals(paths=tuple(paths)))
+        return self.crew.answer(on_stage)
 
 
 def _culprit(event: Answer | Death, count: int) -> int | None:
