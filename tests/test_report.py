@@ -119,10 +119,63 @@ def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
 
 def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
     found = info.parity_info(gpu)
-    assert found.median_error == median(abs(t.mlups / t.prediction.mlups - 1) for t in gpu.ranked)
+    assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in gpu.ranked)
+    said = f"over {len(gpu.ranked)} of {len(gpu.ranked)} trials: {found.median_error:.1%}."
+    assert info.error_told(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
     bare = replace(gpu, trials=tuple(replace(t, prediction=None) for t in gpu.trials))
     assert info.parity_info(bare).median_error is None
     assert "parity" not in {p.name for p in build.panels(bare)}
+
+
+def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
+    """The study with so many of the verified trials, best first, disturbed and then dismissed, at half their speed.
+
+    The last of those that are disturbed was dismissed, too.
+    """
+    changed = {}
+    for place, trial in enumerate(study.ranked[: disturbed + dismissed]):
+        found = trial.best_measurement
+        marks = {"disturbed": place < disturbed, "dismissed": place >= disturbed - 1}
+        slow = replace(found, mlups=found.mlups / 2, **marks)
+        changed[trial.number] = replace(trial, measurement=slow, final=None)
+    return replace(study, trials=tuple(changed.get(t.number, t) for t in study.trials))
+
+
+def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_to_the_end(gpu: StudyRecord) -> None:
+    study = flawed(gpu, 5, 3)
+    found, every = info.parity_info(study), len(gpu.ranked)
+    good = gpu.ranked[8:]
+    assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in good if t.prediction)
+    assert found.median_error != median(abs(t.prediction.mlups / t.mlups - 1) for t in study.ranked if t.prediction)
+    assert (found.counted, found.left_out) == (every - 8, {"disturbed": 5, "dismissed after a first look": 3})
+    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
+    assert f"over {every - 8} of {every} trials: {found.median_error:.1%}." in caption
+    assert caption.endswith("Left out, and pale: 5 disturbed, 3 dismissed after a first look.")
+
+
+def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None:
+    figure = figures.parity_figure(info.parity_info(flawed(gpu, 5, 3)))
+    drawn = [
+        (trace.marker.opacity, text.partition("<br>")[0].partition(", ")[2])
+        for trace in figure.data
+        if trace.marker.symbol
+        for text in trace.text
+    ]
+    assert len(drawn) == len(gpu.ranked)
+    assert sorted(flaw for _, flaw in drawn if flaw) == ["dismissed after a first look"] * 3 + ["disturbed"] * 5
+    assert {(bool(flaw), shown) for shown, flaw in drawn} == {(True, drawing.PALE), (False, 0.75)}
+    named = [trace.name for trace in figure.data if trace.marker.symbol and trace.showlegend]
+    assert sorted(named) == sorted({info.kind(t.config).name for t in gpu.ranked})
+
+
+@pytest.mark.parametrize("left", [0, info.FEWEST - 1, info.FEWEST])
+def test_of_too_few_trials_no_error_of_the_model_is_told(gpu: StudyRecord, left: int) -> None:
+    study = flawed(gpu, len(gpu.ranked) - left, 0)
+    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
+    few = f"The error of the model is not told: {left} of {len(gpu.ranked)} trials are too few."
+    assert (few in caption) == ("Median error" not in caption) == (left < info.FEWEST)
+    assert (info.parity_info(study).median_error is None) == (left < info.FEWEST)
+    assert caption.endswith(f"Left out, and pale: {len(gpu.ranked) - left} disturbed.")
 
 
 def test_costs_add_up(gpu: StudyRecord) -> None:

@@ -116,9 +116,9 @@ def panels(study: StudyRecord) -> list[Panel]:
         caption = "How much each choice matters: every point is a verified trial. The axis that explains most is first."
         shown.append(panel("axes", "Speed by axis", caption, figures.axes_figure(axes)))
     parity = info.parity_info(study)
-    if parity.median_error is not None:
-        caption = f"Median absolute error of the model: {parity.median_error:.1%}."
-        shown.append(panel("parity", "Predicted against measured", caption, figures.parity_figure(parity)))
+    if parity.points:
+        title = "Predicted against measured"
+        shown.append(panel("parity", title, info.error_told(parity), figures.parity_figure(parity)))
     finals = info.finals_info(study)
     if finals:
         caption = f"{len(finals)} finalists, measured again in turns; intervals that overlap are no difference."

@@ -47,6 +47,8 @@ OUTCOME_COLOURS = {
     Outcome.CRASHED: "#b5179e",
     Outcome.TIMED_OUT: "#8d6e63",
 }
+PALE = 0.25
+"""Opacity of points that do not count."""
 NEUTRAL, CEILING = "#888888", "#c98500"
 BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
 """A legend to the right, for wide figures."""
@@ -61,11 +63,12 @@ class Look:
     colour: str
     symbol: str
     dash: str
+    opacity: float = 0.75
 
     @property
     def marker(self) -> dict[str, Any]:
         """As Plotly takes it."""
-        return {"color": self.colour, "symbol": self.symbol, "size": 8, "opacity": 0.75}
+        return {"color": self.colour, "symbol": self.symbol, "size": 8, "opacity": self.opacity}
 
 
 def look(kind: Kind) -> Look:

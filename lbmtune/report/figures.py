@@ -11,6 +11,7 @@ from lbmtune.report.drawing import (
     CEILING,
     NEUTRAL,
     OUTCOME_COLOURS,
+    PALE,
     SCHEME_COLOURS,
     by_kind,
     choose,
@@ -168,7 +169,7 @@ def _axis_title(axis: AxisInfo) -> str:
 
 
 def parity_figure(info: ParityInfo) -> Figure:
-    """Measured against predicted, with a band of 10 %."""
+    """Measured against predicted, with a band of 10 %; points with a flaw are pale."""
     figure = plain_figure("predicted MLUPS", "measured MLUPS")
     predicted = [p.predicted_mlups or 0.0 for p in info.points]
     top = 1.08 * max([*predicted, *(p.mlups for p in info.points)], default=1.0)
@@ -186,19 +187,28 @@ def parity_figure(info: ParityInfo) -> Figure:
         x=[0, top], y=[0, top], mode="lines", line={"color": NEUTRAL, "width": 1}, name="equal", hoverinfo="skip"
     )
     for kind, mine in by_kind(info.points):
-        figure.add_trace(
-            scatter(
-                x=[p.predicted_mlups for p in mine],
-                y=[p.mlups for p in mine],
-                name=kind.name,
-                marker=look(kind).marker,
-                text=[f"trial {p.number}<br>{wrapped(p.label)}" for p in mine],
-                hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
-            )
-        )
+        good, flawed = ([p for p in mine if bool(p.flaw) is flaw] for flaw in (False, True))
+        if flawed:
+            figure.add_trace(_beside_prediction(kind, flawed, PALE, listed=not good))
+        if good:
+            figure.add_trace(_beside_prediction(kind, good, look(kind).opacity, listed=True))
     figure.update_xaxes(range=[0, top])
     figure.update_yaxes(range=[0, top])
     return figure
+
+
+def _beside_prediction(kind: Kind, found: Sequence[Point], opacity: float, *, listed: bool) -> Any:
+    """Points of a kind of kernel; listed: in the legend, where each kind stands once."""
+    return scatter(
+        x=[p.predicted_mlups for p in found],
+        y=[p.mlups for p in found],
+        name=kind.name,
+        legendgroup=kind.name,
+        showlegend=listed,
+        marker={**look(kind).marker, "opacity": opacity},
+        text=[f"trial {p.number}{f', {p.flaw}' if p.flaw else ''}<br>{wrapped(p.label)}" for p in found],
+        hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
+    )
 
 
 def cost_figure(costs: Sequence[StageCost]) -> Figure:

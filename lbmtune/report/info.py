@@ -24,6 +24,8 @@ from lbmtune.units import format_mlups, format_rate
 CEILING = "the fastest copy of many separate streams or update in place"
 """What `Ceiling.best_bytes_per_s` is, in words."""
 _ACRONYMS = ("bgk", "trt", "mrt")
+FEWEST = 6
+"""Trials whose median error has a 95 % interval: of fewer it is not told."""
 
 
 @dataclass(frozen=True, order=True)
@@ -43,9 +45,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class Point:
-    """A verified trial. share: of the measured ceiling.
+    """A verified trial. share: of the measured ceiling; intensity: flop per byte moved.
 
-    intensity: flop per byte moved.
+    flaw: why its speed is no measure of the model's error; empty where it is one.
     """
 
     number: int
@@ -55,6 +57,7 @@ class Point:
     predicted_mlups: float | None
     share: float
     intensity: float
+    flaw: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,19 @@ class AxisInfo:
 
 @dataclass(frozen=True)
 class ParityInfo:
-    """Predicted against measured. median_error: of |measured / predicted - 1|; None where nothing is predicted."""
+    """Predicted against measured. median_error: `relative_error` of the points without a flaw, None of too few.
+
+    left_out: how many have each flaw.
+    """
 
     points: tuple[Point, ...]
     median_error: float | None
+    left_out: Mapping[str, int]
+
+    @property
+    def counted(self) -> int:
+        """Points without a flaw."""
+        return len(self.points) - sum(self.left_out.values())
 
 
 @dataclass(frozen=True)
@@ -211,9 +223,16 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
             predicted_mlups=t.prediction.mlups if t.prediction else None,
             share=study.share_of_ceiling(t),
             intensity=operations / t.best_measurement.bytes_per_update,
+            flaw=next(iter(flaws(t.best_measurement)), ""),
         )
         for t in study.ranked
     )
+
+
+def flaws(found: Measurement) -> tuple[str, ...]:
+    """In what a measurement is not as the protocol wants it, in words."""
+    marks = {"disturbed": found.disturbed, "dismissed after a first look": found.dismissed}
+    return tuple(mark for mark, holds in marks.items() if holds)
 
 
 def roofline_info(study: StudyRecord) -> RooflineInfo:
@@ -297,11 +316,27 @@ def explained_variance(groups: Sequence[Sequence[float]]) -> float:
 
 
 def parity_info(study: StudyRecord) -> ParityInfo:
-    """Verified trials with a prediction. Those dismissed at first sight are no measure of its error."""
+    """Verified trials with a prediction, and the error of those that were left alone and measured to the end."""
     known = tuple(p for p in points(study) if p.predicted_mlups)
-    measured_well = {t.number for t in study.ranked if not t.best_measurement.dismissed}
-    errors = [abs(p.mlups / p.predicted_mlups - 1) for p in known if p.predicted_mlups and p.number in measured_well]
-    return ParityInfo(known, median(errors) if errors else None)
+    errors = [relative_error(p.predicted_mlups, p.mlups) for p in known if p.predicted_mlups and not p.flaw]
+    left_out = Counter(p.flaw for p in known if p.flaw)
+    return ParityInfo(known, median(errors) if len(errors) >= FEWEST else None, left_out)
+
+
+def relative_error(predicted: float, measured: float) -> float:
+    """What a model errs by: |predicted / measured - 1|."""
+    return abs(predicted / measured - 1)
+
+
+def error_told(found: ParityInfo) -> str:
+    """The median error of the model in a sentence, with the trials that it is of and those that it leaves out."""
+    over = f"{found.counted:,} of {len(found.points):,} trials"
+    if found.median_error is None:
+        said = f"The error of the model is not told: {over} are too few."
+    else:
+        said = f"Median error of the model, |predicted / measured - 1|, over {over}: {found.median_error:.1%}."
+    left_out = ", ".join(f"{count:,} {flaw}" for flaw, count in found.left_out.items())
+    return f"{said} Left out, and pale: {left_out}." if left_out else said
 
 
 def cost_info(study: StudyRecord) -> tuple[StageCost, ...]:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbmtune.report.info import relative_error
+
 if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
@@ -60,11 +62,12 @@ class Bar(NamedTuple):
 
 
 def frame(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """One row each, with the error |predicted / measured - 1|."""
+    """One row each, with its `relative_error`."""
     import pandas
 
     table = pandas.DataFrame([asdict(one) for one in judged])
-    return table.assign(error=(table.predicted / table.measured - 1).abs(), ratio=table.predicted / table.measured)
+    error = [relative_error(one.predicted, one.measured) for one in judged]
+    return table.assign(error=error, ratio=table.predicted / table.measured)
 
 
 def errors(table: pandas.DataFrame) -> dict[str, float]:

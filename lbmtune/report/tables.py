@@ -12,7 +12,7 @@ from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
-from lbmtune.report.info import FinalInfo, roofline_info, varied_axes
+from lbmtune.report.info import FinalInfo, flaws, roofline_info, varied_axes
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Pairs = list[tuple[str, str]]
@@ -89,13 +89,8 @@ def _kept_up(found: Sustained | None) -> tuple[Cell, Cell]:
 def _remark(trial: Trial) -> str:
     if trial.mlups is None:
         return trial.reason
-    measured = trial.best_measurement
-    marks = {
-        "disturbed": measured.disturbed,
-        "sustained run disturbed": trial.sustained is not None and trial.sustained.disturbed,
-        "dismissed after a first look": measured.dismissed,
-    }
-    return "; ".join([*([trial.reason] if trial.reason else []), *(mark for mark, holds in marks.items() if holds)])
+    run = ("sustained run disturbed",) if trial.sustained and trial.sustained.disturbed else ()
+    return "; ".join(filter(None, (trial.reason, *flaws(trial.best_measurement), *run)))
 
 
 def config_text(config: dict[str, Scalar]) -> str:
