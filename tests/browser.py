@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,6 +48,42 @@ class Page(NamedTuple):
         """What the page itself noted."""
         found = re.search(r'<html[^>]*data-errors="([^"]*)"', self.html)
         return found[1] if found else ""
+
+
+_MEASURED = """<!doctype html><body style="margin: 0">
+<iframe src="{url}" style="width: {width}px; height: 800px; border: 0"></iframe>
+<script>
+const wait = setInterval(() => {{
+  const page = document.querySelector("iframe").contentDocument;
+  if (page.documentElement.dataset.ready !== "yes") return;
+  clearInterval(wait);
+  const box = (one) => {{ const r = one.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }};
+  const boxes = (within, selector) => [...within.querySelectorAll(selector)].map(box);
+  const root = page.scrollingElement;
+  const found = {{ width: root.clientWidth, needed: root.scrollWidth, figures: {{}} }};
+  found.scrolled = [...page.querySelectorAll(".scroll")].map((one) => [...box(one), one.scrollWidth, one.clientWidth]);
+  for (const plot of page.querySelectorAll(".plot")) found.figures[plot.id.replace("plot-", "")] = {{
+    box: box(plot), areas: boxes(plot, ".nsewdrag"), legends: boxes(plot, ".legend .bg"),
+    entries: boxes(plot, ".legend .legendtext"), titles: boxes(plot, ".xtitle, .ytitle, .y2title"),
+  }};
+  document.body.textContent = JSON.stringify(found);
+}}, 50);
+</script></body>"""
+
+
+def laid_out(file: Path, folder: Path, width: int) -> dict[str, Any]:
+    """Where the parts of a page lie on a screen of so many pixels; boxes are left, top, right, bottom.
+
+    width, needed: of the page; scrolled: boxes that scroll, each with the width that it needs and that it has; figures:
+    by name their box, areas of axes, legends, the entries of these, and titles of axes.
+    """
+    frame = folder / f"frame-{width}.html"
+    frame.write_text(_MEASURED.format(url=file.as_uri(), width=width))
+    page = visit(frame, folder, "--allow-file-access-from-files", "--hide-scrollbars", f"--window-size={width},800")
+    found = re.search(r"<body[^>]*>(\{.*\})</body>", page.html)
+    assert found, page
+    measured: dict[str, Any] = json.loads(found[1])
+    return measured
 
 
 def _svg(plot: str) -> bool:

@@ -15,16 +15,18 @@ import numpy as np
 import pytest
 
 import made_up_records as made
-from browser import visit
+from browser import laid_out, visit
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome, Resources
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import build, drawing, figures, info, tables, write_report
 
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
     "gpu": made.gpu_study,
     "cpu": made.cpu_study,
@@ -290,6 +292,30 @@ def test_the_report_opens_in_a_browser(name: str, tmp_path: Path) -> None:
             "outcomes",
             "costs",
         }
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("name", ["gpu", "epyc-2-cores/d3q19-box-fast-fp32"])
+def test_the_page_is_read_without_scrolling_it_sideways(name: str, width: int, tmp_path: Path) -> None:
+    """On a telephone, too: what is wider scrolls in a box of its own, and legends leave the plots their width."""
+    study = STUDIES[name]() if name in STUDIES else read_study(RECORDED / name)
+    write_report(study, tmp_path / "report.html")
+    found = laid_out(tmp_path / "report.html", tmp_path, width)
+    assert found["width"] == found["needed"] == width
+    assert {"roofline", "parity", "distribution"} <= found["figures"].keys()
+    scrolled = found["scrolled"]
+    assert any(needed > had for *_, needed, had in scrolled) or width > 400
+    assert all(0 <= left < right <= width for left, _, right, _, *_ in scrolled)
+    for figure, parts in found["figures"].items():
+        left, top, right, bottom = parts["box"]
+        assert 0 <= left < right <= width
+        inside = [*parts["titles"], *parts["areas"], *parts["entries"]]
+        assert all(left <= a and b <= right and top <= c and d <= bottom for a, c, b, d in inside), figure
+        assert max(b - a for a, _, b, _ in parts["areas"]) >= 0.5 * (right - left), figure
+        for begin, above, *_ in parts["legends"]:
+            below = all(above >= under for *_, under in parts["areas"])
+            beside = all(begin >= end for _, _, end, _ in parts["areas"])
+            assert below or (beside and width > 400), figure
 
 
 def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:

@@ -113,7 +113,10 @@ def panels(study: StudyRecord) -> list[Panel]:
     shown = [_history(study)]
     axes = info.axes_info(study)
     if axes:
-        caption = "How much each choice matters: every point is a verified trial. The axis that explains most is first."
+        caption = (
+            "How much each choice matters: every point is a verified trial. Axes stand in the order of the share of "
+            "the variance of speeds that lies between their values."
+        )
         shown.append(panel("axes", "Speed by axis", caption, figures.axes_figure(axes)))
     parity = info.parity_info(study)
     if parity.points:
@@ -177,7 +180,10 @@ def _history(study: StudyRecord) -> Panel:
     ceiling = study.header.ceiling.best_bytes_per_s / best.best_measurement.bytes_per_update / 1e6
     history = info.history_info(study)
     last = max(a.elapsed_s for a in history.attempts)
-    caption = f"{len(history.attempts)} trials in {last:,.0f} s of work. Crosses on the axis have no speed."
+    caption = (
+        f"{len(history.attempts)} trials in {last:,.0f} s of work: compiling, verifying, measuring and searching, "
+        "summed over processes that may work side by side. Crosses on the axis have no speed."
+    )
     return panel("history", "Search history", caption, figures.history_figure(history, ceiling))
 
 

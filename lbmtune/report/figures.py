@@ -111,7 +111,7 @@ def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
         figure,
         [
             ("by trial", [{"x": by_number}, {"xaxis.title.text": "trial"}]),
-            ("by time", [{"x": by_time}, {"xaxis.title.text": "seconds of work (compile, verify, measure, search)"}]),
+            ("by time", [{"x": by_time}, {"xaxis.title.text": "seconds of work"}]),
         ],
     )
     figure.update_yaxes(rangemode="tozero")
@@ -165,7 +165,7 @@ def axes_figure(axes: Sequence[AxisInfo]) -> Figure:
 
 
 def _axis_title(axis: AxisInfo) -> str:
-    return f"{axis.name}: explains {axis.explained:.0%} of the variance"
+    return f"{axis.name}: {axis.explained:.0%} of the variance"
 
 
 def parity_figure(info: ParityInfo) -> Figure:
@@ -194,6 +194,7 @@ def parity_figure(info: ParityInfo) -> Figure:
             figure.add_trace(_beside_prediction(kind, good, look(kind).opacity, listed=True))
     figure.update_xaxes(range=[0, top])
     figure.update_yaxes(range=[0, top])
+    figure.update_layout(legend={"tracegroupgap": 0})
     return figure
 
 
@@ -259,9 +260,11 @@ def distribution_figure(distributions: Mapping[Kind, tuple[float, ...]]) -> Figu
             line={"shape": "hv", "color": drawn.colour, "dash": drawn.dash},
             marker={"size": 5, "symbol": drawn.symbol, "color": drawn.colour},
             name=f"{kind.name} ({len(values)})",
+            legendgroup=kind.name,  # groups flow into rows, where single entries stand in columns
             hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + kind.name + "</extra>",
         )
     figure.update_yaxes(range=[0, 102])
+    figure.update_layout(legend={"tracegroupgap": 0})
     return figure
 
 

@@ -49,15 +49,47 @@ async function unpacked(id) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 }
+
+// on a narrow screen nothing has room beside a plot: legends go below it, titles of axes into several lines
+const narrow = window.matchMedia("(max-width: 640px)");
+const LETTERS = 24; // of a line of a title
+const AXES_HEIGHT = 300, TITLES_HEIGHT = 100, EDGES = 12; // of axes with their titles; of titles alone; of a legend
+function broken(text) {
+  return text.replace(new RegExp(`(.{1,${LETTERS}})(?: |$)`, "g"), "$1<br>").replace(/<br>$/, "");
+}
+function squeezed(layout) {
+  layout.legend = { ...layout.legend, orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom", font: { size: 11 } };
+  layout.margin = { ...layout.margin, l: 40, r: 12 };
+  for (const axis of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
+    const title = layout[axis].title;
+    if (title && title.text) layout[axis].title = { ...title, text: broken(title.text), font: { size: 12 } };
+  }
+  for (const menu of layout.updatemenus || []) { menu.pad = { ...menu.pad, l: -30 }; menu.font = { size: 11 }; }
+  return layout;
+}
+async function place(plot) {
+  const { data, layout } = structuredClone(plot.figure); // Plotly writes into what it draws
+  plot.style.height = "";
+  await Plotly.react(plot, data, narrow.matches ? squeezed(layout) : layout, { displaylogo: false, responsive: true });
+  await Plotly.relayout(plot, themed(plot));
+  const rows = plot.querySelector(".legend .scrollbox");
+  if (!rows) return;
+  const legend = rows.getBBox().height + EDGES, below = plot.layout.legend.orientation === "h";
+  // Plotly gives a legend below the axes at most half of the height, one beside them as much as they have
+  const height = legend + (below ? Math.max(legend, AXES_HEIGHT) : TITLES_HEIGHT);
+  if (height <= plot.clientHeight) return;
+  plot.style.height = `${Math.ceil(height)}px`;
+  await Plotly.Plots.resize(plot);
+}
+narrow.addEventListener("change", async () => { for (const plot of plots) if (plot.figure) await place(plot); });
 async function draw() {
   if (!plots.length) return;
   const code = document.createElement("script");
   code.textContent = await unpacked("plotly-packed");
   document.head.append(code);
   for (const plot of plots) {
-    const figure = JSON.parse(await unpacked(plot.dataset.figure));
-    await Plotly.newPlot(plot, figure.data, figure.layout, { displaylogo: false, responsive: true });
-    await Plotly.relayout(plot, themed(plot));
+    plot.figure = JSON.parse(await unpacked(plot.dataset.figure));
+    await place(plot);
     plot.dataset.drawn = "yes";
   }
 }
