@@ -184,6 +184,36 @@ def test_wrong_options(refused, cpu, option):
     assert option[1] in refused("study", *option)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("study --refersh", "unknown option --refersh of study; did you mean --refresh[?]"),
+        ("study --bogus", "unknown option --bogus of study; lbmtune study --help lists them."),
+        ("--bogus", "unknown option --bogus; lbmtune --help lists them."),
+        ("measure", "measure needs CONFIG, best.json, .* or scheme=aa,.*[.][.][.]; lbmtune measure --help says more."),
+        ("study --trials x", "--trials x: .*integer.*; lbmtune study --help says what it takes."),
+        ("study quick --trials=0", "--trials 0: .*1.*; lbmtune study --help says what it takes."),
+        ("predict --top -1", "--top -1: .*1.*; lbmtune predict --help says what it takes."),
+        ("study --device", "option '--device' requires an argument; lbmtune study --help says what it takes."),
+        ("devices --json=3", "option '--json' does not take a value; lbmtune devices --help says what it takes."),
+        ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
+        ("studi", "no such command 'studi'; did you mean 'study'.*[?]"),
+        ("xyz", "no such command 'xyz'; lbmtune --help says what it takes."),
+        ("study --device banana", "device 'banana' is neither 'cpu' nor the index of a GPU; .* lists what there is."),
+    ],
+)
+def test_wrong_usage_of_the_command_line(refused, arguments, said):
+    """What the framework refuses is told as everything else is."""
+    assert re.fullmatch(f"lbmtune: {said}", refused(*arguments.split()))
+
+
+def test_no_arguments_at_all_are_answered_with_the_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert "Usage: lbmtune" in capsys.readouterr().err
+
+
 def test_unwritable_output(refused, cpu, tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot write file/study" in refused("study", "--out", "file/study", *SMALL)

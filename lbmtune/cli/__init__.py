@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted, 141 nobody reads the output.
     """
     from lbmtune.cli.app import command
+    from lbmtune.cli.usage import UsageError, sentence
     from lbmtune.errors import LbmtuneError
 
     # the search's matrices are small: threads of NumPy's would wait for each other beside the compilers
@@ -42,8 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.flush()  # what a program printed before it called this
         unbuffered = _Output(given.fileno(), "w", closefd=False)
         sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=given.encoding, errors=given.errors)
+    asked = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command()(args=list(arguments) if arguments is not None else None, prog_name="lbmtune")
+        # not standalone: there Typer prints what is wrong with arguments itself, in several lines
+        sys.exit(command()(args=asked, prog_name="lbmtune", standalone_mode=False) or 0)
+    except UsageError as error:
+        if not asked:
+            error.show()  # the help
+        else:
+            verb, rest = (asked[0], asked[1:]) if asked[0] in command().commands else ("", asked)
+            print(f"lbmtune: {sentence(error, verb, rest)}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except LbmtuneError as error:
         print(f"lbmtune: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
