@@ -34,7 +34,7 @@ from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.render import render
@@ -43,6 +43,7 @@ from lbmtune.measure.accuracy import fitted, measure_accuracy
 from lbmtune.measure.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
 from lbmtune.records.study import TimingProtocol
+from lbmtune.search.accuracy import kept_where
 
 _MARCH: dict[str, Scalar] = {"layout": "rows", "block": "32x8x1", "rows": 2, "march": 4}
 _TILES: dict[str, Scalar] = {"scheme": "esoteric-twist", "loop": "tile", "tile_y": 8, "tile_z": 4}
@@ -73,9 +74,7 @@ def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[s
 
 def named(config: KernelConfig) -> str:
     """A kind of kernel, in words."""
-    apart = isinstance(config, CudaConfig) and (config.resident, config.by_faces)
-    place = {(True, False): " on chip", (False, True): " by the faces of tiles"}.get(apart or (False, False), "")
-    return f"{config.kept.name}{place}, {config.storage}, {config.fused_steps} steps per launch"
+    return f"{kept_where(config)}, {config.storage}, {config.fused_steps} steps per launch"
 
 
 class Measures(Protocol):

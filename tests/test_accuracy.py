@@ -30,12 +30,13 @@ from lbmtune.measure.evaluate import Evaluator
 from lbmtune.records import Accuracy, AccuracyPoint
 from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report import build
+from lbmtune.report import build, tables
 from lbmtune.search.accuracy import beyond, kind_of, within
 from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import Observer, Search, run_study
 from shim.device import COMPILER, HostDevice, compile_on_host
 
+ROOT = Path(__file__).resolve().parent.parent
 FOUND = fake_study.ACCURACY
 
 
@@ -198,7 +199,7 @@ def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do
     assert left.configs == (KINDS["exact"], KINDS["single"])
     assert left.illegal == {
         "a rule": 3,
-        "populations stored as fp16s, computed in fp32, 1 steps per launch: error of the velocity after 1000 steps "
+        "populations stored as fp16s, computed in fp32, 1 step per launch: error of the velocity after 1000 steps "
         "0.004; the study allows 0.001": 2,
         "moments stored as fp16s, computed in fp32, 2 steps per launch: the accuracy is not known, and the study "
         "allows 0.001": 1,
@@ -209,20 +210,67 @@ def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do
         within(replace(space, configs=(wide,)), 1e-9, _said)
 
 
+PLACES = {
+    "populations": CudaConfig(storage="fp16s"),
+    "populations on chip": CudaConfig(storage="fp16s", launch="resident", layout="rows"),
+    "moments": CudaConfig(storage="fp16s", representation="moments"),
+    "moments by the faces of tiles": CudaConfig(storage="fp16s", representation="moments", halo="faces"),
+    "moments on chip": CudaConfig(storage="fp16s", representation="moments", launch="resident", layout="rows"),
+}
+"""Kinds of kernels of one step that round in different places."""
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_bound_tells_moments_on_chip_and_by_faces_from_plain_ones(reverse: bool) -> None:
+    """By the figures that are recorded, each with the bound that leaves it and all better ones, in any order."""
+    record = json.loads((ROOT / "studies" / "recorded" / "accuracy-shim.json").read_text())
+    errors = {
+        kind_of(config)[0]: float(one["accuracy"]["after"]["velocity"])
+        for one in record["found"]
+        if (config := from_flat(one["config"])).storage == "fp16s"
+    }
+    assert errors.keys() == PLACES.keys()
+    asked: list[KernelConfig] = []
+
+    def told(config: KernelConfig) -> Accuracy:
+        asked.append(config)
+        return _after(errors[{config: name for name, config in PLACES.items()}[config]])
+
+    configs = tuple(PLACES.values())[:: -1 if reverse else 1]
+    for most in errors.values():
+        kept = {config for config in configs if told(config).after.velocity <= most}
+        asked.clear()
+        assert set(within(Space(configs, {}, (1,)), most, told).configs) == kept
+        assert {*asked} == {*configs}
+    plain, faces, chip = (errors[name] for name in ("moments", "moments by the faces of tiles", "moments on chip"))
+    assert faces < plain < chip
+
+
 def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
     study = made.gpu_study()
-    known = replace(_after(2e-6), representation="moments", steps=3)
-    shown = replace(study, trials=tuple(replace(t, accuracy=known) if t.final else t for t in study.trials))
-    (row,) = build.tables.kinds_table(shown)
-    assert (row["kept"], row["steps per launch"], row["time steps"]) == ("moments", "3", "1,000")
-    assert row["velocity against fp64"] == "2.00e-06"
+    kinds = [PLACES["moments"], PLACES["moments by the faces of tiles"], PLACES["moments on chip"]]
+    known = {
+        t.number: replace(t, config=config.flat(), accuracy=replace(_after(error), representation="moments"))
+        for t, config, error in zip(study.ranked, kinds, (2e-6, 3e-6, 4e-6), strict=False)
+    }
+    shown = replace(study, trials=tuple(known.get(t.number, t) for t in study.trials))
+    rows = [(row["kept"], row["steps per launch"], row["velocity against fp64"]) for row in tables.kinds_table(shown)]
+    assert rows == [
+        ("moments", "1", "2.00e-06"),
+        ("moments by the faces of tiles", "1", "3.00e-06"),
+        ("moments on chip", "1", "4.00e-06"),
+    ]
+    assert {row["time steps"] for row in tables.kinds_table(shown)} == {"1,000"}
     assert 'id="kinds"' in build.page(shown)
     assert 'id="kinds"' not in build.page(study)
 
 
 def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> None:
-    table = checks._accuracy_table(replace(_after(2e-6), representation="moments", steps=3))
+    found = replace(_after(2e-6), representation="moments", steps=3)
+    table = checks._accuracy_table(found, CudaConfig(representation="moments", steps=3))
     assert "moments, 3 steps per launch, stored as" in str(table.title)
+    on_chip = checks._accuracy_table(replace(found, steps=1), PLACES["moments on chip"])
+    assert "moments on chip, 1 step per launch, stored as" in str(on_chip.title)
     assert table.row_count == len(FOUND.points) + 1
     assert [*table.columns[1].cells][-1] == "1000"
 
@@ -230,7 +278,7 @@ def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> N
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_the_script_has_what_rounds_by_faces_and_on_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the shim, in formats that the rules allow; each with the error that its format has."""
-    script = script_module.load(Path(__file__).resolve().parent.parent / "scripts" / "accuracy.py")
+    script = script_module.load(ROOT / "scripts" / "accuracy.py")
     monkeypatch.setattr(accuracy, "AFTER_STEPS", 4)
     monkeypatch.setattr(script, "STORAGES", ("fp32", "fp16s", "fp16c"))
     monkeypatch.setattr(script, "kinds", partial(_apart, script.kinds))

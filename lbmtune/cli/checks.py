@@ -13,6 +13,7 @@ from lbmtune.records import Outcome
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from lbmtune.catalogue.config import KernelConfig
     from lbmtune.records import Accuracy, Measurement, Trial, Verification
 
 
@@ -145,14 +146,15 @@ def accuracy(
     if as_json:
         output.emit_json({"key": legal.key, "accuracy": found})
     else:
-        output.stdout().print(_accuracy_table(found))
+        output.stdout().print(_accuracy_table(found, legal))
 
 
-def _accuracy_table(found: Accuracy) -> Table:
+def _accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
     from lbmtune.cli import output
+    from lbmtune.search.accuracy import kept_where
 
     domain = "x".join(map(str, found.domain))
-    what = f"{found.representation}, {found.steps} steps per launch"
+    what = f"{kept_where(config)}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
     title = (
         f"L2 errors of {found.lattice} {found.collision}, {what}, stored as {found.storage}, computed in "
         f"{found.compute}, on {domain} cells"

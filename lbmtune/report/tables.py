@@ -13,6 +13,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.report.info import FinalInfo, flaws, roofline_info, varied_axes
+from lbmtune.search.accuracy import kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Pairs = list[tuple[str, str]]
@@ -187,7 +188,7 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
 
 def kinds_table(study: StudyRecord) -> list[dict[str, str]]:
     """The error after many steps of each kind of kernel among the finalists; none where it is not known."""
-    known = {(f.representation, f.steps, f.storage, f.compute): f.after for t in study.ranked if (f := t.accuracy)}
+    known = {kind_of(from_flat(t.config)): t.accuracy.after for t in study.ranked if t.accuracy}
     return [
         {
             "kept": kept,
@@ -199,7 +200,7 @@ def kinds_table(study: StudyRecord) -> list[dict[str, str]]:
             "velocity against fp64": _error(after.velocity),
             "density against fp64": _error(after.density),
         }
-        for (kept, steps, storage, compute), after in known.items()
+        for (kept, storage, compute, steps), after in known.items()
         if after
     ]
 

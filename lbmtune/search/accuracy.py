@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
 from lbmtune.search.space import Space
 
 Accurate = Callable[[KernelConfig], Accuracy | None]
 Kind = tuple[str, str, str, int]
-"""What a cell keeps, in which formats it is stored and computed, and the steps of a launch, which stores once."""
+"""What a cell keeps and where, in which formats it is stored and computed, and the steps of a launch."""
 
 
 def kind_of(config: KernelConfig) -> Kind:
     """What of a configuration its rounding depends on, but for the order of sums."""
-    return config.kept.name, config.storage, config.compute, config.fused_steps
+    return kept_where(config), config.storage, config.compute, config.fused_steps
+
+
+def kept_where(config: KernelConfig) -> str:
+    """What a cell keeps, in words, and where, if that is not in arrays of all cells alone: it rounds elsewhere then."""
+    kept = config.kept.name
+    if not isinstance(config, CudaConfig):
+        return kept
+    return f"{kept} on chip" if config.resident else f"{kept} by the faces of tiles" if config.by_faces else kept
 
 
 def within(space: Space, most: float, accuracy: Accurate) -> Space:
@@ -41,7 +49,7 @@ def within(space: Space, most: float, accuracy: Accurate) -> Space:
 def beyond(found: Accuracy | None, kind: Kind, most: float) -> str:
     """Why a kind of kernel is not accurate enough, in a sentence; empty where it is."""
     kept, storage, compute, steps = kind
-    what = f"{kept} stored as {storage}, computed in {compute}, {steps} steps per launch"
+    what = f"{kept} stored as {storage}, computed in {compute}, {steps} step{'s' if steps > 1 else ''} per launch"
     if found is None or found.after is None:
         return f"{what}: the accuracy is not known, and the study allows {most:g}"
     if found.after.velocity is not None and found.after.velocity <= most:
