@@ -9,7 +9,7 @@ import typer
 
 from lbmtune.errors import nearest
 
-UsageError: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "UsageError")
+UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "UsageError")
 """Typer carries Click's class with it, or takes it from Click: which one depends on its version."""
 
 
