@@ -6,7 +6,7 @@ import base64
 import gzip
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -21,10 +21,11 @@ from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.records import Outcome, Resources
+from lbmtune.records import Outcome, Resources, Sustained
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import build, drawing, figures, info, tables, write_report
+from lbmtune.units import format_rate
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
@@ -78,7 +79,8 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     found = info.roofline_info(study)
     assert (found.ceiling.name, found.ceiling.bytes_per_s) == (name, ceiling.best_bytes_per_s)
     share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
-    assert ("of the ceiling", share, name) in build._cards(study)
+    rate = format_rate(ceiling.best_bytes_per_s)
+    assert ("of the ceiling", share, f"{rate}, {name}") in build._cards(study)
     winner = study.ranked[0]
     table = dict(tables.winner_table(study, render(study.header.spec.case, from_flat(winner.config))))
     assert table[f"of {name}, the ceiling"].startswith(share)
@@ -214,7 +216,11 @@ def test_a_share_above_the_ceiling_is_explained(gpu: StudyRecord) -> None:
         replace(gpu, header=replace(gpu.header, ceiling=low))
     )
     lower = replace(low, copy_bytes_per_s=1e12)
-    assert info.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith("little faster.")
+    assert info.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith("moved faster.")
+    highest = max(t.best_measurement.bandwidth_bytes_per_s for t in gpu.ranked) / 2e12
+    assert f", here up to {highest:.0%}, is no error" in info.above_the_ceiling(
+        replace(gpu, header=replace(gpu.header, ceiling=lower))
+    )
 
 
 def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> None:
@@ -426,6 +432,30 @@ def test_title_and_first_line_name_the_precision(gpu: StudyRecord, storage: str,
     name = "made up &amp; &lt;b&gt;marked&lt;/b&gt;"
     assert f"<title>{name}: {about}, on NVIDIA H200 - lbmtune</title>" in html
     assert f'<p class="study">{name}: {about}, CUDA, 2026-01-02</p>' in html
+
+
+def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_stand(gpu: StudyRecord) -> None:
+    run = Sustained(mlups=91.6, seconds=2.0, steps=100, sites=64, slices_s=(0.02,))
+    kept_up = replace(gpu, trials=tuple(replace(t, sustained=run) if t.final else t for t in gpu.trials))
+    spec = gpu.header.spec
+    solid = replace(kept_up, header=replace(gpu.header, spec=replace(spec, case=replace(spec.case, geometry="sphere"))))
+    for study, unit in ((kept_up, "MLUPS"), (solid, "MFLUPS")):
+        assert build._winner(study, "text")["sustained"][0] == ("speed", f"91.6 {unit} over 2.0 s, 100 time steps")
+        (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "roofline")
+        assert ("MLUPS are MFLUPS here." in caption) == (study is solid)
+
+
+def test_case_and_protocol_are_in_the_words_and_units_of_the_field(gpu: StudyRecord) -> None:
+    spec = replace(gpu.header.spec, case=replace(gpu.header.spec.case, collision="trt", relaxation_rate=1.6))
+    rows = dict(tables.case_table(replace(gpu, header=replace(gpu.header, spec=spec))))
+    assert rows["relaxation rate"] == "1.6 per time step"
+    assert rows["viscosity"] == "0.0417 in lattice units"
+    assert rows["magic parameter"] == "0.1875"
+    assert "magic parameter" not in dict(tables.case_table(gpu))
+    protocol = dict(tables.protocol_table(gpu.header))
+    assert protocol["dismissed where slower by this factor"] == str(spec.protocol.bail_out)
+    assert protocol["warmup (s)"] == str(spec.protocol.warmup_s)
+    assert len(protocol) == len(fields(spec.protocol))
 
 
 def test_bytes_of_an_update_are_rounded() -> None:

@@ -19,7 +19,7 @@ from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt,
 from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
-from lbmtune.units import format_bytes, format_mlups
+from lbmtune.units import format_bytes, format_mlups, format_rate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -143,7 +143,8 @@ def _steps(study: StudyRecord) -> list[Panel]:
         return []
     caption = " ".join(
         [
-            "The best of each number of steps. Dotted: bytes without halos, and what the ceiling allows with them.",
+            "The best of each number of steps. Dotted lines are bounds without halos: below the bytes that an update "
+            "has to move, above the speed that the ceiling allows with these.",
             *steps.why(study),
         ]
     )
@@ -170,9 +171,15 @@ def _roofline(study: StudyRecord) -> Panel:
         f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
         f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
         "Kinds of kernels stand side by side to be seen apart. "
-        f"{info.above_the_ceiling(study)} {in_cache_of(study)}"
-    ).strip()
+        f"{info.above_the_ceiling(study)} {in_cache_of(study)} {_of_fluid(study)}"
+    )
+    caption = " ".join(caption.split())
     return panel("roofline", "Roofline", caption, figures.roofline_figure(found))
+
+
+def _of_fluid(study: StudyRecord) -> str:
+    """What MLUPS in figures and tables are where some cells are solid; empty where none is."""
+    return "Updates are counted of fluid cells alone: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
 
 
 def _history(study: StudyRecord) -> Panel:
@@ -213,7 +220,7 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     if not study.ranked:
         return [trials]
     best = study.ranked[0]
-    m = best.best_measurement
+    m, top = best.best_measurement, info.roofline_info(study).ceiling
     half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
     cards = [
         (
@@ -221,8 +228,8 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
             f"{format_mlups(m.mlups)} {study.header.spec.case.speed_unit}",
             f"+- {half:.2f} % (95 % interval of the median)",
         ),
-        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", info.roofline_info(study).ceiling.name),
-        ("bandwidth", f"{m.bandwidth_bytes_per_s / 1e9:,.0f} GB/s", f"{tables.moved(m.bytes_per_update)} per update"),
+        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", f"{format_rate(top.bytes_per_s)}, {top.name}"),
+        ("bandwidth", format_rate(m.bandwidth_bytes_per_s), f"{tables.moved(m.bytes_per_update)} per update"),
     ]
     if best.sustained:
         energy = f", {best.sustained.nj_per_update:.3g} nJ per update" if best.sustained.nj_per_update else ""
@@ -250,7 +257,7 @@ def _winner(study: StudyRecord, source: str) -> dict[str, Any]:
         "axes": list(winner.config.items()),
         "measured": tables.winner_table(study, program),
         "verification": tables.verification_table(winner.verification),
-        "sustained": tables.sustained_table(winner.sustained),
+        "sustained": tables.sustained_table(winner.sustained, study.header.spec.case.speed_unit),
         "accuracy": tables.accuracy_table(winner.accuracy),
         "kinds": tables.kinds_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",

@@ -250,15 +250,16 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
 
 def above_the_ceiling(study: StudyRecord) -> str:
     """Why a share may exceed 100 %, in a sentence; empty where none does."""
-    if not study.ranked or max(map(study.share_of_ceiling, study.ranked)) <= 1:
+    highest = max(map(study.share_of_ceiling, study.ranked), default=0.0)
+    if highest <= 1:
         return ""
     ceiling = study.header.ceiling
     copy_bytes_per_s, plain = ceiling.copy_bytes_per_s, ""
     if copy_bytes_per_s > ceiling.best_bytes_per_s:
         plain = f"; a plain copy of one array moves {format_rate(copy_bytes_per_s)}"
     return (
-        "A share above 100 % is no error: what lies in longer contiguous runs, or partly in a cache, can be moved "
-        f"a little faster{plain}."
+        f"A share above 100 %, here up to {highest:.0%}, is no error: what lies in longer contiguous runs, or partly "
+        f"in a cache, can be moved faster{plain}."
     )
 
 

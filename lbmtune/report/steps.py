@@ -140,8 +140,8 @@ def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
     if one is None or one.number == stage.number:
         return ""
     said = (
-        f"The best measured with T = 1, trial {one.number} ({one.family}), makes {format_mlups(one.mlups)} MLUPS, over "
-        f"which it is {stage.mlups / one.mlups:.2f} times."
+        f"The best measured with T = 1, trial {one.number} ({one.family}), makes {format_mlups(one.mlups)} MLUPS; "
+        f"this is {stage.mlups / one.mlups:.2f} times as fast."
     )
     kept = next(t.prediction.footprint_bytes if t.prediction else 0 for t in study.trials if t.number == one.number)
     cache_bytes = study.header.last_cache_bytes
@@ -189,7 +189,9 @@ def power(run: Sustained | None, burst_mlups: float) -> str:
         return ""
     change = run.mlups / burst_mlups - 1
     energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
-    said = f"Over {run.seconds:.1f} s without a pause they are {format_mlups(run.mlups)} MLUPS ({change:+.1%}){energy}"
+    mark = ", disturbed," if run.disturbed else ""
+    said = f"Over {run.seconds:.1f} s without a pause{mark} they are {format_mlups(run.mlups)} MLUPS ({change:+.1%})"
+    said += energy
     if not power_bound(run, burst_mlups):
         return f"{said}."
     share = max(value for reason, value in run.throttled.items() if "power" in reason)

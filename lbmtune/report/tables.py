@@ -37,7 +37,15 @@ class TrialTable(NamedTuple):
 def trial_table(study: StudyRecord) -> TrialTable:
     """All trials, in order."""
     varied = varied_axes(study)
-    lead = ["trial", "outcome", "MLUPS", "+- %", "ceiling %", "predicted MLUPS", "measured / predicted"]
+    lead = [
+        "trial",
+        "outcome",
+        "MLUPS",
+        "95 % interval, +- %",
+        "% of ceiling",
+        "predicted MLUPS",
+        "measured / predicted",
+    ]
     run = any(trial.sustained for trial in study.trials)
     lead += list(_SUSTAINED) if run else []
     end = ["registers", "spills (B)", "key", "reason"]
@@ -45,7 +53,7 @@ def trial_table(study: StudyRecord) -> TrialTable:
     numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
     numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
     numeric += [True, True, False, False]
-    digits = {"MLUPS": 1, "+- %": 2, "ceiling %": 1, "predicted MLUPS": 1, "measured / predicted": 3}
+    digits = {"MLUPS": 1, "95 % interval, +- %": 2, "% of ceiling": 1, "predicted MLUPS": 1, "measured / predicted": 3}
     digits |= _SUSTAINED if run else {}
     configs = [config_text(t.config) for t in study.trials]
     winner = study.trials.index(study.ranked[0]) if study.ranked else -1
@@ -131,7 +139,7 @@ def winner_table(study: StudyRecord, program: Program) -> Pairs:
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
     fluid = [("fluid cells", f"{m.sites:,}")] if case.geometry else []
-    return [*rows, *_resources(winner, program), ("sites", f"{case.sites:,}"), *fluid]
+    return [*rows, *_resources(winner, program), ("cells", f"{case.sites:,}"), *fluid]
 
 
 def _resources(trial: Trial, program: Program) -> Pairs:
@@ -177,10 +185,10 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
             "u0": f"{p.velocity_scale:g}",
             "velocity against fp64": _error(p.velocity),
             "density against fp64": _error(p.density),
-            "velocity to exact": _error(p.velocity_to_exact),
-            "of fp64": _error(p.reference_velocity_to_exact),
-            "density to exact": _error(p.density_to_exact),
-            "of fp64 ": _error(p.reference_density_to_exact),
+            "velocity against exact": _error(p.velocity_to_exact),
+            "velocity of fp64 against exact": _error(p.reference_velocity_to_exact),
+            "density against exact": _error(p.density_to_exact),
+            "density of fp64 against exact": _error(p.reference_density_to_exact),
         }
         for p in (found.points if found else ())
     ]
@@ -209,14 +217,14 @@ def _error(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2e}"
 
 
-def sustained_table(found: Sustained | None) -> Pairs:
-    """The run of seconds."""
+def sustained_table(found: Sustained | None, unit: str) -> Pairs:
+    """The run of seconds; unit: of speeds of the case."""
     if found is None:
         return []
     reasons = ", ".join(f"{reason} at {share:.0%} of the looks" for reason, share in found.throttled.items())
     clock = found.conditions.sm_clock_hz
     rows = [
-        ("speed", f"{format_mlups(found.mlups)} MLUPS over {found.seconds:.1f} s, {found.steps:,} time steps"),
+        ("speed", f"{format_mlups(found.mlups)} {unit} over {found.seconds:.1f} s, {found.steps:,} time steps"),
         ("energy", f"{found.nj_per_update:.3g} nJ per update, by {found.energy_source}" if found.nj_per_update else ""),
         ("mean power", f"{found.power_w:.0f} W" if found.power_w else ""),
         ("power limit", f"{found.power_limit_w:.0f} W" if found.power_limit_w else ""),
@@ -291,7 +299,7 @@ def environment_table(e: Environment) -> Pairs:
         ("identity", e.device_id),
         ("architecture", e.architecture),
         ("memory", format_bytes(e.memory_bytes) if e.memory_bytes else ""),
-        ("cores", str(e.cores or "")),
+        ("CPU cores", str(e.cores or "")),
         ("vector width", f"{e.vector_bits} bit" if e.vector_bits else ""),
         ("driver", e.driver),
         ("runtime", e.runtime),
@@ -324,7 +332,9 @@ def case_table(study: StudyRecord) -> Pairs:
         ("collision", case.collision),
         ("domain", f"{_times(case.domain)} cells"),
         ("geometry", case.geometry),
-        ("relaxation rate", f"{case.relaxation_rate:g}"),
+        ("relaxation rate", f"{case.relaxation_rate:g} per time step"),
+        ("viscosity", f"{(1 / case.relaxation_rate - 0.5) / 3:.3g} in lattice units"),
+        ("magic parameter", f"{case.magic:g}" if case.collision == "trt" else ""),
         ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
         ("wall velocity", str(case.wall_velocity) if "moving" in case.faces else ""),
         ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
@@ -363,7 +373,17 @@ def _times(values: Sequence[int]) -> str:
     return " x ".join(map(str, values))
 
 
+_SAID = {
+    "confidence": "95 % interval aimed at, relative half-width",
+    "bail_out": "dismissed where slower by this factor",
+    "min_cpu_share": "CPU share below which a sample is disturbed",
+}
+"""Fields of a protocol whose names do not say what they are."""
+
+
 def _named(field: str) -> str:
     """A field's name as words with its unit."""
+    if field in _SAID:
+        return _SAID[field]
     words = field.removesuffix("_s").replace("_", " ")
     return f"{words} (s)" if field.endswith("_s") else words
