@@ -88,17 +88,25 @@ def test_texts_are_compiled_elsewhere_in_their_order_and_once(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-def test_what_nobody_has_begun_with_is_compiled_here(tmp_path: Path, processes: int) -> None:
-    (tmp_path / "slow 0").touch()
-    known = [text(number) for number in range(5)]
+def test_texts_that_no_process_was_told_of_are_compiled_here_once(tmp_path: Path, processes: int) -> None:
+    known = [text(0)] if processes else []
     with compiled_ahead(partial(noting, tmp_path), known, processes) as compiler:
-        if processes:
-            waited_for(tmp_path / "0")
-        for number in (4, 4, 7):  # the last one in the queue, and one that nobody was told of
-            assert compiler(text(number)).log == str(os.getpid())
-        (tmp_path / "slow 0").unlink()
-        assert (compiler(text(0)).log == str(os.getpid())) == (not processes)
-    assert who(tmp_path, 4) == who(tmp_path, 7) == [os.getpid()]
+        assert [compiler(text(number)).log for number in (1, 1, 2)] == [str(os.getpid())] * 3
+    assert who(tmp_path, 1) == who(tmp_path, 2) == [os.getpid()]
+
+
+def test_without_a_process_beside_it_all_are_compiled_here(tmp_path: Path) -> None:
+    with compiled_ahead(partial(noting, tmp_path), [text(0)], 0) as compiler:
+        assert not who(tmp_path, 0), "before it is asked for"
+        assert compiler(text(0)).log == str(os.getpid())
+
+
+def test_a_text_that_is_not_ready_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "slow 0").touch()
+    with compiled_ahead(partial(noting, tmp_path), [text(0)], 1) as compiler:
+        waited_for(tmp_path / "0")
+        Timer(0.2, (tmp_path / "slow 0").unlink).start()
+        assert [int(compiler(text(0)).log)] == who(tmp_path, 0) != [os.getpid()]
 
 
 def test_what_the_compiler_refuses_elsewhere_it_refuses_here_with_the_same_words(tmp_path: Path) -> None:

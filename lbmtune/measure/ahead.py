@@ -15,8 +15,8 @@ from lbmtune.cores import pool
 def compiled_ahead(compiler: Compiler, programs: Iterable[Program], processes: int) -> Iterator[Compiler]:
     """A compiler that makes each text once, and of which these are asked for soon, in this order.
 
-    processes: that begin with them now, 0: none do; compiler: can be pickled, as the programs can. What no process has
-    begun with is compiled here when it is asked for, and so is what failed there, or died: its error is heard as ever.
+    processes: that begin with them now, 0: none do; compiler: can be pickled, as the programs can. What failed there,
+    or died, is compiled here when it is asked for, so that its error is heard as ever; so is any other text.
     """
     texts = {program.digest: program for program in programs}
     if not (processes and texts):
@@ -42,7 +42,5 @@ def _each_once(compiler: Compiler, begun: Mapping[str, Future[Binary]]) -> Compi
 
 
 def _made_elsewhere(begun: Future[Binary] | None) -> Binary | None:
-    """What comes of it, which is waited for; None where nobody has begun with it or it failed."""
-    if begun is None or begun.cancel() or begun.exception():
-        return None
-    return begun.result()
+    """What comes of it, which is waited for; None where it fails, or nothing was begun."""
+    return None if begun is None or begun.exception() else begun.result()
