@@ -456,6 +456,7 @@ def test_case_and_protocol_are_in_the_words_and_units_of_the_field(gpu: StudyRec
     assert protocol["dismissed where slower by this factor"] == str(spec.protocol.bail_out)
     assert protocol["warmup (s)"] == str(spec.protocol.warmup_s)
     assert len(protocol) == len(fields(spec.protocol))
+    assert "CPU cores" in dict(tables.environment_table(made.cpu_study().header.environment))
 
 
 def test_bytes_of_an_update_are_rounded() -> None:

@@ -113,6 +113,11 @@ def test_power_binds_what_is_slower_for_its_sake(run: Sustained, bound: bool) ->
     assert ("power binds" in steps.power(run, 84_000.0)) is bound
 
 
+def test_a_sentence_on_a_run_of_seconds_says_that_it_was_disturbed() -> None:
+    assert "without a pause, disturbed, they are" in steps.power(replace(CAPPED, disturbed=True), 84_000.0)
+    assert "disturbed" not in steps.power(CAPPED, 84_000.0)
+
+
 def test_a_study_of_one_step_alone_has_no_such_figure() -> None:
     assert steps.steps_info(made.gpu_study()) is None
     assert steps.why(made.gpu_study()) == ()
