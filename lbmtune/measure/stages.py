@@ -175,7 +175,7 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
     On a GPU it goes through all that surrounds launches once before the first trial of each storage format.
     """
     device = opener()
-    arena = Arena(device, partial(_gauge, device) if device.environment.backend == "cpu" else None)
+    arena = Arena(device, partial(_gauge, device) if getattr(device, "shared", False) else None)
     rehearsed: set[str] = set()
 
     def session(request: Any, report: Report) -> Any:

@@ -57,7 +57,9 @@ def _passed(value: Any) -> Any:
 
 
 class CpuDevice:
-    """All cores that this process may use."""
+    """All cores that this process may use. shared: others on the same host may change what they do."""
+
+    shared = True
 
     def __init__(self) -> None:
         self._share: float | None = None
