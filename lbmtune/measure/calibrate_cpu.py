@@ -164,14 +164,13 @@ class Bench:
         stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
         self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
         elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
-        self._elements = elements
         self._source = device.empty(elements, "float32")
         fill_with_noise(self._source, 1.0, device.xp)
 
     @cached_property
     def _target(self) -> Array:
         """Of what goes to a second array."""
-        target = self._device.empty(self._elements, "float32")
+        target = self._device.empty(self._source.size, "float32")
         target.fill(0)
         return target
 

@@ -221,7 +221,8 @@ def _arithmetic(subject: CpuSubject) -> Term:
     plain_s = _plain_s(found, str(width), each, counted.products) * _spilling(subject, str(width))
     vector_s = (plain_s + counted.quotients / found.divide_per_s[str(width)]) * subject.repeated
     again = f", {subject.repeated:.2f} times" if subject.repeated > 1 else ""
-    sentence = f"{each:.0f} operations and {counted.quotients} quotients per update{again}, {lanes} cells at once"
+    quotients = f"{counted.quotients} quotient{'s' * (counted.quotients != 1)}"
+    sentence = f"{each:.0f} operations and {quotients} per update{again}, {lanes} cells at once"
     return Term(name=ARITHMETIC, seconds=vector_s / lanes / subject.threads, sentence=sentence, source=CALIBRATED)
 
 
