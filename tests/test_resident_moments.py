@@ -90,14 +90,16 @@ FAULTS = {
     "nobody waits": _text("if (number == 0 && step) wait_for", "if (false) wait_for"),
     "one buffer of faces": _text("memory + step % 2 * 2 *", "memory + 0 * 2 *"),
     "left without what came in": _text(
-        "if (at_rim(seat)) receive_side(entering, sides, k == 0", "if (false) receive_side(entering, sides, k == 0"
+        "if (at_rim(seat)) expect_side(entering, sides, k == 0", "if (false) expect_side(entering, sides, k == 0"
     ),
     "a side is not sent": _text("if (seat.last) send_side", "if (step && seat.last) send_side"),
     "diagonals from their own plane": _text("way(n) > 0 ? below : way(n) < 0 ? above : here", "here"),
     "sums are read too early": _text(
         "sides.out[side] += NEXT;\n                    __syncthreads();", "sides.out[side] += NEXT;"
     ),
-    "what was copied is not awaited": _text("    copies_end();\n#pragma", "#pragma"),
+    "the next plane has what came in to this one": _text(
+        "if (!high && at_rim(seat)) expect_side", "if (false) expect_side"
+    ),
 }
 
 
@@ -247,13 +249,8 @@ LAST_STEP_FAULTS = {
     "kept, and found where nobody left it": _text("} else if (HALVED && step + 1 == steps) {", "} else if (false) {"),
     "left a step too early": _text("} else if (HALVED && step + 1 == steps) {", "} else if (HALVED) {"),
     "nothing came along y": _text("add_side(m, entering, seat);\n            Crossing", "Crossing"),
-    "what comes along y is not copied": _text(
-        "copy_later<sizeof(Real)>(waiting_for(exchange, seat, side, n, v), from);",
-        "*waiting_for(exchange, seat, side, n, v) = 0;",
-    ),
-    "copied over what others hand on": _text(
-        "first ? sent_down(n) : sent_up(n), place", "first ? sent_up(n) : sent_down(n), place"
-    ),
+    "what comes along y is not loaded": _text("sums[side][v][n] = __ldcg(row + v * LANES);", "sums[side][v][n] = 0;"),
+    "loaded a second time from the same plane": _text("sides.in[side] += NEXT;", ""),
     "nothing came along z": _text(
         "rise(m[r][v], crossing[r][v]);\n                }\n            }\n            if (k + 1",
         ";\n                }\n            }\n            if (k + 1",

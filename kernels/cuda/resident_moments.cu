@@ -64,9 +64,6 @@ __device__ __forceinline__ void finish(Real (&m)[MOMENTS], const Real (&current)
 //@begin meeting
 //@end meeting
 
-//@begin copies
-//@end copies
-
 constexpr int LANES = BLOCK_X, SEATS = BLOCK_Y;
 
 // Values of a cell lie in pieces, as large as an access may be; those of all cells side by side.
@@ -125,17 +122,13 @@ __device__ __forceinline__ void hand_on(Real* to, const int place, const Real (&
     *reinterpret_cast<Piece<Real, SIZE>*>(to + FIRST * ROOM + place * SIZE) = found;
     if constexpr (FIRST + SIZE < SENT) hand_on<FIRST + SIZE>(to, place, sums);
 }
-// Where a value that is handed on lies, of those of a place.
-__device__ __forceinline__ constexpr int value_at(const int value, const int place) {
-    const int in_piece = value < 2 * WHOLE ? piece(sizeof(Real), ACROSS) : piece(sizeof(Real), SENT - 2 * WHOLE);
-    const int within = (value < 2 * WHOLE ? value : value - 2 * WHOLE) % in_piece;
-    return (value - within) * ROOM + place * in_piece + within;
-}
 // Those that go up from a place, or down.
 template <bool DOWN, int FIRST = 0>
 __device__ __forceinline__ void get(Real (&sums)[ACROSS], const Real* from, const int place) {
     constexpr int SIZE = FIRST < WHOLE ? piece(sizeof(Real), WHOLE - FIRST) : 1;
-    const Real* const values = from + value_at(DOWN ? sent_down(FIRST) : sent_up(FIRST), place);
+    constexpr int PIECE = FIRST < WHOLE ? SIZE : piece(sizeof(Real), SENT - 2 * WHOLE);  // in which they lie
+    constexpr int SLOT = DOWN ? sent_down(FIRST) : sent_up(FIRST), WITHIN = (SLOT - (FIRST < WHOLE ? 0 : 2 * WHOLE)) % PIECE;
+    const Real* const values = from + (SLOT - WITHIN) * ROOM + place * PIECE + WITHIN;
     const auto found = *reinterpret_cast<const Piece<Real, SIZE>*>(values);
 #pragma unroll
     for (int k = 0; k < SIZE; ++k) sums[FIRST + k] = found.value[k];
@@ -199,9 +192,7 @@ __device__ __forceinline__ Sides sides_of(const Faces& received, const Faces& se
     sides.above = (seat.bottom + seat.planes == height ? 1 - height : 1) * NEXT;
     return sides;
 }
-// What comes in to the plane that is next, and which is the lowest of the tile, or the highest.
-template <class Does>
-__device__ __forceinline__ void each_sum(Sides& sides, const bool low, const bool high, const Does& does) {
+__device__ __forceinline__ void expect_side(Entering& sums, Sides& sides, const bool low, const bool high) {
 #pragma unroll
     for (int side = 0; side < SIDES; ++side) {
         const Real *const here = sides.in[side], *const below = here + (low ? sides.below : -NEXT);
@@ -210,38 +201,9 @@ __device__ __forceinline__ void each_sum(Sides& sides, const bool low, const boo
         for (int n = 0; n < ACROSS; ++n) {
             const Real* const row = (way(n) > 0 ? below : way(n) < 0 ? above : here) + n * WIDTH;
 #pragma unroll
-            for (int v = 0; v < WIDE; ++v) does(side, n, v, row + v * LANES);
+            for (int v = 0; v < WIDE; ++v) sums[side][v][n] = __ldcg(row + v * LANES);
         }
         sides.in[side] += NEXT;
-    }
-}
-__device__ __forceinline__ void receive_side(Entering& sums, Sides& sides, const bool low, const bool high) {
-    each_sum(sides, low, high, [&](const int side, const int n, const int v, const Real* from) {
-        sums[side][v][n] = __ldcg(from);
-    });
-}
-// Ahead of its plane it waits in shared memory, where the thread hands on to nobody: a compiler has too few of what tells
-// it that a register was loaded, and would wait at once.
-__device__ __forceinline__ Real* waiting_for(Real* exchange, const Seat& seat, const int side, const int n, const int v) {
-    const int place = v * THREADS + seat.number;
-    const bool first = SIDES == 1 ? seat.first : side == 0;
-    return exchange + value_at(first ? sent_down(n) : sent_up(n), place);
-}
-__device__ __forceinline__ void expect_side(Real* exchange, const Seat& seat, Sides& sides, const bool high) {
-    each_sum(sides, false, high, [&](const int side, const int n, const int v, const Real* from) {
-        copy_later<sizeof(Real)>(waiting_for(exchange, seat, side, n, v), from);
-    });
-    copies_begin();
-}
-__device__ __forceinline__ void take_side(Entering& sums, Real* exchange, const Seat& seat) {
-    copies_end();
-#pragma unroll
-    for (int side = 0; side < SIDES; ++side) {
-#pragma unroll
-        for (int n = 0; n < ACROSS; ++n) {
-#pragma unroll
-            for (int v = 0; v < WIDE; ++v) sums[side][v][n] = *waiting_for(exchange, seat, side, n, v);
-        }
     }
 }
 __device__ __forceinline__ void send_side(const Real (&sums)[WIDE][ACROSS], Real* to) {
@@ -490,8 +452,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
         //@end wait
         __syncthreads();
         Sides sides = sides_of(received, sent, seat, height);
+        Entering entering;
         Crossing crossing;
-        if (step) expect_layer(crossing, received.rising, before(seat.layer, layers), lines, seat);
+        if (step) {
+            expect_layer(crossing, received.rising, before(seat.layer, layers), lines, seat);
+            if (at_rim(seat)) expect_side(entering, sides, true, seat.planes == 1);
+        }
         Real current[ROWS][WIDE][CURRENT] = {}, pending[ROWS][WIDE][PENDING] = {};
         //@begin owed
         //@end owed
@@ -505,15 +471,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                 Cells m;
                 take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
                 if (step) {
-                    if (at_rim(seat)) {
-                        Entering entering;
-                        if (low) {
-                            receive_side(entering, sides, true, high);
-                        } else {
-                            take_side(entering, exchange_of(k - 1, (j + TOGETHER - 1) % TOGETHER), seat);
-                        }
-                        add_side(m, entering, seat);
-                    }
+                    add_side(m, entering, seat);
                     if (low || high) {
                         if (low && high) {
 #pragma unroll
@@ -535,6 +493,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                             }
                         }
                     }
+                    if (!high && at_rim(seat)) expect_side(entering, sides, false, ends(j, 2) && k + 2 == seat.planes);
                     if (ends(j, 2) && k + 2 == seat.planes) {
                         expect_layer(crossing, received.falling, after(seat.layer, layers), lines, seat);
                     }
@@ -569,9 +528,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                             sums[sent_down(a)] = down[0][v][a];
                         }
                         hand_on(exchange, place_of(seat.number, 0, v), sums);
-                    }
-                    if (step && !high && at_rim(seat)) {
-                        expect_side(exchange, seat, sides, ends(j, 2) && k + 2 == seat.planes);
                     }
                     if (seat.first) send_side(down[0], sides.out[0]);
                     if (seat.last) send_side(up[ROWS - 1], sides.out[ENTERING - 1]);
@@ -652,7 +608,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_0(
                 take_plane(m, held[HOLDS ? pass : 0], k, j, seat.number);
             }
             Entering entering;
-            if (at_rim(seat)) receive_side(entering, sides, k == 0, k + 1 == seat.planes);
+            if (at_rim(seat)) expect_side(entering, sides, k == 0, k + 1 == seat.planes);
             add_side(m, entering, seat);
             Crossing crossing;
             if (k == 0) {

@@ -80,7 +80,7 @@ def _faces(case: Case, _config: CudaConfig, _: Limits) -> str | None:
     return None
 
 
-def _moments(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+def _moments(case: Case, config: CudaConfig, _: Limits) -> str | None:
     if not config.of_moments:
         return None
     if reason := why_no_moments(case, config):
@@ -92,8 +92,6 @@ def _moments(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if not 1 <= config.rows <= MAX_ROWS or not 1 <= config.cells_per_thread <= _MOST_CELLS:
         cells = f"cells_per_thread {config.cells_per_thread} and rows {config.rows} with moments on chip"
         return f"{cells}: 1 to {_MOST_CELLS} and 1 to {MAX_ROWS}"
-    if not limits.asynchronous:
-        return "moments on chip: this device has no copies to shared memory that are under way on their own"
     if config.held and (config.held < 0 or config.march % config.held or config.march < 2 * config.held):
         return (
             f"held {config.held} with march {config.march}: registers keep one plane of each two, three or more, "

@@ -19,8 +19,7 @@ from lbmtune.codegen.moments import Stage, Sums
 from lbmtune.codegen.program import BARRIER, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.lattice import Lattice
 
-_FILE, _MEETING, _MARCH = "cuda/resident_moments.cu", "cuda/resident.cu", "cuda/march.cu"
-_HOST_HAS = ("#ifdef __CUDACC__", "#endif  // elsewhere the host provides these")
+_FILE, _MEETING = "cuda/resident_moments.cu", "cuda/resident.cu"
 _EXTENTS = ("nx", "ny", "nz")
 
 
@@ -45,8 +44,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         "layout": layout.functions(case, config),
         "stage": moments.functions(case.stencil, case.forced, False, case.relaxes) + "\n" + entering(case.stencil),
         "walls": resident_walls.functions(case, config) if cuts(case) else "",
-        "copies": excerpt(_MARCH, *_HOST_HAS),
-        "meeting": excerpt(_MEETING, _HOST_HAS[0], "extern __shared__ uint4 shared[];"),
+        "meeting": excerpt(_MEETING, "#ifdef __CUDACC__", "extern __shared__ uint4 shared[];"),
     }
     inner = {
         "signature": _signature(case, config),
