@@ -22,7 +22,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.records import Resources
+from lbmtune.records import Entry, Resources
 from thinning import drawn, facts, pairs
 
 FLOWS = {"sm_80": "box", "sm_90": "cavity"}
@@ -376,15 +376,36 @@ def test_a_result_from_the_drivers_cache_is_compiled_again(monkeypatch: pytest.M
 
 
 def test_a_log_with_spills_is_read() -> None:
+    """Of each entry, functions that it calls included."""
     log = (
-        "ptxas info    : Function properties for step_0\n"
+        "ptxas info    : 37 bytes gmem\n"
+        "ptxas info    : Compiling entry function 'step_1' for 'sm_90'\n"
+        "ptxas info    : Function properties for step_1\n"
         "    8 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads\n"
+        "ptxas info    : Function properties for called\n"
+        "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
         "ptxas info    : Used 40 registers, used 1 barriers, 256 bytes smem, 400 bytes cmem[0]\n"
+        "ptxas info    : Compiling entry function 'step_0' for 'sm_90'\n"
         "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-        "ptxas info    : Used 32 registers\n"
+        "ptxas info    : Used 48 registers\n"
     )
-    expected = Resources(registers=40, spill_bytes=32, local_bytes=8, shared_bytes=256, code_bytes=3)
-    assert nvrtc.resources(log, b"abc") == expected
+    found = nvrtc.resources(log, b"abc")
+    assert found.entries == {
+        "step_1": Entry(registers=40, spill_bytes=32, local_bytes=16, shared_bytes=256),
+        "step_0": Entry(registers=48),
+    }
+    assert replace(found, entries={}) == Resources(
+        registers=48, spill_bytes=32, local_bytes=16, shared_bytes=256, code_bytes=3
+    )
+
+
+def test_each_entry_has_what_its_own_launches_ask_for() -> None:
+    program = render(BOX, CudaConfig(scheme="swap"))
+    (first, *others), *_ = program.period
+    found = nvrtc.compile_cuda(replace(program, period=((replace(first, shared_bytes=512), *others),))).resources
+    assert {name: entry.shared_bytes for name, entry in found.entries.items()} == {"step_0": 512, "move_0": 0}
+    assert found.shared_bytes == 512
+    assert found.registers == max(entry.registers for entry in found.entries.values()) > 0
 
 
 def test_flows_of_all_kinds_are_compiled_somewhere() -> None:
@@ -400,7 +421,8 @@ def test_only_a_version_that_caches_is_asked_not_to(
 
     def compiled(_: str, options: tuple[str, ...], *others: str) -> tuple[str, bytes]:
         asked.append(options)
-        return "ptxas info: Used 40 registers" if "--no-cache" in options else "", b"image"
+        log = "Compiling entry function 'step_0' for 'sm_90'\nptxas info: Used 40 registers"
+        return log if "--no-cache" in options else "", b"image"
 
     monkeypatch.setattr(nvrtc, "_compile", compiled)
     monkeypatch.setattr(nvrtc, "version", lambda: version)

@@ -22,10 +22,10 @@ from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.model.once import first_and_last, rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
-from lbmtune.model.spilled import local_bytes_of_moves, local_memory, spilled_bytes
+from lbmtune.model.spilled import local_bytes_of_moves, local_memory, passes_spill, spilled_bytes
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Resources
+from lbmtune.records import Entry, Resources
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
@@ -250,6 +250,37 @@ def test_what_both_passes_spill_takes_what_each_of_them_takes() -> None:
     little = replace(most, spill_bytes=100, local_bytes=128)
     alone = local_memory(subject(replace(config, scheme="esoteric-pull"), little))
     assert local_memory(subject(config, little)).seconds == pytest.approx(2 * alone.seconds)
+
+
+def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
+    """Parities share the steps, passes do not; what another entry spills, which no step launches, does not count."""
+    entries = {
+        "step_0": Entry(registers=64, spill_bytes=300, local_bytes=120),
+        "step_1": Entry(registers=64, spill_bytes=80, local_bytes=40),
+        "move_0": Entry(registers=64, spill_bytes=60, local_bytes=32),
+        "refresh_read_0": Entry(registers=64, spill_bytes=900, local_bytes=400),
+    }
+    pull, aa, swap = (CudaConfig(scheme=scheme, cells_per_thread=2) for scheme in ("pull", "aa", "swap"))
+    told = Resources(entries=entries)
+    assert passes_spill(subject(pull, told)) == [(150, 120)]
+    assert passes_spill(subject(aa, told)) == [(75, 120), (20, 40)]
+    assert passes_spill(subject(swap, told)) == [(150, 120), (30, 32)]
+    alone = {
+        name: local_memory(subject(pull, Resources(entries={"step_0": entry}))).seconds
+        for name, entry in entries.items()
+    }
+    both = local_memory(subject(aa, told))
+    assert both.seconds == pytest.approx((alone["step_0"] + alone["step_1"]) / 2)
+    assert both.sentence.startswith("95 bytes")
+    assert local_memory(subject(swap, told)).seconds == pytest.approx(alone["step_0"] + alone["move_0"])
+    without = Resources(entries={name: entry for name, entry in entries.items() if name != "step_1"})
+    assert passes_spill(subject(aa, without)) == passes_spill(subject(aa, replace(without, entries={})))
+
+
+def test_one_entry_with_other_pointers_serves_every_step() -> None:
+    told = Resources(entries={"step_0": Entry(registers=64, spill_bytes=300, local_bytes=120)})
+    one = subject(CudaConfig(scheme="esoteric-pull", parity="pointers"), told)
+    assert sum(spilled.moved for spilled in passes_spill(one)) == 300
 
 
 def test_columns_of_vectors_wait_in_between() -> None:

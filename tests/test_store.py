@@ -16,6 +16,7 @@ from lbmtune.records import (
     SCHEMA_VERSION,
     Conditions,
     Costs,
+    Entry,
     Environment,
     Measurement,
     Outcome,
@@ -107,6 +108,34 @@ def test_a_study_comes_back_as_it_was_written(folder: Path) -> None:
     study = read_study(folder)
     assert study.header == HEADER_RECORD
     assert study.trials == trials
+
+
+def test_what_entries_need_comes_back_and_the_largest_follows_from_it(folder: Path) -> None:
+    entries = {"step_0": Entry(registers=64), "step_1": Entry(registers=60, spill_bytes=8, local_bytes=4)}
+    append_trial(folder, replace(TRIAL, resources=Resources(entries=entries, code_bytes=7)))
+    (trial,) = read_study(folder).trials
+    assert trial.resources == Resources(registers=64, spill_bytes=8, local_bytes=4, code_bytes=7, entries=entries)
+    assert trial.resources.entries == entries
+
+
+def test_records_from_before_entries_were_told_apart_have_the_largest(folder: Path) -> None:
+    append_trial(folder, TRIAL)
+    path = folder / TRIALS
+    values = json.loads(path.read_text())
+    del values["resources"]["entries"]
+    path.write_text(f"{json.dumps(values)}\n")
+    assert read_study(folder).trials == (TRIAL,)
+
+
+def test_a_figure_beside_entries_is_the_largest_of_theirs(folder: Path) -> None:
+    entries = {"step_0": Entry(registers=64), "step_1": Entry(registers=60)}
+    with pytest.raises(ValueError, match="registers 60, but 64 is the largest of the entries"):
+        Resources(registers=60, entries=entries)
+    append_trial(folder, replace(TRIAL, resources=Resources(entries=entries)))
+    path = folder / TRIALS
+    path.write_text(path.read_text().replace('"resources":{"registers":64', '"resources":{"registers":60'))
+    with pytest.raises(InputError, match=r"line 1 is damaged .*64 is the largest"):
+        read_study(folder)
 
 
 def test_a_study_without_trials_is_empty(folder: Path) -> None:

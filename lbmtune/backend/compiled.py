@@ -45,10 +45,12 @@ def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
     named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version()))))
     path = cache_folder("nvrtc") / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Compiled)
+        kept = msgspec.json.decode(path.read_bytes(), type=Compiled)
     except (OSError, msgspec.DecodeError):
-        pass  # not there, or of another version: it is compiled
-    try:
+        kept = Compiled()
+    if kept.reason or (kept.resources and kept.resources.entries):
+        return kept
+    try:  # not there, or of another version
         found = Compiled(nvrtc.compile_cuda(program, architecture).resources)
     except CompileError as error:
         found = Compiled(reason=str(error))

@@ -15,7 +15,7 @@ from pathlib import Path
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.records import Resources
+from lbmtune.records import Entry, Resources
 
 _NAME = "lbmtune.cu"
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
@@ -48,8 +48,12 @@ def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Bina
 
 def _asking(program: Program, binary: Binary) -> Binary:
     """With the shared memory that launches ask for beside what the text declares."""
-    found = binary.resources
-    return replace(binary, resources=replace(found, shared_bytes=found.shared_bytes + program.asked_shared_bytes))
+    asked = program.asked_shared_bytes
+    entries = {
+        name: replace(entry, shared_bytes=entry.shared_bytes + asked.get(name, 0))
+        for name, entry in binary.resources.entries.items()
+    }
+    return replace(binary, resources=Resources(entries=entries, code_bytes=binary.resources.code_bytes))
 
 
 def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
@@ -138,13 +142,19 @@ def _check(library: ctypes.CDLL, status: int) -> None:
 
 
 def resources(log: str, image: bytes) -> Resources:
-    """Largest figures over the entries, from the assembler's log; the code is the whole cubin."""
-    return Resources(
+    """Figures of each entry, from the assembler's log; the code is the whole cubin."""
+    _, *told = re.split(r"Compiling entry function '(\w+)'", log)
+    entries = dict(zip(told[::2], map(_entry, told[1::2]), strict=True))
+    return Resources(entries=entries, code_bytes=len(image))
+
+
+def _entry(log: str) -> Entry:
+    """The largest figures of an entry and of the functions that it calls, from its part of the log."""
+    return Entry(
         registers=_largest(r"Used (\d+) registers", log),
         spill_bytes=_largest(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log),
         local_bytes=_largest(r"(\d+) bytes stack frame", log),
         shared_bytes=_largest(r"(\d+) bytes smem", log),
-        code_bytes=len(image),
     )
 
 

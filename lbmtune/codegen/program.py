@@ -109,9 +109,12 @@ class Program:
         return (*self.period, *self.storing, *self.opening)
 
     @property
-    def asked_shared_bytes(self) -> int:
-        """Shared memory that a launch asks for, the most of them: the compiler knows nothing of it."""
-        return max((launch.shared_bytes for step in self._every for launch in step), default=0)
+    def asked_shared_bytes(self) -> dict[str, int]:
+        """Shared memory that launches of each entry ask for, the most of them: the compiler knows nothing of it."""
+        launches = [launch for step in self._every for launch in step]
+        return {
+            entry: max(launch.shared_bytes for launch in launches if launch.entry == entry) for entry in self.entries
+        }
 
     @property
     def lasting(self) -> bool:

@@ -10,7 +10,7 @@ from math import prod
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.rules.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS
-from lbmtune.records import Resources
+from lbmtune.records import Entry
 
 _WARPS, _BLOCKS = 64, 32
 """Of a multiprocessor, at most, since compute capability 7.0 of data centre cards."""
@@ -18,12 +18,12 @@ _SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """What L1 can be asked to be shared memory, as far as there is so much of that."""
 
 
-def threads_together(config: CudaConfig, resources: Resources, shared_bytes: int) -> int:
+def threads_together(config: CudaConfig, entry: Entry, shared_bytes: int) -> int:
     """Threads that share a multiprocessor: of as many blocks as there are registers, warps and shared memory for."""
     warps = warps_of(config)
-    allocated = -(-max(resources.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
+    allocated = -(-max(entry.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
     by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
-    by_shared = shared_bytes // taken_of(resources.shared_bytes) if resources.shared_bytes else _BLOCKS
+    by_shared = shared_bytes // taken_of(entry.shared_bytes) if entry.shared_bytes else _BLOCKS
     return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
 
 

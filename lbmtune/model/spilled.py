@@ -7,6 +7,7 @@ wait, which `model.marches` puts together.
 from __future__ import annotations
 
 from math import exp, prod
+from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
@@ -17,6 +18,7 @@ from lbmtune.catalogue.march import SECTOR_BYTES, planes_together
 from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import registers_allowed
+from lbmtune.codegen.passes import passes_of
 from lbmtune.model.again import kept
 from lbmtune.model.solids import holes_s_of_a_sector, lanes
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
@@ -57,31 +59,50 @@ def local_memory(subject: Subject) -> Term:
 
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
-    moved, completed_s = spilled_bytes(subject), 0.0
-    if moved and subject.case.geometry and not subject.config.indirect:
-        found = lanes(subject.case, subject.config)
-        stored = found.sectors * moved * subject.config.cells_per_thread / (2 * WORD_BYTES)
-        lost = 1 - kept(subject.machine, _local_bytes(subject) * subject.machine.multiprocessors)
-        completed_s = stored * lost * holes_s_of_a_sector(subject, "apart", found.partial / found.sectors)
-        moved = 2 * SECTOR_BYTES * stored
-    local = local_bytes_of_moves(subject)
-    besides = min(moved, 2 * local / subject.config.cells_per_thread)  # each word is stored and loaded
-    spilled_s = sum(
-        _local_s(subject, bytes_, thread_bytes)
-        for bytes_, thread_bytes in ((moved, subject.resources.local_bytes), (besides, local))
-        if bytes_
-    )
+    found = passes_spill(subject)
     return Term(
         name=LOCAL,
-        seconds=spilled_s + completed_s,
-        sentence=f"{moved + besides:.3g} bytes of spilled registers per update",
+        seconds=sum(_pass_s(subject, one) for one in found),
+        sentence=f"{sum(one.moved for one in found):.3g} bytes of spilled registers per update",
         source="compiled code; micro-benchmarks `spilled`, `holes`",
     )
 
 
-def _local_bytes(subject: Subject) -> int:
-    """Of a multiprocessor, what its threads keep in local memory."""
-    return subject.threads * subject.resources.local_bytes
+class Spilled(NamedTuple):
+    """By a pass. moved: bytes per update that go to local memory and come back; local_bytes: of a thread."""
+
+    moved: float
+    local_bytes: int
+
+
+def passes_spill(subject: Subject) -> list[Spilled]:
+    """What the passes of a step spill, of all parities: as compiled, where the entries are told apart.
+
+    Otherwise what is known is the largest of them: of the pass that collides, and less by the one that moves.
+    """
+    config, entries = subject.config, subject.resources.entries
+    period, stencil = config.propagation.period, subject.case.stencil
+    names = [one.entry for parity in range(period) for one in passes_of(config, stencil, parity)]
+    if all(name in entries for name in names):
+        share = _passed(subject) / (config.cells_per_thread * period)
+        return [Spilled(share * entries[name].spill_bytes, entries[name].local_bytes) for name in names]
+    collides = Spilled(spilled_bytes(subject), subject.resources.local_bytes)
+    local = local_bytes_of_moves(subject)
+    return [collides, Spilled(min(collides.moved, 2 * local / config.cells_per_thread), local)]  # stored and loaded
+
+
+def _pass_s(subject: Subject, spilled: Spilled) -> float:
+    """Seconds per update; where solid cells leave warps in part, by whole sectors and what completes them."""
+    moved, local_bytes = spilled
+    if not moved:
+        return 0.0
+    if not subject.case.geometry or subject.config.indirect:
+        return _local_s(subject, moved, local_bytes)
+    found = lanes(subject.case, subject.config)
+    stored = found.sectors * moved * subject.config.cells_per_thread / (2 * WORD_BYTES)
+    lost = 1 - kept(subject.machine, subject.threads * local_bytes * subject.machine.multiprocessors)
+    completed_s = stored * lost * holes_s_of_a_sector(subject, "apart", found.partial / found.sectors)
+    return _local_s(subject, 2 * SECTOR_BYTES * stored, local_bytes) + completed_s
 
 
 def local_bytes_of_moves(subject: Subject) -> int:
@@ -140,12 +161,16 @@ def spilled_bytes(subject: Subject) -> float:
     if config.marches:
         cells = config.cells_per_thread * config.rows * config.steps * planes_together(subject.case, config)
         return subject.resources.spill_bytes / cells
-    spilled = subject.resources.spill_bytes / config.cells_per_thread
+    spilled = _passed(subject) * subject.resources.spill_bytes / config.cells_per_thread
     if by_words(subject.case, config):
-        spilled *= _PASSED if config.boundary == "branch" else 1.0
         redirects = [_redirects(subject, parity) for parity in range(config.propagation.period)]
         return spilled * sum(1.0 if one else _WITHOUT_LINKS for one in redirects) / len(redirects)
     return (spilled + spilled * _of_other_entry(subject)) / 2 if stays_at_home(subject) else spilled
+
+
+def _passed(subject: Subject) -> float:
+    """Share of what a text stores and loads that a warp goes through."""
+    return _PASSED if subject.config.boundary == "branch" and by_words(subject.case, subject.config) else 1.0
 
 
 def _redirects(subject: Subject, parity: int) -> bool:

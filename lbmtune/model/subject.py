@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -16,7 +16,7 @@ from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import shared_of, taken_of, threads_together, warps_of
-from lbmtune.records import Resources
+from lbmtune.records import Entry, Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
 SOLID = "solid cells"
@@ -57,8 +57,8 @@ class Subject:
     @cached_property
     def threads(self) -> int:
         """Those that share a multiprocessor: whole warps, lanes without a thread included."""
-        resources = replace(self.resources, shared_bytes=self.shared_bytes)
-        found = threads_together(self.config, resources, self._shared_limit_bytes)
+        most = Entry(registers=self.resources.registers, shared_bytes=self.shared_bytes)
+        found = threads_together(self.config, most, self._shared_limit_bytes)
         if not self.config.marches:
             return found
         # few blocks lie apart, one on each pair; of two on a pair one multiprocessor has both if it has room

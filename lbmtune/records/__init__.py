@@ -5,7 +5,7 @@ Predicted and measured values use the same names and units, so that comparing th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 SCHEMA_VERSION = 3
@@ -28,8 +28,8 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
-    """What the compiler gave a kernel; for several entries the largest of each.
+class Entry:
+    """What the compiler gave a function that is launched.
 
     registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
     shared_bytes: of a block, with what launches ask for (without, in records from before that was counted).
@@ -39,7 +39,25 @@ class Resources:
     spill_bytes: int = 0
     local_bytes: int = 0
     shared_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources(Entry):
+    """What the compiler gave a kernel: the largest of each figure, which follows from its entries where they are told.
+
+    entries: by name; none in records from before they were told apart, where the largest is all that is known.
+    Raises ValueError for a figure beside entries that is not the largest of theirs.
+    """
+
     code_bytes: int = 0
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for figure in (one.name for one in fields(Entry) if self.entries):
+            largest = max(getattr(entry, figure) for entry in self.entries.values())
+            if getattr(self, figure) not in (0, largest):
+                raise ValueError(f"{figure} {getattr(self, figure)}, but {largest} is the largest of the entries")
+            object.__setattr__(self, figure, largest)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,8 @@ class StudyHeader:
     """The first thing written of a study.
 
     illegal_configurations: an example of each reason -> how many points of the axes it removed. last_cache_bytes: of a
-    CPU; 0 where it is not known.
+    CPU; 0 where it is not known. entries_by: the compiler that told the entries of kernels apart afterwards; empty
+    where that of the study did.
     """
 
     spec: StudySpec
@@ -129,6 +130,7 @@ class StudyHeader:
     date: str
     version: str
     schema: int = SCHEMA_VERSION
+    entries_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
