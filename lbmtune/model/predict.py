@@ -18,16 +18,12 @@ from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.spilled import estimated
-from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, LOCAL, RINGS, STAGES, WALLS, Subject
+from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, RINGS, STAGES, WALLS, Subject
 from lbmtune.model.terms import ONCE, SECONDS, SHARES
 from lbmtune.records import Prediction, Resources, Term
 
-MEETING = "meeting"
 TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, WALLS, STAGES, LATENCY, AGAIN, LAUNCH, MEETING, *CPU_TERMS)
 """What can be left out to see what it is worth."""
-_LOADED, _TOGETHER = 0.47, 7
-"""Share of what a kernel on chip spills that is loaded, and how many loads stand together before one of them is needed;
-from three that were compiled for compute capability 9.0."""
 DATASHEET = "data sheet, not measured"
 
 
@@ -61,7 +57,9 @@ def predict(
         return _told(case, config, Ceiling(reached, CALIBRATED), parts)
     assert isinstance(config, CudaConfig)
     if config.resident:
-        on_chip = _resident_terms(case, config, machine, resources or Resources(), without)
+        from lbmtune.model.meeting import terms  # here: it prints kernels, which needs SymPy
+
+        on_chip = terms(case, config, machine, resources or Resources(), without)
         return _told(case, config, found, on_chip or [_memory(case, config, found)])
     if machine.calibration is None:
         return _told(case, config, found, _roofline_terms(case, config, machine, found))
@@ -125,50 +123,6 @@ def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceil
         return [memory]
     there = together(case, config)
     return marches.overlapped(case, config, memory, marches.issued(found), (), there)
-
-
-def _resident_terms(
-    case: Case, config: CudaConfig, machine: Machine, resources: Resources, without: Collection[str]
-) -> list[Term]:
-    """Blocks meet in every step; what they send stays in the caches.
-
-    In between all warps of the one block of a multiprocessor take what a cell keeps, collide and leave it at the same
-    time, so that nothing hides behind another. What they spill goes to L2: shared memory leaves no room beside it. It
-    takes as long as all of it at the rate of L2, or as a warp waits for its own.
-    """
-    from lbmtune.model.meeting import spilling_cells, step  # here: it prints kernels, which needs SymPy
-
-    found = step(case, config, machine)
-    if found is None or machine.calibration is None:
-        return []
-    meeting = Term(
-        name=MEETING,
-        seconds=found.meeting_s / case.fluid_sites,
-        sentence=f"of all blocks, {found.meeting_s * 1e6:.3g} us per step",
-        source="micro-benchmark `meeting`",
-    )
-    instructions = Term(
-        name=ISSUE,
-        seconds=found.seconds / case.fluid_sites,
-        sentence=f"{found.slots:.0f} slots per update",
-        source=found.source,
-    )
-    exchanges = Term(
-        name=EXCHANGE,
-        seconds=found.exchange_s / case.fluid_sites,
-        sentence=f"{found.exchanges:.0f} words in shared memory per update",
-        source=found.source,
-    )
-    spilled = case.sites / spilling_cells(config) * resources.spill_bytes
-    moved_s = spilled / machine.calibration.local_bytes_per_s["L2"]
-    waits_s = _LOADED * resources.spill_bytes / config.computed.bytes / _TOGETHER * machine.calibration.l2_latency_s
-    local = Term(
-        name=LOCAL,
-        seconds=max(moved_s, waits_s) / case.fluid_sites,
-        sentence=f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update",
-        source="compiled code; micro-benchmarks `local`, `latency`",
-    )
-    return [one for one in (meeting, instructions, exchanges, local) if one.name not in without]
 
 
 def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:

@@ -219,13 +219,18 @@ def found_in_l1(subject: Subject) -> float:
     """
     config, lines_bytes = subject.config, subject.cache_bytes
     local_bytes = subject.threads * subject.resources.local_bytes
-    if not local_bytes:
-        return 1.0
     cells = subject.threads * config.cells_per_thread * config.rows
     plane_bytes = cells * config.kept.values(subject.case.stencil) * config.stored.bytes
+    return left_in_l1(lines_bytes, local_bytes, plane_bytes)
+
+
+def left_in_l1(lines_bytes: float, local_bytes: float, passing_bytes: float = 0.0) -> float:
+    """Share of so many bytes that L1 still has when they are wanted again, if others pass by meanwhile."""
+    if not local_bytes:
+        return 1.0
     found = 0.0
     for _ in range(_ROUNDS if lines_bytes else 0):
-        found = exp(-(plane_bytes + (1 - found) * local_bytes) / lines_bytes)
+        found = exp(-(passing_bytes + (1 - found) * local_bytes) / lines_bytes)
     return found
 
 
