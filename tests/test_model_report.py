@@ -166,6 +166,11 @@ def test_all_large_domains_are_judged_together_besides() -> None:
     assert "card/small" in by_card(small)
 
 
+def test_a_folder_may_hold_sets_of_cpus_alone() -> None:
+    found = by_card([replace(one(n, 1.1), backend="cpu") for n in (10, 20)])
+    assert found.startswith("2 of 2 bars hold")
+
+
 def test_bars_go_by_kind_size_and_device() -> None:
     many = bars([replace(one(n, 1.2), many=True) for n in (10, 20)])
     assert [(bar.set, bar.bound, bar.holds) for bar in many][:4] == [

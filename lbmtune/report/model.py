@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +65,7 @@ def frame(judged: Sequence[Judged]) -> pandas.DataFrame:
     """One row each, with its `relative_error`."""
     import pandas
 
-    table = pandas.DataFrame([asdict(one) for one in judged])
+    table = pandas.DataFrame([asdict(one) for one in judged], columns=[field.name for field in fields(Judged)])
     error = [relative_error(one.predicted, one.measured) for one in judged]
     return table.assign(error=error, ratio=table.predicted / table.measured)
 
