@@ -354,6 +354,7 @@ CUDA_KINDS = [
     *(info.Kind(scheme, 1) for scheme in SCHEMES),
     *(info.Kind("push", steps) for steps in range(2, 9)),
     *(info.Kind("moments", steps) for steps in range(1, 9)),
+    *(info.Kind(pattern, 1, on_chip=True) for pattern in ("pull", "moments")),
 ]
 CPU_KINDS = [
     *(info.Kind(scheme, 1) for scheme in ("pull", "push")),
@@ -377,6 +378,12 @@ def cielab(colour: str, vision: str) -> np.ndarray:
     x, y, z = to_xyz @ seen / (0.9505, 1.0, 1.089)
     x, y, z = (np.cbrt(v) if v > 216 / 24389 else (24389 / 27 * v + 16) / 116 for v in (x, y, z))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_a_kernel_that_stays_on_chip_says_so_and_not_how_many_steps_a_launch_does() -> None:
+    kept = {"scheme": "pull", "launch": "resident"}
+    names = [info.family(kept | more) for more in ({}, {"representation": "moments"}, {"launch": "graph"})]
+    assert names == ["pull on chip", "moments on chip", "pull"]
 
 
 @pytest.mark.parametrize("vision", VISION)

@@ -34,6 +34,7 @@ MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
 """Of one, two, three, four and more steps per launch."""
 _SYMBOLS = {"two-step": "triangle-down", "swap": "x", "swap-ordered": "cross", "ghost-cell": "star"}
 _STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
+_ON_CHIP = "star-diamond"
 _STEP_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 OUTCOME_COLOURS = {
     Outcome.OK: "#2a9d6f",
@@ -77,7 +78,7 @@ def look(kind: Kind) -> Look:
     symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
     return Look(
         colour=SCHEME_COLOURS.get(kind.pattern, fallback),
-        symbol=_SYMBOLS.get(kind.pattern, symbol) if kind.steps == 1 else symbol,
+        symbol=_ON_CHIP if kind.on_chip else _SYMBOLS.get(kind.pattern, symbol) if kind.steps == 1 else symbol,
         dash=_by_steps(_STEP_DASHES, kind.steps),
     )
 

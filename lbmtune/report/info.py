@@ -30,14 +30,20 @@ FEWEST = 6
 
 @dataclass(frozen=True, order=True)
 class Kind:
-    """What a kernel is in figures. pattern: its scheme, or what it keeps instead of populations; steps: of a launch."""
+    """What a kernel is in figures. pattern: its scheme, or what it keeps instead of populations; steps: of a launch.
+
+    on_chip: whether it stays there through as many steps as a launch is asked for.
+    """
 
     pattern: str
     steps: int
+    on_chip: bool = False
 
     @property
     def name(self) -> str:
         """Schemes go by their name alone where a launch is one step."""
+        if self.on_chip:
+            return f"{self.pattern} on chip"
         if self.steps == 1 and self.pattern in SCHEMES:
             return self.pattern
         return f"{self.pattern}, {self.steps} step{'s' if self.steps != 1 else ''} per launch"
@@ -178,7 +184,11 @@ def varied_axes(study: StudyRecord) -> tuple[str, ...]:
 def kind(config: Mapping[str, Scalar]) -> Kind:
     """What a kernel is in figures."""
     kept = config.get("representation", "populations")
-    return Kind(str(config["scheme"] if kept == "populations" else kept), int(config.get("steps", 1)))
+    return Kind(
+        pattern=str(config["scheme"] if kept == "populations" else kept),
+        steps=int(config.get("steps", 1)),
+        on_chip=config.get("launch") == "resident",
+    )
 
 
 def family(config: Mapping[str, Scalar]) -> str:
