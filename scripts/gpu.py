@@ -18,6 +18,7 @@ fast-seeds (the fast box searched with three seeds, which have to find the same 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 400, conformance 100, tests 280,
 sanitize 80, physics 100, accuracy 50, turns 90 (an estimate); a study its search, a minute besides, and three seconds
 for each run of seconds (fast-384 six): a small domain 90 and 60, unseen-oblong 135 of the 180 that it may take.
+The description of the device comes first, wherever it stands among the parts: studies search by its predictions.
 With --limit a part that no longer fits is left out; what each needs is said before the first one begins. One that takes
 twice as long is stopped, so that the others have their time.
 
@@ -453,7 +454,8 @@ def main() -> int:
     work = (given.work or given.out.resolve().parent / "gpu-work").resolve()
     asked = (given.device, given.time, given.refresh, given.trials, given.sustained, tuple(given.set))
     run = Run(given.out.resolve(), work, time.monotonic() + given.limit, *asked)
-    parts = given.parts.split(",")
+    # studies look where the model says: it should know the device, whose description comes first
+    parts = sorted(given.parts.split(","), key=lambda part: part != "devices")
     plan = planned(parts, run, given.limit)
     print("\n".join(map(str, plan)), flush=True)
     print(f"all: {sum(one.needs_s for one in plan):.0f} s; limit: {given.limit:.0f} s", flush=True)

@@ -45,8 +45,8 @@ def test_without_a_limit_all_parts_run(
         return script.subprocess.CompletedProcess(command, ended)
 
     monkeypatch.setattr(script.subprocess, "run", run)
-    code, parts = call(script, monkeypatch, tmp_path, "--parts", "devices,cavity,tests")
-    assert [part["part"] for part in parts] == ["devices", "cavity", "tests"]
+    code, parts = call(script, monkeypatch, tmp_path, "--parts", "cavity,tests,devices")
+    assert [part["part"] for part in parts] == ["devices", "cavity", "tests"], "studies search by its predictions"
     assert limits == [None] * 3
     assert code == abs(ended)
 
