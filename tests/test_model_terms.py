@@ -202,9 +202,11 @@ def test_words_are_asked_for_ahead_once_each() -> None:
 
 
 def test_rings_take_the_instructions_of_all_cells_that_are_looked_at() -> None:
-    """Blocks of 32x2x4 have 34x4x6 = 816 cells with their ring: 7 rounds of 128 threads, 28 slots for each of 18."""
-    found = rings(subject(CudaConfig(scheme="ghost-cell", block=(32, 2, 4))))
-    assert found.sentence.startswith(f"{7 * 128 / 256 * 28 * 18:.0f} slots")
+    """Blocks of 32x2x4 have 34x4x6 = 816 cells with their ring: 7 rounds of 128, 23 or 33 slots for each of 18."""
+    ghost = CudaConfig(scheme="ghost-cell", block=(32, 2, 4))
+    for layout, each in (("soa", 33), ("aos", 23), ("aosoa", 23), ("bundle", 23)):
+        found = rings(subject(replace(ghost, layout=layout, width=32, group=2)))
+        assert found.sentence.startswith(f"{7 * 128 / 256 * each * 18:.0f} slots")
     assert rings(subject(CudaConfig())).seconds == 0
 
 
@@ -275,6 +277,15 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
     assert local_memory(subject(swap, told)).seconds == pytest.approx(alone["step_0"] + alone["move_0"])
     without = Resources(entries={name: entry for name, entry in entries.items() if name != "step_1"})
     assert passes_spill(subject(aa, without)) == passes_spill(subject(aa, replace(without, entries={})))
+
+
+def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches() -> None:
+    """Not by those of kernels that refresh ghost cells, which are launched apart."""
+    entries = {"step_0": Entry(registers=32), "move_0": Entry(registers=40), "refresh_read_0": Entry(registers=64)}
+    told = Resources(entries=entries)
+    assert subject(CudaConfig(scheme="pull"), told).threads == 2048
+    assert subject(CudaConfig(scheme="swap"), told).threads == subject(CudaConfig(), Resources(registers=40)).threads
+    assert subject(CudaConfig(scheme="aa"), told).threads == subject(CudaConfig(), Resources(registers=64)).threads
 
 
 def test_one_entry_with_other_pointers_serves_every_step() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layout import arrays
 from lbmtune.catalogue.march import WARP
 from lbmtune.catalogue.storage import frame
 from lbmtune.model.named import numbered
@@ -12,10 +13,12 @@ from lbmtune.model.occupancy import warps_of
 from lbmtune.model.subject import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, between, launched_blocks
 from lbmtune.records import Term
 
-_RING_THREADS, _RING_SLOTS = 128, 28
-"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold: those of
-the entry `refresh_read_0` of D3Q19 in a disassembly for compute capability 9.0 (`nvdisasm`, all but NOP) over 18. With
-blocks of 32x2x4 they are 23 in `aos` and `aosoa`, 33 in `soa` and `bundle`, with 16, 32 and 64 bits.
+_RING_THREADS, _RING_SLOTS, _OF_ARRAYS = 128, 23, 33
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold, where
+populations lie at distances that are known when the text is printed, and where each has an array of its own, whose
+start is worked out: those of the entry `refresh_read_0` of D3Q19 in a disassembly for compute capability 9.0
+(`nvdisasm`, all but NOP) over 18. They are 21 to 28 in `aos`, `aosoa`, `bundle`, `bundle-aosoa` and `tiled-cells` and
+32 to 36 in `soa` and `tiled`, with 16, 32 and 64 bits, by blocks of 32x2x4, 16x4x1, 64x4x1 and of one row.
 """
 
 
@@ -87,7 +90,8 @@ def rings(subject: Subject) -> Term:
     cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
     found = rates(subject.machine, subject.threads // WARP, meeting=False) if cut else None
     turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
-    slots = turns * _RING_THREADS / prod(cut) * _RING_SLOTS * (case.stencil.q - 1) if cut else 0.0
+    each = _OF_ARRAYS if arrays(config.memory, case.stencil.q) == case.stencil.q else _RING_SLOTS
+    slots = turns * _RING_THREADS / prod(cut) * each * (case.stencil.q - 1) if cut else 0.0
     return Term(
         name=RINGS,
         seconds=slots / WARP / found.issued if found else 0.0,

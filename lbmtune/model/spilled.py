@@ -18,7 +18,6 @@ from lbmtune.catalogue.march import SECTOR_BYTES, planes_together
 from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import registers_allowed
-from lbmtune.codegen.passes import passes_of
 from lbmtune.model.again import kept
 from lbmtune.model.solids import holes_s_of_a_sector, lanes
 from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
@@ -80,12 +79,10 @@ def passes_spill(subject: Subject) -> list[Spilled]:
 
     Otherwise what is known is the largest of them: of the pass that collides, and less by the one that moves.
     """
-    config, entries = subject.config, subject.resources.entries
-    period, stencil = config.propagation.period, subject.case.stencil
-    names = [one.entry for parity in range(period) for one in passes_of(config, stencil, parity)]
-    if all(name in entries for name in names):
-        share = _passed(subject) / (config.cells_per_thread * period)
-        return [Spilled(share * entries[name].spill_bytes, entries[name].local_bytes) for name in names]
+    config = subject.config
+    if subject.entries:
+        share = _passed(subject) / (config.cells_per_thread * config.propagation.period)
+        return [Spilled(share * entry.spill_bytes, entry.local_bytes) for entry in subject.entries]
     collides = Spilled(spilled_bytes(subject), subject.resources.local_bytes)
     local = local_bytes_of_moves(subject)
     return [collides, Spilled(min(collides.moved, 2 * local / config.cells_per_thread), local)]  # stored and loaded

@@ -14,6 +14,7 @@ from lbmtune.catalogue.march import WARP, block_cells, blocks
 from lbmtune.catalogue.on_chip import asked_bytes
 from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
+from lbmtune.codegen.passes import passes_of
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.occupancy import shared_of, taken_of, threads_together, warps_of
 from lbmtune.records import Entry, Resources
@@ -55,9 +56,17 @@ class Subject:
         return min(config.cells_per_thread * config.pack * config.stored.bytes, ACCESS_BYTES)
 
     @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Of the passes of a step, of all parities, in order; none where they are not told apart."""
+        scheme, stencil, told = self.config.propagation, self.case.stencil, self.resources.entries
+        passes = [one for parity in range(scheme.period) for one in passes_of(self.config, stencil, parity)]
+        return tuple(told[one.entry] for one in passes) if all(one.entry in told for one in passes) else ()
+
+    @cached_property
     def threads(self) -> int:
         """Those that share a multiprocessor: whole warps, lanes without a thread included."""
-        most = Entry(registers=self.resources.registers, shared_bytes=self.shared_bytes)
+        registers = max(entry.registers for entry in self.entries or (self.resources,))
+        most = Entry(registers=registers, shared_bytes=self.shared_bytes)
         found = threads_together(self.config, most, self._shared_limit_bytes)
         if not self.config.marches:
             return found
