@@ -49,12 +49,14 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
     "held": (flow(), config(march=4, held=2, cells_per_thread=2, rows=2, meeting="neighbours", **DOUBLES)),
     "halves": (flow(), config(march=1, block=(32, 1, 1), storage="fp16s")),
     "pairs held": (flow("d3q27"), config(march=4, held=2, block=(16, 2, 1), storage="bf16")),
+    "one of three held": (flow(), config(march=6, held=2, block=(16, 2, 1), cells_per_thread=3, meeting="neighbours")),
     "apart": (flow("d3q27"), config(layout="soa", block=(8, 4, 1), cells_per_thread=3)),
     "flat": (flow("d2q9"), config(block=(16, 2, 1), cells_per_thread=3)),
     "walls": (grinder("d3q19", "regularised"), config()),
     "walls, held": (grinder("d3q27", "regularised"), config(march=4, held=2, block=(16, 2, 1), meeting="neighbours")),
     "walls, flat": (grinder("d2q9", "regularised"), config(block=(16, 2, 1), march=2, **DOUBLES)),
     "solid cells": (SOLIDS, config(flags="memory", rows=2)),
+    "solid cells, several of a lane": (SOLIDS, config(flags="memory", block=(16, 2, 1), cells_per_thread=2, march=2)),
 }
 
 
@@ -120,6 +122,33 @@ def test_a_fault_is_found(fault: str, march: int, block: tuple[int, int, int]) -
     case = replace(case, domain=awkward_domain(case, one))
     program = render(case, one)
     assert not on_host(replace(program, source=(FAULTS | THIN_FAULTS)[fault](program.source))).passed
+
+
+FAULTS_OF_SHAPES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "a plane that shared memory keeps goes to registers": (
+        "one of three held",
+        _text("(j + TOGETHER - 1) % TOGETHER, seat.number", "(j + 1) % TOGETHER, seat.number"),
+    ),
+    "two planes in one place of shared memory": (
+        "one of three held",
+        _text("k - (k + TOGETHER - 1) / TOGETHER", "k - (k + 1) / 2"),
+    ),
+    "words of other cells": (
+        "solid cells, several of a lane",
+        _text("x = seat.x * WIDE + v, y", "x = seat.x + v * LANES, y"),
+    ),
+}
+"""Which some shapes of blocks and tiles have and others do not, each with the sample that has it."""
+
+
+@needs_compiler
+@pytest.mark.parametrize("fault", FAULTS_OF_SHAPES)
+def test_a_fault_of_some_shapes_is_found(fault: str) -> None:
+    name, changed = FAULTS_OF_SHAPES[fault]
+    case, one = SAMPLES[name]
+    case = replace(case, domain=awkward_domain(case, one))
+    program = render(case, one)
+    assert not on_host(replace(program, source=changed(program.source))).passed
 
 
 @needs_compiler
