@@ -3,10 +3,11 @@
     python scripts/turns.py OUT                          every domain, on GPU 0
     python scripts/turns.py OUT --edges 64,96 --rounds 15
 
-The kernels of a domain are the best.json of its recorded set and the moments on chip of docs/small-domains.md. They are
-measured as the finalists of a study: each is verified on the whole domain, then all run one after the other, `--rounds`
-times, so that a quotient of two is a median of pairs (`lbmtune.measure.timing`). OUT gets turns.json: version, device,
-protocol and the trials, with all samples. The exit code is 1 where a kernel has no speed.
+The kernels of a domain are the best.json of its recorded set and the moments on chip of docs/small-domains.md, each
+once, with all of its names. They are measured as the finalists of a study: each is verified on the whole domain, then
+all run one after the other, `--rounds` times, so that a quotient of two is a median of pairs
+(`lbmtune.measure.timing`). OUT gets turns.json: version, device, protocol and the trials, with all samples. The exit
+code is 1 where a kernel has no speed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FASTEST: Mapping[int, str] = {
     32: "block=32x8x1,march=1,meeting=neighbours",
     48: "block=16x12x1,cells_per_thread=3,march=2",
     64: "block=32x4x1,cells_per_thread=2,march=2,min_blocks=4,meeting=neighbours",
-    80: "block=16x16x1,cells_per_thread=5,march=4",
+    80: "block=16x8x1,cells_per_thread=5,march=4,min_blocks=2,meeting=neighbours",
     96: "block=32x8x1,cells_per_thread=3,march=9,held=3,meeting=neighbours",
 }
 """Moments on chip in single precision, by the edge of the domain: what docs/small-domains.md says of them."""
@@ -86,7 +87,15 @@ def case_of(edge: int) -> Case:
 
 
 def named(edge: int, limits: Limits) -> Iterator[Named]:
-    """The kernels of a domain. limits: of the device, for axes that a text leaves to it."""
+    """The kernels of a domain, each once. limits: of the device, for axes that a text leaves to it."""
+    names: dict[KernelConfig, list[str]] = {}
+    for kernel in _known(edge, limits):
+        names.setdefault(kernel.config, []).append(kernel.name)
+    yield from (Named("; ".join(said), config) for config, said in names.items())
+
+
+def _known(edge: int, limits: Limits) -> Iterator[Named]:
+    """A kernel comes more than once where it is known from several places."""
     best = RECORDED / f"{STUDY}-{edge}" / "best.json"
     if best.exists():
         yield Named(f"best of {best.parent.name}", read_best(best).config)
@@ -124,11 +133,11 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     for row in found["kernels"]:
         trial = row["trial"]
         if trial.final is None or first is None:
-            yield f"  {row['name']:30} {trial.outcome}: {trial.reason}"
+            yield f"  {row['name']:48} {trial.outcome}: {trial.reason}"
             continue
         share = paired_ratio(first.samples_s, trial.final.samples_s)
         said = f"{share.median:.3f} ({share.low:.3f} to {share.high:.3f})"
-        yield f"  {row['name']:30} {format_mlups(trial.final.mlups):>8} MLUPS  {said}  {from_flat(trial.config).brief}"
+        yield f"  {row['name']:48} {format_mlups(trial.final.mlups):>8} MLUPS  {said}  {from_flat(trial.config).brief}"
 
 
 def opener(device: str) -> Opener:
