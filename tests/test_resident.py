@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -171,6 +172,20 @@ def test_any_number_of_steps_by_launches_of_any_length(monkeypatch: pytest.Monke
     assert flows.state is flows.buffers["f1"]
     assert (flows.parity_steps, flows.cycle_steps) == (2, 1024)
     assert verify_full_size(program, binary, HostDevice()).passed
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("representation", ["populations", "moments"])
+@pytest.mark.parametrize(
+    ("meeting", "said"), [("all", "red.release.gpu.global.add.u32"), ("neighbours", "st.release.gpu.global.u32")]
+)
+def test_what_a_block_has_sent_is_seen_by_those_who_see_that_it_has(
+    meeting: str, said: str, representation: str
+) -> None:
+    """On the host other text does that, so that no result tells whether this one releases and acquires."""
+    one = config(meeting=meeting, representation=representation, block=(32, 2, 1))
+    text = nvrtc.ptx(render(box("d3q19", "regularised", (32, 6, 9)), one), "compute_90")
+    assert set(re.findall(r"\b(?:ld|st|red)\.(?!global|shared|param)\S+", text)) == {said, "ld.acquire.gpu.global.u32"}
 
 
 # what it moves and needs
