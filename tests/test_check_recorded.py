@@ -273,7 +273,6 @@ ON_GPUS = sorted(KEPT.glob("*/accuracy-*.json"))
     "path",
     [
         KEPT / "accuracy.json",
-        KEPT / "accuracy-shim.json",
         *(pytest.param(one, marks=pytest.mark.slow) for one in ON_GPUS),
     ],
     ids=str,
@@ -290,10 +289,11 @@ ELSEWHERE = (("resident", "computed"), ("call", "faces"))
 def test_the_page_has_the_accuracies_of_kernels_on_chip_and_of_tiles_with_faces() -> None:
     columns = (("populations", "call"), ("populations", "resident"), ("moments", "call"), ("moments", "faces"))
     errors = {}
-    for one in json.loads((KEPT / "accuracy-shim.json").read_text())["found"]:
+    for one in json.loads((KEPT / "nvidia-h200" / "accuracy-regularised.json").read_text())["found"]:
         config, found = one["config"], msgspec.convert(one["accuracy"], Accuracy)
         assert found.after
-        assert found.after.steps == AFTER_STEPS
+        if config["steps"] > 1:
+            continue
         place = "faces" if config["halo"] == "faces" else config["launch"]
         errors[found.storage, found.representation, place] = found.after.velocity
     page = (KEPT.parent.parent / "docs" / "moments.md").read_text().partition("| moments on chip |\n")[2]
@@ -306,7 +306,7 @@ def test_the_page_has_the_accuracies_of_kernels_on_chip_and_of_tiles_with_faces(
 def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
     """Each format of what a cell keeps, with one to four steps per launch, on the same cells.
 
-    What rounds elsewhere, by the faces of tiles or on chip, all of it or nothing yet.
+    And what rounds elsewhere, by the faces of tiles or on chip.
     """
     errors, apart = {}, set()
     for path in ON_GPUS:
@@ -326,4 +326,4 @@ def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
     on_chip, by_faces = ELSEWHERE
     populations = [*of_populations, *(("bgk", "populations", storage) for storage in STORAGES)]
     everything = {*((*one, *on_chip) for one in of_moments + populations), *((*one, *by_faces) for one in of_moments)}
-    assert apart in (set(), everything)
+    assert apart == everything
