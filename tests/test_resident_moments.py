@@ -358,6 +358,19 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(128, 64, 16),
         {"block": (16, 4, 1), "cells_per_thread": 8, "rows": 4, "march": 1},
     ),
+    "moments of 30 cells of a thread at once: 300 registers; with these blocks it has 255": (
+        _sized(160, 64, 40),
+        {"cells_per_thread": 5, "march": 10, "held": 5},
+    ),
+    "moments of 15 cells of a thread at once: 300 registers; with these blocks it has 255": (
+        _sized(160, 64, 40),
+        {"cells_per_thread": 5, "held": 2, **DOUBLES},
+    ),
+    # 113.75 KiB, and 1 KiB that the device keeps for itself
+    "144 blocks of 112x2x13 cells; 132 multiprocessors hold 1 each": (
+        _sized(112, 48, 78),
+        {"block": (16, 2, 1), "cells_per_thread": 7, "march": 13, "min_blocks": 2},
+    ),
     "held 9: the text has a pass for each, and 8 of them at most": (_sized(64, 64, 72), {"held": 9, "march": 18}),
     "cells_per_thread 9 and rows 1 with moments on chip: 1 to 8 and 1 to 8": (
         _sized(64, 64, 64),
