@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 import made_up_records as made
-from lbmtune.catalogue.case import box
+from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import broken, cuda_limits
@@ -327,3 +328,26 @@ def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
     populations = [*of_populations, *(("bgk", "populations", storage) for storage in STORAGES)]
     everything = {*((*one, *on_chip) for one in of_moments + populations), *((*one, *by_faces) for one in of_moments)}
     assert apart == everything
+
+
+IN_TURNS = r"^\| (\d+)\^3 \| (\w+) \| `([^`]+)` \| ([\d,]+) \| ([\d,]+): "
+
+
+def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> None:
+    found = {}
+    for group in json.loads((KEPT / "nvidia-h200" / "turns.json").read_text())["groups"]:
+        case, trials = msgspec.convert(group["case"], Case), [kernel["trial"] for kernel in group["kernels"]]
+        for trial in trials:
+            config = from_flat(trial["config"])
+            assert render(case, config).digest == trial["source_digest"], trial["key"]
+            speeds = [f"{one['final']['mlups']:,.0f}" for one in (trial, trials[0])]
+            found[str(case.domain[0]), config.storage, config.of_moments] = (config.flat(), speeds)
+    page = (KEPT.parent.parent / "docs" / "small-domains.md").read_text().partition("turns.json")[2]
+    rows = re.findall(IN_TURNS, page.partition("\n\nPopulations stay")[0], re.MULTILINE)
+    assert len(rows) == 5
+    for edge, storage, shape, *speeds in rows:
+        flat, measured = found[edge, storage, True]
+        assert speeds == measured
+        assert (
+            dict(item.split("=") for item in shape.split(",")).items() <= {k: str(v) for k, v in flat.items()}.items()
+        )
