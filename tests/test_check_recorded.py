@@ -87,10 +87,11 @@ def test_finals_are_told_by_family_with_their_share_of_the_winner(check: ModuleT
     assert winner.final
     assert second.final
     slower = replace(winner.final, mlups=second.final.mlups, samples_s=tuple(2 * s for s in winner.final.samples_s))
-    led = replace(second, final=slower, stands_for="aa, populations in one lattice")
+    on_chip = replace(from_flat(second.config), launch="resident", representation="moments")  # type: ignore[arg-type]
+    led = replace(second, final=slower, config=on_chip.flat(), stands_for="recorded before families said where")
     trials = tuple(led if trial.number == second.number else trial for trial in study.trials)
     (line,) = check.finals("a/b", replace(study, trials=trials))
-    assert line.startswith(f"| a/b | aa, populations in one lattice | {second.final.mlups:,.0f} | 0.500 | ")
+    assert line.startswith(f"| a/b | pull, moments on chip in two lattices | {second.final.mlups:,.0f} | 0.500 | ")
     assert check.finals("a/b", study) == []
 
 

@@ -98,6 +98,8 @@ def test_where_small_is_what_counts_the_smallest_alone_have_finals() -> None:
         (CudaConfig(scheme="push", addressing="indirect"), "push, populations in two lattices, sites listed"),
         (CpuConfig(scheme="pull", steps=4), "pull, populations in two lattices, 4 steps per launch"),
         (CudaConfig(representation="moments"), "pull, moments in two lattices"),
+        (CudaConfig(launch="resident"), "pull, populations on chip in two lattices"),
+        (CudaConfig(representation="moments", halo="faces"), "pull, moments by the faces of tiles in one lattice"),
     ],
 )
 def test_a_family_says_what_it_is(config: KernelConfig, said: str) -> None:
@@ -118,6 +120,24 @@ def test_one_step_in_place_has_a_final_beside_several_steps_in_place() -> None:
         (0, "aa, populations in one lattice, 8 steps per launch"),
         (1, "aa, populations in one lattice"),
         (2, "pull, populations in two lattices"),
+    ]
+
+
+def test_what_stays_on_chip_has_a_final_beside_what_does_not() -> None:
+    """As with 64^3 cells: moments in memory are far behind, and no other kernel of moments would have one."""
+    kinds = (
+        CudaConfig(launch="resident"),
+        CudaConfig(launch="resident", representation="moments"),
+        CudaConfig(launch="graph"),
+        CudaConfig(launch="graph", representation="moments"),
+    )
+    trials = tuple(_trial(n, kind, 75e3 / (1 + n)) for n, kind in enumerate(kinds))
+    found = finalists_of(replace(record({}, wanted=1), trials=trials))
+    assert [t.stands_for for t in found] == [
+        "pull, populations on chip in two lattices",
+        "pull, moments on chip in two lattices",
+        "pull, populations in two lattices",
+        "pull, moments in two lattices",
     ]
 
 

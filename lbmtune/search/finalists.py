@@ -12,6 +12,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
+from lbmtune.search.accuracy import kept_where
 
 NEAR = 0.95
 """A family whose best is within this share of the best of all has a final: by first measurements alone, ranks that
@@ -19,7 +20,7 @@ are nearer than that may turn out otherwise."""
 
 
 class Class(NamedTuple):
-    """What decides what a kernel needs: the state of a cell, how many times it is there, where cut links come from.
+    """What decides what a kernel needs: the state of a cell, where and how often it is kept, where cut links come from.
 
     several: whether a launch does several steps. Without it one step in place would have no final beside one step with
     two lattices wherever several steps lead in one lattice.
@@ -52,7 +53,7 @@ _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 def family_of(config: KernelConfig) -> Family:
     """The family of a configuration."""
     links = "list" if config.indirect else "flags" if config.flags == "memory" else "compiled"
-    of = Class(config.kept.name, config.copies, links, config.fused_steps > 1)
+    of = Class(kept_where(config), config.copies, links, config.fused_steps > 1)
     return Family(of, config.scheme, config.fused_steps)
 
 
