@@ -63,6 +63,10 @@ def on_host(program: Program) -> Verification:
     return verify(program, compile_on_host(program), HostDevice())
 
 
+def on_host_at_full_size(program: Program) -> Verification:
+    return verify_full_size(program, compile_on_host(program), HostDevice())
+
+
 # results
 
 SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
@@ -186,6 +190,17 @@ def test_what_a_block_has_sent_is_seen_by_those_who_see_that_it_has(
     one = config(meeting=meeting, representation=representation, block=(32, 2, 1))
     text = nvrtc.ptx(render(box("d3q19", "regularised", (32, 6, 9)), one), "compute_90")
     assert set(re.findall(r"\b(?:ld|st|red)\.(?!global|shared|param)\S+", text)) == {said, "ld.acquire.gpu.global.u32"}
+
+
+@needs_compiler
+@pytest.mark.parametrize("representation", ["populations", "moments"])
+def test_at_full_size_blocks_write_what_others_have_read(representation: str) -> None:
+    """With two steps nobody would: the second one goes to the other buffer."""
+    one = config(representation=representation, block=(16, 2, 1), march=2)
+    program = render(replace(flow(collision="regularised"), domain=(16, 8, 8)), one)
+    changed = _text("number == 0 && step) wait_for", "number == 0 && step && step < 2) wait_for")
+    assert not on_host_at_full_size(replace(program, source=changed(program.source))).passed
+    assert on_host_at_full_size(program).passed
 
 
 # what it moves and needs

@@ -58,9 +58,10 @@ def verify_full_size(program: Program, binary: Binary, device: Device) -> Verifi
 def verify_simulation(simulation: Simulation) -> Verification:
     """A simulation against the oracle on every cell of its domain, part by part.
 
-    It takes so many steps that each parity and each exchange of the buffers occurs.
+    It takes so many steps that each parity and exchange of the buffers occurs; where a launch lasts, twice as many,
+    so that blocks write anew what others have read.
     """
-    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps
+    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.lasting)
     bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
     known = whole_state(case, steps, implicit=implicit) if xp is np else None
     left = steps if known is None else 0
