@@ -24,6 +24,7 @@ from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.ledger import Journal
+from lbmtune.units import format_rate
 
 QUICK = ("--set", "case.domain=64x64x64")
 
@@ -689,6 +690,18 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
     assert len(terms) > 3
     for term in terms:
         assert re.search(rf"^(expected limit)? +{term['name']}: ", text, re.MULTILINE)
+
+
+def test_a_source_of_a_bandwidth_stands_beside_it_and_not_beside_what_binds(run):
+    """A kernel on chip is bound by what no copy measures."""
+    asked = ("launch=resident,layout=rows,block=64x4x1,march=8", "--set", "case.domain=64x64x64", "--machine", "h200")
+    found = json.loads(run("predict", *asked, "--json")[1])["prediction"]
+    assert found["terms"][0]["name"] != "memory"
+    rate = format_rate(found["bandwidth_bytes_per_s"])
+    for verb in ("predict", "explain"):
+        said = " ".join(run(verb, *asked)[1].split())
+        assert f"bandwidth {rate} ({found['ceiling_source']})" in said
+        assert said.count(found["ceiling_source"]) == 1
 
 
 def test_a_study_is_ranked_by_its_name(run, monkeypatch, tmp_path):

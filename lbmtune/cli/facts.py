@@ -188,14 +188,15 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
 
 
 def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
-    """Names and values of a Prediction: its terms, the binding one first, each a line of its own."""
-    from lbmtune.units import format_mlups
+    """Names and values of a Prediction: its terms, the binding one first, each a line of its own, and its bandwidth."""
+    from lbmtune.units import format_mlups, format_rate
 
     first, *others = (f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.terms)
     return [
         ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
-        ("expected limit", f"{first} ({prediction.ceiling_source})"),
+        ("expected limit", first),
         *(("", other) for other in others),
+        ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),
     ]
 
 

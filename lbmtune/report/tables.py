@@ -132,9 +132,8 @@ def winner_table(study: StudyRecord, program: Program) -> Pairs:
     ]
     if winner.prediction:
         p = winner.prediction
-        rows.append(
-            ("prediction", f"{format_mlups(p.mlups)} {case.speed_unit}, limited by {p.limit} ({p.ceiling_source})")
-        )
+        rows.append(("prediction", f"{format_mlups(p.mlups)} {case.speed_unit}, limited by {p.limit}"))
+        rows.append(("bandwidth of the prediction", f"{format_rate(p.bandwidth_bytes_per_s)} ({p.ceiling_source})"))
         rows.append(("footprint", format_bytes(p.footprint_bytes)))
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
