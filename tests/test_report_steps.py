@@ -82,6 +82,58 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
     assert one.halo_bytes == one.bytes_per_update == 152
 
 
+CHIP = CudaConfig(
+    representation="moments", layout="rows", launch="resident", block=(32, 8, 1), cells_per_thread=3, march=9, held=3
+)
+
+
+@pytest.fixture(scope="module")
+def on_chip() -> StudyRecord:
+    """Moments on chip, which are said to take three quarters of their time for instructions, and two of one step."""
+    case = replace(CASE, domain=(96, 96, 96))
+    terms = (
+        Term(name="instructions", seconds=7.5e-12, sentence="so many slots", source="planted"),
+        Term(name="meeting", seconds=2.5e-12, sentence="of all blocks", source="planted"),
+    )
+    best = trial(case, 1, CHIP, 93_000.0)
+    assert best.prediction
+    best = replace(best, prediction=replace(best.prediction, mlups=100_000.0, terms=terms))
+    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, march=32), 38_000.0)]
+    return made._study(case, "cuda", made.GPU_CEILING, [best, *others], made.GPU)
+
+
+def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None:
+    found = steps.steps_info(on_chip)
+    assert found is not None
+    assert [(s.number, s.kept, s.on_chip) for s in found.stages] == [
+        (3, "moments", False),
+        (1, "moments", True),
+        (2, "populations", False),
+    ]
+    figure = step_figures.steps_figure(found)
+    burst = next(t for t in figure.data if t.name == "burst, moments")
+    assert (list(burst.x), list(burst.y)) == ([1], [38_000])
+    across = [t for t in figure.data if t.name == "moments on chip, any number of steps"]
+    assert [(t.yaxis, set(t.y)) for t in across] == [("y", {found.stages[1].bytes_per_update}), ("y2", {93_000})]
+    assert all(list(t.x) == [1, 4] for t in across)
+
+
+def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyRecord) -> None:
+    past, beside, binds = steps.why(on_chip)
+    assert past.startswith("Moments on chip (D3Q19 regularised, 96 x 96 x 96 cells, fp32) make 93,000 MLUPS")
+    assert past.endswith("bytes per update, and those through the L2 cache, instead of 152.")
+    assert beside.startswith("The best measured with T = 1, trial 3 ")
+    assert binds == (
+        "By the model instructions takes 75% of an update, meeting 25%: 100,000 MLUPS, of which 93% are reached."
+    )
+    best = on_chip.ranked[0]
+    assert best.prediction
+    unknown = replace(best, prediction=replace(best.prediction, terms=()))
+    said = " ".join(steps.why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
+    assert "lowest bound" not in said
+    assert "binds" not in said
+
+
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
     past, beside, binds, power = steps.why(fast)
     assert beside.startswith("The best measured with T = 1, trial 3 ")

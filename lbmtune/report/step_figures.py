@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lbmtune.records import Trial
 from lbmtune.report.drawing import BESIDE, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
 from lbmtune.report.info import label, varied_axes
-from lbmtune.report.steps import StepsInfo, power_bound
+from lbmtune.report.steps import Stage, StepsInfo, power_bound
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -29,6 +29,9 @@ def steps_figure(info: StepsInfo) -> Figure:
         figure.add_scatter(x=steps, y=bounds, mode="lines", name=f"bandwidth / bytes, {kept}", line=line, yaxis="y2")
         figure.add_scatter(x=steps, y=ideal, mode="lines", line=line, showlegend=False, name=f"without halos, {kept}")
         _stages(figure, info, kept, colour)
+    for stage in info.stages:
+        if stage.on_chip:
+            _across(figure, stage, [1, max(len(ideal) for ideal in info.ideal.values())])
     figure.add_hline(
         y=info.one_step_mlups,
         yref="y2",
@@ -37,7 +40,7 @@ def steps_figure(info: StepsInfo) -> Figure:
     )
     figure.update_xaxes(dtick=1)
     speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups)]
-    moved = [b for ideal in info.ideal.values() for b in ideal]
+    moved = [b for ideal in info.ideal.values() for b in ideal] + [s.bytes_per_update for s in info.stages]
     figure.update_layout(
         yaxis={"title": "bytes per update", "domain": [0, 0.36]},
         yaxis2={"title": "MLUPS", "domain": [0.46, 1], "anchor": "x", "automargin": True, "zeroline": False},
@@ -51,7 +54,7 @@ def steps_figure(info: StepsInfo) -> Figure:
 
 def _stages(figure: Figure, info: StepsInfo, kept: str, colour: str) -> None:
     """The best of each number of steps: its bytes with halos, its issue bound, bursts and what it keeps up."""
-    mine = [s for s in info.stages if s.kept == kept]
+    mine = [s for s in info.stages if s.kept == kept and not s.on_chip]
     if not mine:
         return
     marks = (
@@ -72,6 +75,26 @@ def _stages(figure: Figure, info: StepsInfo, kept: str, colour: str) -> None:
                 text=[f"trial {s.number}: {s.family}" for s in mine],
                 hovertemplate=f"%{{text}}<br>{form}<extra>{name}</extra>",
             )
+
+
+def _across(figure: Figure, stage: Stage, steps: Sequence[int]) -> None:
+    """What stays on chip has no number of steps: its bytes and its speed are lines over all of them."""
+    name = f"{stage.kept} on chip, any number of steps"
+    line = {"dash": "longdashdot", "width": 2, "color": KEPT_COLOURS.get(stage.kept, _NEUTRAL)}
+    for axis, value, form in (
+        ("y", stage.bytes_per_update, "%{y:.3g} B per update"),
+        ("y2", stage.mlups, "%{y:,.0f} MLUPS"),
+    ):
+        figure.add_scatter(
+            x=steps,
+            y=[value] * len(steps),
+            mode="lines",
+            name=name,
+            yaxis=axis,
+            line=line,
+            showlegend=axis == "y2",
+            hovertemplate=f"trial {stage.number}<br>{form}<extra>{name}</extra>",
+        )
 
 
 def sustained_figure(study: StudyRecord) -> Figure:

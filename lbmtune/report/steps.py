@@ -25,13 +25,15 @@ _MOST_STEPS = 8
 class Stage:
     """The best trial of a kind of kernel with so many steps per launch.
 
-    kept: moments or populations; bytes_per_update: without halos; halo_bytes: with each of their cells read from
-    memory, of which caches spare a part; memory_mlups, issue_mlups: what bandwidth and the issue of instructions allow,
+    kept: moments or populations; on_chip: whether they stay there, through as many steps as a launch is asked for, of
+    which `steps` says nothing; bytes_per_update: without halos; halo_bytes: with each of their cells read from memory,
+    of which caches spare a part; memory_mlups, issue_mlups: what bandwidth and the issue of instructions allow,
     the latter None where the model does not know it.
     """
 
     number: int
     kept: str
+    on_chip: bool
     family: str
     steps: int
     bytes_per_update: float
@@ -40,6 +42,11 @@ class Stage:
     issue_mlups: float | None
     mlups: float
     sustained_mlups: float | None
+
+    @property
+    def title(self) -> str:
+        """What it is in a sentence."""
+        return f"{self.kept.capitalize()} {'on chip' if self.on_chip else f'with T = {self.steps}'}"
 
 
 @dataclass(frozen=True)
@@ -57,20 +64,24 @@ class StepsInfo:
 
 def steps_info(study: StudyRecord) -> StepsInfo | None:
     """The best of each kind; None where no verified kernel keeps moments or does several steps at once."""
-    best: dict[tuple[str, int], Trial] = {}
+    best: dict[tuple[str, bool, int], Trial] = {}
     for trial in sorted(study.ranked, key=lambda t: -(t.mlups or 0.0)):
         config = from_flat(trial.config)
-        best.setdefault((config.kept.name, config.fused_steps), trial)
-    if not any(kept != "populations" or steps > 1 for kept, steps in best):
+        best.setdefault((config.kept.name, _on_chip(config), config.fused_steps), trial)
+    if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
         return None
     stored = from_flat(study.ranked[0].config).stored.bytes
     rate, stencil = study.header.ceiling.best_bytes_per_s, study.header.spec.case.stencil
     values = {from_flat(t.config).kept.name: from_flat(t.config).kept.values(stencil) for t in best.values()}
     values.setdefault("populations", stencil.q)
-    most = max(_MOST_STEPS if stencil.dimensions == 2 else _MOST_STEPS // 2, *(steps for _, steps in best))
+    most = max(_MOST_STEPS if stencil.dimensions == 2 else _MOST_STEPS // 2, *(steps for *_, steps in best))
     ideal = {kept: tuple(2 * n * stored / t for t in range(1, most + 1)) for kept, n in values.items()}
     stages = tuple(_stage(study, best[key], rate) for key in sorted(best))
     return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages)
+
+
+def _on_chip(config: KernelConfig) -> bool:
+    return isinstance(config, CudaConfig) and config.resident
 
 
 def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
@@ -80,6 +91,7 @@ def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
     return Stage(
         number=trial.number,
         kept=config.kept.name,
+        on_chip=_on_chip(config),
         family=family(trial.config),
         steps=config.fused_steps,
         bytes_per_update=measured.bytes_per_update,
@@ -109,7 +121,7 @@ def why(study: StudyRecord) -> tuple[str, ...]:
     stage = next((s for s in found.stages if s.number == winner.number), None) or _stage(
         study, winner, found.bytes_per_s
     )
-    binds = _by_terms(winner, stage) or _binds(stage)
+    binds = _by_terms(winner, stage) if stage.on_chip else _by_terms(winner, stage) or _binds(stage)
     told = (
         _past(study, winner, stage, found),
         _beside_one_step(study, stage, found),
@@ -126,17 +138,18 @@ def _past(study: StudyRecord, winner: Trial, stage: Stage, found: StepsInfo) -> 
     ratio = stage.mlups / found.one_step_mlups
     if ratio <= 1:
         return ""
+    through = ", and those through the L2 cache," if stage.on_chip else ""
     return (
-        f"{stage.kept.capitalize()} with T = {stage.steps} ({what}) make {format_mlups(stage.mlups)} MLUPS in bursts, "
+        f"{stage.title} ({what}) make {format_mlups(stage.mlups)} MLUPS in bursts, "
         f"{ratio:.2f} times what populations with T = 1 ({what}) could reach at {format_rate(found.bytes_per_s)}, "
-        f"{format_mlups(found.one_step_mlups)} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update "
+        f"{format_mlups(found.one_step_mlups)} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update{through} "
         f"instead of {found.ideal['populations'][0]:.3g}."
     )
 
 
 def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
     """The best that was measured with one step per launch, and whether bytes from memory bound it at all."""
-    one = max((s for s in found.stages if s.steps == 1), key=lambda s: s.mlups, default=None)
+    one = max((s for s in found.stages if s.steps == 1 and not s.on_chip), key=lambda s: s.mlups, default=None)
     if one is None or one.number == stage.number:
         return ""
     said = (
@@ -155,9 +168,13 @@ def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
 
 
 def _by_terms(winner: Trial, stage: Stage) -> str:
-    """On a processor, whose cores wait as well as work, terms add up: what the largest of them says; else empty."""
+    """On a processor, whose cores wait as well as work, and on chip: what the largest term says; else empty.
+
+    Terms add up there, and none alone is a bound.
+    """
     predicted = winner.prediction
-    if winner.config.get("backend") != "cpu" or predicted is None or not predicted.terms:
+    adds_up = winner.config.get("backend") == "cpu" or stage.on_chip
+    if not adds_up or predicted is None or not predicted.terms:
         return ""
     first, *others = predicted.terms
     whole = sum(one.seconds for one in predicted.terms)
