@@ -118,6 +118,17 @@ def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None
     assert all(list(t.x) == [1, 4] for t in across)
 
 
+def test_shares_of_the_ceiling_are_said_to_be_no_bound_on_chip(on_chip: StudyRecord, fast: StudyRecord) -> None:
+    for study, said in ((on_chip, True), (fast, False)):
+        (roofline,) = (p for p in build.panels(study) if p.name == "roofline")
+        assert ("the lines are no bound of theirs" in roofline.caption) is said
+        (remark,) = (remark for title, _, remark in build._cards(study) if title == "of the ceiling")
+        assert remark.endswith("; no bound on chip") is said
+    slower = replace(on_chip, trials=(replace(on_chip.trials[0], final=None, measurement=None), *on_chip.trials[1:]))
+    (remark,) = (remark for title, _, remark in build._cards(slower) if title == "of the ceiling")
+    assert "on chip" not in remark
+
+
 def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyRecord) -> None:
     past, beside, binds = steps.why(on_chip)
     assert past.startswith("Moments on chip (D3Q19 regularised, 96 x 96 x 96 cells, fp32) make 93,000 MLUPS")

@@ -171,10 +171,20 @@ def _roofline(study: StudyRecord) -> Panel:
         f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
         f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
         "Kinds of kernels stand side by side to be seen apart. "
-        f"{info.above_the_ceiling(study)} {in_cache_of(study)} {_of_fluid(study)}"
+        f"{info.above_the_ceiling(study)} {in_cache_of(study)} {_of_chip(study)} {_of_fluid(study)}"
     )
     caption = " ".join(caption.split())
     return panel("roofline", "Roofline", caption, figures.roofline_figure(found))
+
+
+def _of_chip(study: StudyRecord) -> str:
+    """What shares of the ceiling say where the state stays on chip; empty where none does."""
+    if not any(info.kind(trial.config).on_chip for trial in study.ranked):
+        return ""
+    return (
+        "Kernels on chip move only what leaves their tiles, and that through the L2 cache: the lines are no bound of "
+        "theirs, and shares of the ceiling do not say how near to their limit they are."
+    )
 
 
 def _of_fluid(study: StudyRecord) -> str:
@@ -221,6 +231,8 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
         return [trials]
     best = study.ranked[0]
     m, top = best.best_measurement, info.roofline_info(study).ceiling
+    no_bound = "; no bound on chip" if info.kind(best.config).on_chip else ""
+    ceiling = f"{format_rate(top.bytes_per_s)}, {top.name}{no_bound}"
     half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
     cards = [
         (
@@ -228,7 +240,7 @@ def _cards(study: StudyRecord) -> list[tuple[str, str, str]]:
             f"{format_mlups(m.mlups)} {study.header.spec.case.speed_unit}",
             f"+- {half:.2f} % (95 % interval of the median)",
         ),
-        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", f"{format_rate(top.bytes_per_s)}, {top.name}"),
+        ("of the ceiling", f"{study.share_of_ceiling(best):.1%}", ceiling),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s), f"{tables.moved(m.bytes_per_update)} per update"),
     ]
     if best.sustained:
