@@ -62,6 +62,7 @@ const wait = setInterval(() => {{
   const root = page.scrollingElement;
   const found = {{ width: root.clientWidth, needed: root.scrollWidth, figures: {{}} }};
   found.scrolled = [...page.querySelectorAll(".scroll")].map((one) => [...box(one), one.scrollWidth, one.clientWidth]);
+  found.pairs = boxes(page, "#winner .pairs");
   for (const plot of page.querySelectorAll(".plot")) found.figures[plot.id.replace("plot-", "")] = {{
     box: box(plot), areas: boxes(plot, ".nsewdrag"), legends: boxes(plot, ".legend .bg"),
     entries: boxes(plot, ".legend .legendtext"), titles: boxes(plot, ".xtitle, .ytitle, .y2title"),
@@ -74,8 +75,9 @@ const wait = setInterval(() => {{
 def laid_out(file: Path, folder: Path, width: int) -> dict[str, Any]:
     """Where the parts of a page lie on a screen of so many pixels; boxes are left, top, right, bottom.
 
-    width, needed: of the page; scrolled: boxes that scroll, each with the width that it needs and that it has; figures:
-    by name their box, areas of axes, legends, the entries of these, and titles of axes.
+    width, needed: of the page; scrolled: boxes that scroll, each with the width that it needs and that it has; pairs:
+    tables of names and values of the winner; figures: by name their box, areas of axes, legends, the entries of these,
+    and titles of axes.
     """
     frame = folder / f"frame-{width}.html"
     frame.write_text(_MEASURED.format(url=file.as_uri(), width=width))

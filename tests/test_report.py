@@ -7,7 +7,7 @@ import gzip
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import median
 
@@ -322,6 +322,19 @@ def test_the_page_is_read_without_scrolling_it_sideways(name: str, width: int, t
             below = all(above >= under for *_, under in parts["areas"])
             beside = all(begin >= end for _, _, end, _ in parts["areas"])
             assert below or (beside and width > 400), figure
+
+
+def test_tables_of_the_winner_leave_no_gap_between_them(tmp_path: Path) -> None:
+    """The axes of a kernel on a GPU are three times as many lines as what was measured of it."""
+    write_report(STUDIES["gpu"](), tmp_path / "report.html")
+    columns: dict[float, list[tuple[float, float]]] = {}
+    for left, top, _, bottom in laid_out(tmp_path / "report.html", tmp_path, 1200)["pairs"]:
+        columns.setdefault(left, []).append((top, bottom))
+    assert len(columns) == 2
+    assert max(map(len, columns.values())) > 2
+    for tables_of_one in columns.values():
+        gaps = [below[0] - above[1] for above, below in pairwise(sorted(tables_of_one))]
+        assert all(0 < gap < 60 for gap in gaps), gaps
 
 
 def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
