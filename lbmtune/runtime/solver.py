@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -115,10 +116,10 @@ class Solver:
         """Advances the flow by any number of time steps.
 
         Where a launch of the kernel does several, a kernel of one step does those that are left over: multiples of
-        `best.kernel.steps` are fastest. Raises InputError for a negative number, and for a number that is no such
+        `best.kernel.steps` are fastest. Raises InputError for what is no number of steps, and for one that is no such
         multiple where the file comes from before there was the other kernel.
         """
-        if steps != int(steps):
+        if not isinstance(steps, Real) or not float(steps).is_integer():
             raise InputError(f"steps {steps} is not a whole number; give the number of time steps to advance.")
         if steps < 0:
             raise InputError(f"steps {steps} is negative; give the number of time steps to advance.")
