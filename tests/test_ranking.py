@@ -91,6 +91,13 @@ def test_what_was_compiled_decides(asked):
     assert found.facts()["first"][0]["compiled"] is True
 
 
+def test_how_far_compiling_is_is_told(asked, monkeypatch):
+    monkeypatch.setattr(cli_ranking, "_QUIET_S", 0.0)
+    _, said = ranked(named_machine("h200"), 3)
+    assert said[1:3] == ["1 of 3 compiled", "2 of 3 compiled"]
+    assert not any("3 of 3" in line for line in said)
+
+
 def test_only_the_first_are_compiled(asked):
     estimated, _ = ranked(named_machine("h200"), 0, top=8)
     ranked(named_machine("h200"), 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -29,14 +29,18 @@ class Compiled(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str, processes: int) -> list[Compiled]:
-    """In their order, by several processes where they are many. Raises DeviceUnavailableError without NVRTC."""
+def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str, processes: int) -> Iterator[Compiled]:
+    """In their order, as they are there, by several processes where they are many.
+
+    Raises DeviceUnavailableError without NVRTC.
+    """
     nvrtc.version()
     work = partial(compiled, case, architecture)
     if min(processes, len(configs) // _SHARE) < 2:
-        return [work(config) for config in configs]
+        yield from map(work, configs)
+        return
     with pool(processes) as workers:
-        return list(workers.map(work, configs, chunksize=_SHARE))
+        yield from workers.map(work, configs, chunksize=_SHARE)
 
 
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:

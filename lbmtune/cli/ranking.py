@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
@@ -23,6 +24,7 @@ from lbmtune.records.store import write_atomically
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
+    from lbmtune.backend.compiled import Compiled
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
@@ -32,6 +34,8 @@ _KEPT = 1000
 """How many of the first are kept on disk, at least."""
 _SAME = 1e-9
 """Predictions that are relatively nearer are one: only the order of their sums differs."""
+_QUIET_S = 10.0
+"""Seconds between two lines on how far compiling is."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
@@ -149,9 +153,8 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
         say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
         configs = [space.configs[n] for n in first]
         refused = []
-        for n, one in zip(
-            first, compiled_all(spec.case, configs, environment.architecture, usable_cores()), strict=True
-        ):
+        answers = compiled_all(spec.case, configs, environment.architecture, usable_cores())
+        for n, one in zip(first, _told(answers, len(first), say), strict=True):
             if one.resources is None:
                 refused.append(one.reason.splitlines()[0])
                 del speeds[n]
@@ -162,6 +165,16 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
             say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
     order = _fastest(speeds)[:keep]
     return _First(len(space.configs), [space.configs[n].flat() for n in order], [resources.get(n) for n in order])
+
+
+def _told(answers: Iterable[Compiled], count: int, say: Say) -> Iterator[Compiled]:
+    """What they are, and every few seconds how many of so many there have been: those on chip take seconds each."""
+    said_s = time.monotonic()
+    for done, one in enumerate(answers, 1):
+        yield one
+        if done < count and time.monotonic() - said_s >= _QUIET_S:
+            said_s = time.monotonic()
+            say(f"{done} of {count} compiled")
 
 
 def _fastest(speeds: dict[int, float]) -> list[int]:
