@@ -12,6 +12,7 @@ from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.model.machine import Calibration
 from lbmtune.model.predict import predict
+from lbmtune.model.spilled import estimated
 from lbmtune.model.subject import LOCAL
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Prediction, Resources
@@ -75,3 +76,18 @@ def test_l1_has_what_is_spilled_where_shared_memory_leaves_room(
     usual, longer = (waits_s(one, 2700) - waits_s(one, 0) for one in (CARD.calibration, slower))
     assert usual > 0
     assert longer == pytest.approx(usual if near else 2 * usual, rel=0.02)
+
+
+def test_spills_are_foreseen_where_launch_bounds_leave_too_few_registers() -> None:
+    """128 of a block of 256 threads with two on a multiprocessor; a kernel that holds three planes wants 232."""
+    free, short = (estimated(ON_96, replace(ON_CHIP, min_blocks=blocks)) for blocks in (1, 2))
+    assert (free.registers, free.spill_bytes, free.local_bytes) == (232, 0, 0)
+    assert (short.registers, short.local_bytes, short.spill_bytes) == (128, 4 * (232 - 128), 8 * 4 * (232 - 128))
+    assert predict(ON_96, replace(ON_CHIP, min_blocks=2), CARD).mlups < 0.7 * predict(ON_96, ON_CHIP, CARD).mlups
+
+
+def test_fewer_planes_of_a_tile_and_fewer_cells_of_a_thread_want_fewer_registers() -> None:
+    one = replace(ON_CHIP, held=0, block=(32, 16, 1), min_blocks=4, cells_per_thread=2)  # 32 registers
+    planes = [estimated(ON_64, replace(one, march=n)).local_bytes for n in (1, 2, 3, 4)]
+    assert planes == [4 * (wanted - 32) for wanted in (76, 96, 116, 116)]
+    assert estimated(ON_64, replace(one, march=1, cells_per_thread=1)).local_bytes == 4 * (38 - 32)

@@ -143,6 +143,10 @@ def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyReco
     said = " ".join(steps.why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
     assert "lowest bound" not in said
     assert "binds" not in said
+    of_bytes = Term(name="memory", seconds=1e-12, sentence="so many bytes", source="planted")
+    roofline = replace(best, prediction=replace(best.prediction, mlups=216_000.0, terms=(of_bytes,)))
+    *_, said = steps.why(replace(on_chip, trials=(roofline, *on_chip.trials[1:])))
+    assert said == "The 216,000 MLUPS that were predicted are of bytes alone: the device had not been calibrated."
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:

@@ -59,7 +59,7 @@ def predict(
     if config.resident:
         from lbmtune.model.meeting import terms  # here: it prints kernels, which needs SymPy
 
-        on_chip = terms(case, config, machine, resources or Resources(), without)
+        on_chip = terms(case, config, machine, resources or estimated(case, config), without)
         return _told(case, config, found, on_chip or [_memory(case, config, found)])
     if machine.calibration is None:
         return _told(case, config, found, _roofline_terms(case, config, machine, found))

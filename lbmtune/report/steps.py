@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
+from lbmtune.model.marches import MEMORY
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.info import case_title, family
@@ -177,6 +178,11 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     if not adds_up or predicted is None or not predicted.terms:
         return ""
     first, *others = predicted.terms
+    if stage.on_chip and not others and first.name == MEMORY:
+        return (
+            f"The {format_mlups(predicted.mlups)} MLUPS that were predicted are of bytes alone: the device had not "
+            "been calibrated."
+        )
     whole = sum(one.seconds for one in predicted.terms)
     beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
     return (
