@@ -16,6 +16,7 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
+from lbmtune.cli import tune
 from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Entry, Ranking, ranking, ties
@@ -301,3 +302,28 @@ def test_a_footprint_that_the_last_cache_holds_is_said_with_a_domain_that_it_doe
     said = in_cache(footprint, last_cache("cpu", {"L2": 1 << 20, "L3": 32 << 20}), domain)
     assert f"case.domain={beyond}." in said if beyond else said == ""
     assert in_cache(footprint, last_cache("cuda", {"L2": 50 << 20}), domain) == ""
+
+
+def test_a_study_predicts_the_first_anew_by_what_compiles(asked):
+    described = named_machine("h200")
+    predict_anew = tune._anew(SPEC, described)
+    assert predict_anew
+    configs = legal_set(CASE, "cuda", AXES, limits_of(described)).configs
+    found = predict_anew(configs)
+    assert asked == [[config.brief for config in configs]]
+    for config, one in zip(configs, found, strict=True):
+        refused = config.scheme == "pull" and config.block[0] == 64
+        assert (one is None) is refused
+        assert one is None or any(term.name == "local memory" for term in one.terms) is (config.scheme == "aa")
+
+
+def test_a_study_compiles_nothing_beforehand_where_the_model_makes_nothing_of_it(monkeypatch):
+    described = named_machine("h200")
+    assert tune._anew(SPEC, replace(described, calibration=None)) is None
+    assert tune._anew(SPEC, named_machine("k20")) is None, "NVRTC does not compile for it"
+
+    def missing():
+        raise DeviceUnavailableError("NVRTC was not found")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    assert tune._anew(SPEC, described) is None

@@ -57,6 +57,39 @@ def test_workers_hear_what_may_come_unless_nothing_may(tmp_path):
     assert not hasattr(done, "expected")
 
 
+def test_what_a_compiler_says_decides_what_is_tried_first(tmp_path):
+    """What would come first spills; another is twice as fast as any was thought to be; most do not compile."""
+    study, asked = spec(budget=Budget(trials=6)), []
+    space = space_of(study)
+    fastest = max(predict(config).mlups for config in space.configs)
+
+    def tried(folder, **how):
+        run_study(replace(search(tmp_path / folder, FakeEvaluator()), **how), header(study), space)
+        return [trial.key for trial in read_study(tmp_path / folder).trials]
+
+    estimated = tried("estimated")
+    other = min(space.configs, key=lambda config: predict(config).mlups).key
+
+    def anew(configs):
+        asked.append(len(configs))
+        speeds = {estimated[0]: 1.0, other: 2 * fastest}
+        return [replace(predict(one), mlups=speeds[one.key]) if one.key in speeds else None for one in configs]
+
+    found = tried("anew", predict_anew=anew, compiled=len(space.configs))
+    assert found[0] == other
+    assert estimated[0] not in found
+    assert {*found[1:]} & {*estimated[1:]}
+    tried("few", predict_anew=anew, compiled=4)
+    assert asked == [len(space.configs), 4]
+
+
+def test_nothing_is_compiled_beforehand_for_a_study_that_is_over(tmp_path):
+    study = spec(budget=Budget(trials=6))
+    run(tmp_path, study)
+    over = replace(search(tmp_path, FakeEvaluator()), predict_anew=lambda _: pytest.fail("compiled"), compiled=4)
+    run_study(over, header(study), space_of(study), resume=True)
+
+
 def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):
     first = run(tmp_path, spec(budget=Budget(trials=10)))
     noted = [trial.elapsed_s for trial in first.trials]

@@ -87,7 +87,7 @@ def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: S
 
     What was found is kept on disk, named after all that it follows from. Raises InputError where nothing is legal.
     """
-    compiler = _compiler(described, say) if compiled else ""
+    compiler = compiler_of(described, say) if compiled else ""
     path = cache_folder("rankings") / f"{_name(spec, described, compiler, compiled)}.json"
     found = _kept(path)
     if found is None or len(found.configs) < min(top, found.legal):
@@ -117,7 +117,7 @@ def _name(spec: StudySpec, described: Machine, compiler: str, compiled: int) -> 
     return digest.hexdigest()[:32]
 
 
-def _compiler(described: Machine, say: Say) -> str:
+def compiler_of(described: Machine, say: Say) -> str:
     """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
     from lbmtune.backend import nvrtc
 

@@ -15,6 +15,7 @@ from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.studyfile import load_study, overridden
+from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
 from lbmtune.records.in_cache import in_cache_of, last_cache
@@ -23,20 +24,25 @@ from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.cli.results import Written
     from lbmtune.measure.evaluate import Evaluator as Proving
     from lbmtune.model.machine import Machine
-    from lbmtune.records import Accuracy, Sustained, Trial
+    from lbmtune.records import Accuracy, Prediction, Sustained, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
     from lbmtune.search.accuracy import Accurate
+    from lbmtune.search.estimates import Anew
     from lbmtune.search.study import Evaluator, Observer, Predict, Sustain
 
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
 
+_COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
+"""Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
 SPARE = ("predicted", "footprint", "registers", "sustained")
 """Columns of the best that a narrow terminal does without."""
 
@@ -136,8 +142,33 @@ def _searched(
         Progress(stderr()) as progress,
     ):
         accuracy = partial(_accuracy, evaluator)
-        asked = (accuracy, evaluator.sustained, partial(_accuracy, evaluator, brief=True))
+        asked = (accuracy, evaluator.sustained, partial(_accuracy, evaluator, brief=True), _anew(spec, described))
         return search(spec, evaluator, expected, described, folder, progress, storage, *asked, resume=resume)
+
+
+def _anew(spec: StudySpec, described: Machine) -> Anew | None:
+    """Predictions by what NVRTC says; None where it does not compile for the device, or nobody has calibrated it.
+
+    Then the model says nothing of registers.
+    """
+    from lbmtune.cli.ranking import compiler_of
+
+    if described.calibration is None or not compiler_of(described, lambda _: None):
+        return None
+
+    def predicted(configs: Sequence[KernelConfig]) -> list[Prediction | None]:
+        from lbmtune.backend.compiled import compiled_all
+        from lbmtune.cli import output
+        from lbmtune.model.predict import predict
+
+        output.note(f"compiling the {len(configs)} kernels that the model puts first")
+        answers = compiled_all(spec.case, configs, described.environment.architecture, usable_cores())
+        return [
+            predict(spec.case, config, described, one.resources) if one.resources else None
+            for config, one in zip(configs, answers, strict=True)
+        ]
+
+    return predicted
 
 
 def search(
@@ -151,12 +182,14 @@ def search(
     accuracy: Accurate | None = None,
     sustain: Sustain | None = None,
     briefly: Accurate | None = None,
+    predict_anew: Anew | None = None,
     *,
     resume: bool = False,
 ) -> StudyRecord:
     """Runs a study on an evaluator. Where nothing valid was found, the record has no winner.
 
-    briefly: the accuracy after many steps alone, which a study with a bound asks of each kind of kernel first.
+    briefly: the accuracy after many steps alone, which a study with a bound asks of each kind of kernel first;
+    predict_anew: of the kernels that the model puts first, by what a compiler says of them.
     """
     from lbmtune.search.accuracy import within
     from lbmtune.search.space import legal_set
@@ -174,6 +207,8 @@ def search(
         folder=folder,
         observer=observer,
         storage_url=storage,
+        predict_anew=predict_anew,
+        compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
         accuracy=accuracy,
         sustain=sustain,
     )

@@ -1,4 +1,4 @@
-"""What a model expects of many configurations, by as many processes as there are cores."""
+"""What a model expects of many configurations, by as many processes as there are cores, and of compiled ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Prediction
 
+Anew = Callable[[Sequence[KernelConfig]], list[Prediction | None]]
+"""Predicts configurations by what their compiler says of them; None: of what does not compile."""
 _SHARE = 1000
 """Configurations that a process takes before it asks for more; below two shares none is started."""
 
@@ -34,3 +36,16 @@ def estimates(predict: Callable[[KernelConfig], Prediction], configs: Sequence[K
 def _of_share(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
     predictions = map(predict, configs)
     return [Estimate(one.mlups, one.footprint_bytes) for one in predictions]
+
+
+def refined(expected: Sequence[float], configs: Sequence[KernelConfig], predict_anew: Anew, count: int) -> list[float]:
+    """The same where those that lead are predicted anew: estimates of registers put spilling kernels first.
+
+    expected: MLUPS, in the order of the configurations; count: how many lead. What does not compile stays as it is: it
+    is for a trial to say so.
+    """
+    found = list(expected)
+    first = sorted(range(len(found)), key=lambda n: -found[n])[:count]
+    for n, one in zip(first, predict_anew([configs[n] for n in first]), strict=True):
+        found[n] = one.mlups if one else found[n]
+    return found

@@ -20,7 +20,7 @@ from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_stu
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.accuracy import Accurate, Kind, kind_of
 from lbmtune.search.choice import Choice
-from lbmtune.search.estimates import estimates
+from lbmtune.search.estimates import Anew, estimates, refined
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.lock import folder_held
 from lbmtune.search.same import check_same
@@ -89,7 +89,8 @@ class Observer:
 class Search:
     """What a run needs besides the study itself. storage_url: of Optuna; None: a file in the folder.
 
-    accuracy: of the finalists, once they are known; sustain: of the best. None where that cannot be had.
+    predict_anew: by what a compiler says, of those `compiled` that the model puts first. accuracy: of the finalists,
+    once they are known; sustain: of the best. None where that cannot be had.
     """
 
     evaluator: Evaluator
@@ -97,6 +98,8 @@ class Search:
     folder: Path
     observer: Observer
     storage_url: str | None = None
+    predict_anew: Anew | None = None
+    compiled: int = 0
     accuracy: Accurate | None = None
     sustain: Sustain | None = None
 
@@ -137,6 +140,8 @@ class _Loop:
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
         batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
         expected, sample = [p.mlups for p in predictions], spec.budget.sample
+        if search.predict_anew and min(self._budget) > 0:
+            expected = refined(expected, space.configs, search.predict_anew, search.compiled)
         self._choice = Choice(space.configs, expected, spec.seed, tiers, batch, sample)
         self._index = {config.key: i for i, config in enumerate(space.configs)}
         self._ledger = self._new_ledger(header, done)
