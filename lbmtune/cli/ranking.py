@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
@@ -25,6 +25,7 @@ from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from lbmtune.backend.compiled import Compiled
+    from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
@@ -138,7 +139,6 @@ def compiler_of(described: Machine, say: Say) -> str:
 
 def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: Say) -> _First:
     """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
-    from lbmtune.backend.compiled import compiled_all
     from lbmtune.cli.devices import limits_of, predictor
     from lbmtune.search.estimates import estimates
     from lbmtune.search.space import legal_set
@@ -153,8 +153,8 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
         say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
         configs = [space.configs[n] for n in first]
         refused = []
-        answers = compiled_all(spec.case, configs, environment.architecture, usable_cores())
-        for n, one in zip(first, _told(answers, len(first), say), strict=True):
+        answers = compiled_first(spec.case, configs, environment.architecture, say)
+        for n, one in zip(first, answers, strict=True):
             if one.resources is None:
                 refused.append(one.reason.splitlines()[0])
                 del speeds[n]
@@ -167,10 +167,12 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
     return _First(len(space.configs), [space.configs[n].flat() for n in order], [resources.get(n) for n in order])
 
 
-def _told(answers: Iterable[Compiled], count: int, say: Say) -> Iterator[Compiled]:
-    """What they are, and every few seconds how many of so many there have been: those on chip take seconds each."""
-    said_s = time.monotonic()
-    for done, one in enumerate(answers, 1):
+def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
+    """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
+    from lbmtune.backend.compiled import compiled_all
+
+    said_s, count = time.monotonic(), len(configs)
+    for done, one in enumerate(compiled_all(case, configs, architecture, usable_cores()), 1):
         yield one
         if done < count and time.monotonic() - said_s >= _QUIET_S:
             said_s = time.monotonic()

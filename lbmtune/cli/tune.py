@@ -151,18 +151,17 @@ def _anew(spec: StudySpec, described: Machine) -> Anew | None:
 
     Then the model says nothing of registers.
     """
-    from lbmtune.cli.ranking import compiler_of
+    from lbmtune.cli.ranking import compiled_first, compiler_of
 
     if described.calibration is None or not compiler_of(described, lambda _: None):
         return None
 
     def predicted(configs: Sequence[KernelConfig]) -> list[Prediction | None]:
-        from lbmtune.backend.compiled import compiled_all
         from lbmtune.cli import output
         from lbmtune.model.predict import predict
 
         output.note(f"compiling the {len(configs)} kernels that the model puts first")
-        answers = compiled_all(spec.case, configs, described.environment.architecture, usable_cores())
+        answers = compiled_first(spec.case, configs, described.environment.architecture, output.note)
         return [
             predict(spec.case, config, described, one.resources) if one.resources else None
             for config, one in zip(configs, answers, strict=True)

@@ -37,6 +37,11 @@ def taken_of(shared_bytes: int) -> int:
     return shared_bytes + RESERVED_BYTES if shared_bytes else 0
 
 
+def left_of_l1(l1_bytes: int, blocks: int, shared_bytes: int, limit_bytes: int) -> int:
+    """Bytes of a multiprocessor that so many blocks leave, as little as they can do with being shared memory."""
+    return l1_bytes - shared_of(blocks * taken_of(shared_bytes), limit_bytes)
+
+
 def shared_of(taken_bytes: int, limit_bytes: int) -> int:
     """Bytes of L1 that are shared memory where blocks take so many, of as many as can be."""
     return min(limit_bytes, next((kib << 10 for kib in _SHARED_KIB if kib << 10 >= taken_bytes), limit_bytes))

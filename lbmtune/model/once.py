@@ -59,7 +59,7 @@ def first_and_last(subject: Subject) -> Term:
     store and their addresses for each value, and conversions.
     """
     from lbmtune.model.issue import rates, slots_of_doubles  # here: they print kernels, which needs SymPy
-    from lbmtune.model.meeting import collision_slots
+    from lbmtune.model.on_chip import collision_slots
 
     case, config, machine = subject.case, subject.config, subject.machine
     found = rates(machine, subject.threads // WARP, meeting=False)

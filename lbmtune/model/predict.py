@@ -57,7 +57,7 @@ def predict(
         return _told(case, config, Ceiling(reached, CALIBRATED), parts)
     assert isinstance(config, CudaConfig)
     if config.resident:
-        from lbmtune.model.meeting import terms  # here: it prints kernels, which needs SymPy
+        from lbmtune.model.on_chip import terms  # here: it prints kernels, which needs SymPy
 
         on_chip = terms(case, config, machine, resources or estimated(case, config), without)
         return _told(case, config, found, on_chip or [_memory(case, config, found)])

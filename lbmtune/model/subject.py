@@ -16,7 +16,7 @@ from lbmtune.catalogue.rules.limits import cuda_limits
 from lbmtune.catalogue.scheme import Phase
 from lbmtune.codegen.passes import passes_of
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
-from lbmtune.model.occupancy import shared_of, taken_of, threads_together, warps_of
+from lbmtune.model.occupancy import left_of_l1, threads_together, warps_of
 from lbmtune.records import Entry, Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
@@ -81,9 +81,8 @@ class Subject:
 
     @property
     def cache_bytes(self) -> int:
-        """Of a multiprocessor, what its blocks leave of L1: as little as they can do with is shared memory."""
-        taken = self.blocks * taken_of(self.shared_bytes)
-        return self.calibration.l1_bytes - shared_of(taken, self._shared_limit_bytes)
+        """Of a multiprocessor, what its blocks leave of L1."""
+        return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self._shared_limit_bytes)
 
     @property
     def _shared_limit_bytes(self) -> int:

@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.model.marches import MEMORY
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.info import case_title, family
+from lbmtune.report.info import case_title, family, kind
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 NEAR = 0.9
@@ -68,7 +68,7 @@ def steps_info(study: StudyRecord) -> StepsInfo | None:
     best: dict[tuple[str, bool, int], Trial] = {}
     for trial in sorted(study.ranked, key=lambda t: -(t.mlups or 0.0)):
         config = from_flat(trial.config)
-        best.setdefault((config.kept.name, _on_chip(config), config.fused_steps), trial)
+        best.setdefault((config.kept.name, kind(trial.config).on_chip, config.fused_steps), trial)
     if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
         return None
     stored = from_flat(study.ranked[0].config).stored.bytes
@@ -81,10 +81,6 @@ def steps_info(study: StudyRecord) -> StepsInfo | None:
     return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages)
 
 
-def _on_chip(config: KernelConfig) -> bool:
-    return isinstance(config, CudaConfig) and config.resident
-
-
 def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
     config, measured = from_flat(trial.config), trial.best_measurement
     predicted = trial.prediction
@@ -92,7 +88,7 @@ def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
     return Stage(
         number=trial.number,
         kept=config.kept.name,
-        on_chip=_on_chip(config),
+        on_chip=kind(trial.config).on_chip,
         family=family(trial.config),
         steps=config.fused_steps,
         bytes_per_update=measured.bytes_per_update,

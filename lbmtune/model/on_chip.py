@@ -27,7 +27,7 @@ from lbmtune.model.instructions import arithmetic
 from lbmtune.model.issue import rates, slots_of_doubles, stage_of
 from lbmtune.model.machine import ACCESS_BYTES, Calibration, Machine
 from lbmtune.model.marches import EXCHANGE
-from lbmtune.model.occupancy import shared_of, taken_of, warps_of
+from lbmtune.model.occupancy import left_of_l1, warps_of
 from lbmtune.model.queues import shares
 from lbmtune.model.spilled import left_in_l1
 from lbmtune.model.subject import ISSUE, LATENCY, LOCAL, MEETING
@@ -173,8 +173,8 @@ def _spilled_of_moments(
 def _cache_bytes(case: Case, config: CudaConfig, machine: Machine, calibration: Calibration, blocks: int) -> int:
     """What the shared memory of the blocks leaves of L1."""
     limits = cuda_limits(machine.environment.architecture, machine.multiprocessors, 0)
-    taken = blocks * taken_of(shared_bytes(case.stencil, config))
-    return calibration.l1_bytes - shared_of(taken, limits.shared_bytes_per_multiprocessor)
+    asked = shared_bytes(case.stencil, config)
+    return left_of_l1(calibration.l1_bytes, blocks, asked, limits.shared_bytes_per_multiprocessor)
 
 
 def _local(case: Case, spilled: float, seconds: float) -> Term:
