@@ -3,11 +3,11 @@
     python scripts/turns.py OUT                          every domain, on GPU 0
     python scripts/turns.py OUT --edges 64,96 --rounds 15
 
-The kernels of a domain are the best.json of its recorded set and the moments on chip of docs/small-domains.md, each
-once, with all of its names. They are measured as the finalists of a study: each is verified on the whole domain, then
-all run one after the other, `--rounds` times, so that a quotient of two is a median of pairs
-(`lbmtune.measure.timing`). OUT gets turns.json: version, device, protocol and the trials, with all samples. The exit
-code is 1 where a kernel has no speed.
+The kernels of a domain are the fastest finals of its recorded set, with moments on chip and without, and the moments
+on chip of docs/small-domains.md, each once, with all of its names. They are measured as the finalists of a study: each
+is verified on the whole domain, then all run one after the other, `--rounds` times, so that a quotient of two is a
+median of pairs (`lbmtune.measure.timing`). OUT gets turns.json: version, device, protocol and the trials, with all
+samples. The exit code is 1 where a kernel has no speed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,26 +30,23 @@ sys.path[:0] = [str(ROOT)]
 from lbmtune import __version__  # noqa: E402
 from lbmtune.catalogue.axes import completed  # noqa: E402
 from lbmtune.catalogue.case import Case  # noqa: E402
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat  # noqa: E402
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat  # noqa: E402
 from lbmtune.catalogue.rules import Limits  # noqa: E402
 from lbmtune.cli.studyfile import load_study  # noqa: E402
 from lbmtune.records import Environment, Trial  # noqa: E402
-from lbmtune.records.best import read_best  # noqa: E402
 from lbmtune.records.statistics import paired_ratio  # noqa: E402
+from lbmtune.records.store import read_study  # noqa: E402
 from lbmtune.records.study import TimingProtocol  # noqa: E402
 from lbmtune.units import format_mlups  # noqa: E402
 
 STUDY = "d3q19-small"
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 ON_CHIP = "launch=resident,representation=moments,layout=rows"
-FASTEST: Mapping[int, str] = {
+NAMED: Mapping[int, str] = {
     32: "block=32x8x1,march=1,meeting=neighbours",
     48: "block=16x12x1,cells_per_thread=3,march=2",
-    64: "block=32x4x1,cells_per_thread=2,march=2,min_blocks=4,meeting=neighbours",
-    80: "block=16x8x1,cells_per_thread=5,march=4,min_blocks=2,meeting=neighbours",
-    96: "block=32x8x1,cells_per_thread=3,march=9,held=3,meeting=neighbours",
 }
-"""Moments on chip in single precision, by the edge of the domain: what docs/small-domains.md says of them."""
+"""Moments on chip in single precision, by the edge of the domain, where its recorded set has none."""
 IN_HALVES: Mapping[int, str] = {96: "block=32x4x1,cells_per_thread=3,march=6,min_blocks=3,meeting=neighbours"}
 """The same in 16 bits, where another shape than in single precision is known to be faster."""
 HALVED = (64, 80, 96)
@@ -96,13 +93,26 @@ def named(edge: int, limits: Limits) -> Iterator[Named]:
 
 def _known(edge: int, limits: Limits) -> Iterator[Named]:
     """A kernel comes more than once where it is known from several places."""
-    best = RECORDED / f"{STUDY}-{edge}" / "best.json"
-    if best.exists():
-        yield Named(f"best of {best.parent.name}", read_best(best).config)
+    folder = RECORDED / f"{STUDY}-{edge}"
+    single: KernelConfig | None = None
+    if folder.exists():
+        finals = [from_flat(trial.config) for trial in read_study(folder).ranked if trial.final]
+        yield Named(f"fastest of {folder.name} without moments on chip", next(c for c in finals if not _on_chip(c)))
+        single = next(filter(_on_chip, finals), None)
+        if single:
+            yield Named(f"fastest of {folder.name} with moments on chip", single)
+    if shape := NAMED.get(edge):
+        single = _configuration(f"{ON_CHIP},storage=fp32,{shape}", limits)
     for storage in ("fp32", *(("fp16s", "bf16") if edge in HALVED else ())):
-        if shape := (IN_HALVES.get(edge) if storage != "fp32" else None) or FASTEST.get(edge):
-            text = f"{ON_CHIP},storage={storage},{shape}"
-            yield Named(f"moments on chip, {storage}", _configuration(text, limits))
+        name = f"moments on chip, {storage}"
+        if storage != "fp32" and (shape := IN_HALVES.get(edge)):
+            yield Named(name, _configuration(f"{ON_CHIP},storage={storage},{shape}", limits))
+        elif single:
+            yield Named(name, replace(single, storage=storage))
+
+
+def _on_chip(config: KernelConfig) -> bool:
+    return isinstance(config, CudaConfig) and config.moments_on_chip
 
 
 def _configuration(text: str, limits: Limits) -> KernelConfig:

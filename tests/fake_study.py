@@ -27,6 +27,7 @@ from lbmtune.records import (
     Measurement,
     Outcome,
     Prediction,
+    Resources,
     Sustained,
     Trial,
     Verification,
@@ -75,7 +76,7 @@ def speed(config: KernelConfig) -> float:
     return value * (0.97 + 0.06 * scatter(config))
 
 
-def predict(config: KernelConfig) -> Prediction:
+def predict(config: KernelConfig, /, *, resources: Resources | None = None) -> Prediction:
     moved = bytes_per_update(CASE, config)
     return Prediction(
         mlups=BANDWIDTH / moved / 1e6,

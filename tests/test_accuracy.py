@@ -368,6 +368,18 @@ def test_every_kernel_of_a_small_domain_may_run_the_vortex(edge: int) -> None:
     assert {broken(*accuracy.fitted(spec.case, config), limits) for config in space.configs[::7]} == {None}
 
 
+def test_every_kernel_of_the_fast_box_may_run_the_vortex() -> None:
+    """Tiles with faces, too, which may have more planes than the vortex needs."""
+    spec = load_study("d3q19-box-fast", [])
+    limits = replace(COVERED, shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10)
+    configs = legal_set(spec.case, "cuda", spec.axes["cuda"], limits).configs
+    tiles = {config.layout_tile for config in configs if config.layout_tile[2] > 1}
+    assert max(depth for _, _, depth in tiles) > 4
+    for tile in (*tiles, (1, 1, 1)):
+        some = [config for config in configs if config.layout_tile == tile]
+        assert {broken(*accuracy.fitted(spec.case, config), limits) for config in some[::7]} == {None}
+
+
 @pytest.mark.parametrize(
     ("flow", "config"),
     [

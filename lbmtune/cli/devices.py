@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lbmtune.backend.registry import available, backend_of, open_device
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.rules import Limits, cuda_limits
 from lbmtune.cli.output import note
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.records import Prediction
 
 if TYPE_CHECKING:
+    from lbmtune.measure.evaluate import Predict
     from lbmtune.model.machine import Machine
 
 
@@ -119,7 +117,7 @@ def doubt(described: Machine) -> str:
     return ""
 
 
-def predictor(case: Case, described: Machine) -> Callable[[KernelConfig], Prediction]:
+def predictor(case: Case, described: Machine) -> Predict:
     """What the model expects of a configuration on a machine."""
     from lbmtune.model.predict import predict
 

@@ -31,6 +31,7 @@ AFTER_STEPS, _AFTER_VELOCITY, _AFTER_VISCOSITY = 1000, 0.05, 0.02
 _EDGE = {"cpu": 32, "cuda": 64}
 """Cells along x and y at least, so that a CPU takes seconds; along z the flow does not vary."""
 _DEPTH = 4
+"""Planes at least; as many as a tile of the layout or a block has."""
 
 Flow = tuple[Array, Array]
 """Density (nz, ny, nx) and velocity (3, nz, ny, nx)."""
@@ -137,7 +138,8 @@ def _box(case: Case, config: KernelConfig) -> Case:
     edge = -(-_EDGE[config.backend] // unit) * unit
     if isinstance(config, CudaConfig) and config.resident:
         edge = config.block[0] * config.cells_per_thread  # its tiles are whole rows
-    depth = 1 if case.stencil.dimensions == 2 else _DEPTH
+    block = config.block if isinstance(config, CudaConfig) else (1, 1, 1)
+    depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.layout_tile[2], block[2])
     return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
 
 

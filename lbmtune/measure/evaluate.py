@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
@@ -48,13 +48,20 @@ from lbmtune.measure.workers import (
     Worker,
     unavailable,
 )
-from lbmtune.records import Accuracy, Outcome, Prediction, Trial
+from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 
-Predict = Callable[[KernelConfig], Prediction]
 _IN_ADVANCE = 3
 """Requests that the measurer of a GPU has at hand."""
+
+
+class Predict(Protocol):
+    """The model of the case on the device."""
+
+    def __call__(self, config: KernelConfig, /, *, resources: Resources | None = None) -> Prediction:
+        """What a kernel is expected to do, with what was compiled, or by an estimate of it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Evaluator:
     """Answers configurations with trials.
 
     `submit` as many as `ahead`, then alternate `next` and `submit`. environment, limits: of the device;
-    crew: its workers.
+    crew: its workers. A trial's prediction knows what its kernel was compiled to, as soon as that is known.
     incumbent_s: seconds per step of the best so far; set it when a study is resumed.
     on_stage: called with trial number and stage as they begin.
     """
@@ -329,6 +336,8 @@ class Evaluator:
                 job.path.unlink()
             return
         trial = compiled(job.trial, answer)
+        if self._predict and answer.resources:
+            trial = replace(trial, prediction=self._predict(job.config, resources=answer.resources))
         if answer.outcome is Outcome.OK:
             self._to_measure.append(replace(job, trial=trial))
         else:
