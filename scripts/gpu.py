@@ -10,14 +10,15 @@ fast-bgk (populations with several steps per launch), moments-fp32, moments-fp64
 porous-fp32 (sites listed), porous-direct-fp64 and porous-direct-fp32 (a few kernels of the whole box), small-32 to
 small-128 (small domains), fast-384 (the fast box with 384^3 cells),
 unseen-d3q27-trt-fp64, unseen-oblong and unseen-fast (cases that the model was not made by), profile (the ladders of the
-best kernels recorded, and of some that are not), turns (kernels of small domains beside one another), accuracy (what
-16 bits and steps per launch cost), physics (what regularised collision changes), sanitize (one kernel of each skeleton
-under compute-sanitizer);
+best kernels recorded, and of some that are not), turns (kernels of small domains beside one another),
+fastest (those of large domains: scripts/fastest.toml), accuracy (what 16 bits and steps per launch cost), physics (what
+regularised collision changes), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 400, conformance 100, tests 280,
-sanitize 80, physics 100, accuracy 50, turns 90 (an estimate); a study its search, a minute besides, and three seconds
-for each run of seconds (fast-384 six): a small domain 90 and 60, unseen-oblong 135 of the 180 that it may take.
+sanitize 80, physics 100, accuracy 50, turns 90, fastest 120 (an estimate); a study its search, a minute besides, and
+three seconds for each run of seconds (fast-384 six): a small domain 90 and 60, unseen-oblong 135 of the 180 that it may
+take.
 The description of the device comes first, wherever it stands among the parts: studies search by its predictions.
 With --limit a part that no longer fits is left out; what each needs is said before the first one begins. One that takes
 twice as long is stopped, so that the others have their time.
@@ -26,8 +27,8 @@ With --device cpu the studies run on the processor, as many threads as this proc
 
     CUDA_VISIBLE_DEVICES= taskset -c 0,1 python scripts/gpu.py OUT --device cpu --parts devices,fast-fp32 --time 140s
 
-OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, turns.json, accuracy-*.json,
-physics.json, one archive per study, and the profiles in a folder of their own.
+OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, turns.json, fastest.json,
+accuracy-*.json, physics.json, one archive per study, and the profiles in a folder of their own.
 A study that exists in --work is resumed. A part that failed, or was left out because --limit did not reach for it,
 shows in the exit code.
 """
@@ -84,7 +85,19 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unseen-fast": ("d3q27-box-fast", ("storage=fp64", OBLONG, "seed=2")),
 }
 """The study file of each part, and what is set in it."""
-PARTS = ("devices", *STUDIES, "profile", "turns", "accuracy", "physics", "claims", "conformance", "tests", "sanitize")
+PARTS = (
+    "devices",
+    *STUDIES,
+    "profile",
+    "turns",
+    "fastest",
+    "accuracy",
+    "physics",
+    "claims",
+    "conformance",
+    "tests",
+    "sanitize",
+)
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 PROFILES: dict[str, tuple[str, ...]] = {
     "one-step-fp32": (str(RECORDED / "d3q19-box-fp32" / "best.json"),),
@@ -120,7 +133,7 @@ SUSTAINED_OF_S = {"fast-384": 6}
 """Of runs on larger domains, which are verified before."""
 SEEDS_S, KNOWN_S = 300, 30
 TAKES_S = {
-    **{"devices": 65, "profile": 150, "turns": 90, "accuracy": 50, "physics": 100},
+    **{"devices": 65, "profile": 150, "turns": 90, "fastest": 120, "accuracy": 50, "physics": 100},
     **{"claims": 400, "conformance": 100, "tests": 280, "sanitize": 80},
 }
 """What other parts take on an H200; of those on other devices nothing is known."""
@@ -243,6 +256,12 @@ def turns(run: Run) -> dict[str, object]:
     return run.call("turns", command, run.limit_s)
 
 
+def fastest(run: Run) -> dict[str, object]:
+    """The fastest kernels known of large domains, measured in turns."""
+    command = [sys.executable, str(ROOT / "scripts" / "turns.py"), str(run.out), "--device", run.device]
+    return run.call("fastest", [*command, "--known", str(ROOT / "scripts" / "fastest.toml")], run.limit_s)
+
+
 def physics(run: Run) -> dict[str, object]:
     """What regularised collision changes of a flow."""
     command = [sys.executable, str(ROOT / "scripts" / "physics.py"), str(run.out), "--device", run.device]
@@ -342,6 +361,7 @@ OTHERS = {
     "sanitize": sanitize,
     "profile": profile,
     "turns": turns,
+    "fastest": fastest,
     "accuracy": accuracy,
     "physics": physics,
     "fast-seeds": fast_seeds,

@@ -1,13 +1,15 @@
-"""Kernels of small domains that are known to be fast, measured in turns in one process.
+"""Kernels that are known to be fast, measured in turns in one process.
 
-    python scripts/turns.py OUT                          every domain, on GPU 0
+    python scripts/turns.py OUT                          every small domain, on GPU 0
     python scripts/turns.py OUT --edges 64,96 --rounds 15
+    python scripts/turns.py OUT --known scripts/fastest.toml
 
-The kernels of a domain are the fastest finals of its recorded set, with moments on chip and without, and the moments
-on chip of docs/small-domains.md, each once, with all of its names. They are measured as the finalists of a study: each
-is verified on the whole domain, then all run one after the other, `--rounds` times, so that a quotient of two is a
-median of pairs (`lbmtune.measure.timing`). OUT gets turns.json: version, device, protocol and the trials, with all
-samples. The exit code is 1 where a kernel has no speed.
+The kernels of a small domain are the fastest finals of its recorded set, with moments on chip and without, and the
+moments on chip of docs/small-domains.md, each once, with all of its names. They are measured as the finalists of a
+study: each is verified on the whole domain, then all run one after the other, `--rounds` times, so that a quotient of
+two is a median of pairs (`lbmtune.measure.timing`). OUT gets turns.json: version, device, protocol and the trials, with
+all samples. With --known the kernels are those of a file, and what OUT gets has its name: fastest.json.
+The exit code is 1 where a kernel has no speed.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,6 +82,30 @@ class Named:
     config: KernelConfig
 
 
+@dataclass(frozen=True)
+class Group:
+    """A case with its kernels. known: each once; limits: of the device, for axes that a text leaves to it."""
+
+    case: Case
+    known: Callable[[Limits], Iterable[Named]]
+
+
+def small(edge: int) -> Group:
+    """Those of a small domain."""
+    return Group(case_of(edge), partial(named, edge))
+
+
+def read(path: Path) -> list[Group]:
+    """Those of a file: each names a study and what is set in it, and its kernels."""
+
+    def group(found: Mapping[str, Any]) -> Group:
+        texts: list[str] = found["kernels"]
+        case = load_study(found["study"], found["set"]).case
+        return Group(case, lambda limits: [Named(text, configuration(text, limits)) for text in texts])
+
+    return [group(found) for found in tomllib.loads(path.read_text())["group"]]
+
+
 def case_of(edge: int) -> Case:
     """That of the study with a cube of that edge."""
     return load_study(STUDY, [f"case.domain={edge}x{edge}x{edge}"]).case
@@ -102,11 +130,11 @@ def _known(edge: int, limits: Limits) -> Iterator[Named]:
         if single:
             yield Named(f"fastest of {folder.name} with moments on chip", single)
     if shape := NAMED.get(edge):
-        single = _configuration(f"{ON_CHIP},storage=fp32,{shape}", limits)
+        single = configuration(f"{ON_CHIP},storage=fp32,{shape}", limits)
     for storage in ("fp32", *(("fp16s", "bf16") if edge in HALVED else ())):
         name = f"moments on chip, {storage}"
         if storage != "fp32" and (shape := IN_HALVES.get(edge)):
-            yield Named(name, _configuration(f"{ON_CHIP},storage={storage},{shape}", limits))
+            yield Named(name, configuration(f"{ON_CHIP},storage={storage},{shape}", limits))
         elif single:
             yield Named(name, replace(single, storage=storage))
 
@@ -115,7 +143,8 @@ def _on_chip(config: KernelConfig) -> bool:
     return isinstance(config, CudaConfig) and config.moments_on_chip
 
 
-def _configuration(text: str, limits: Limits) -> KernelConfig:
+def configuration(text: str, limits: Limits) -> KernelConfig:
+    """What a text says, by the rules of a device for what it does not."""
     values: dict[str, Scalar] = {"backend": "cuda"}
     for item in text.split(","):
         name, _, value = item.partition("=")
@@ -123,17 +152,17 @@ def _configuration(text: str, limits: Limits) -> KernelConfig:
     return from_flat(completed(values, limits))
 
 
-def group(edge: int, rounds: int, opened: Opener) -> tuple[dict[str, Any], Environment]:
-    """A domain with the trials of its kernels."""
-    start, case = time.monotonic(), case_of(edge)
+def measured(group: Group, rounds: int, opened: Opener) -> tuple[dict[str, Any], Environment]:
+    """A case with the trials of its kernels."""
+    start = time.monotonic()
     protocol = TimingProtocol(final_rounds=rounds, measure_limit_s=_LIMIT_S)
-    with opened(case, protocol) as evaluator:
-        kernels = list(named(edge, evaluator.limits))
+    with opened(group.case, protocol) as evaluator:
+        kernels = list(group.known(evaluator.limits))
         trials = evaluator.finals([kernel.config for kernel in kernels])
         environment = evaluator.environment
     rows = [{"name": kernel.name, "trial": trial} for kernel, trial in zip(kernels, trials, strict=True)]
     seconds = round(time.monotonic() - start, 1)
-    return {"case": case, "protocol": protocol, "seconds": seconds, "kernels": rows}, environment
+    return {"case": group.case, "protocol": protocol, "seconds": seconds, "kernels": rows}, environment
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
@@ -165,6 +194,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--edges", default=",".join(map(str, EDGES)), help="cells along each edge of the domains")
+    parser.add_argument("--known", type=Path, help="a file of cases and kernels instead")
     parser.add_argument("--rounds", type=int, default=TimingProtocol().final_rounds, help="samples of each [15]")
     parser.add_argument("--device", default="0")
     given = parser.parse_args()
@@ -173,12 +203,14 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     groups: list[dict[str, Any]] = []
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    for edge in map(int, given.edges.split(",")):
-        found, environment = group(edge, given.rounds, opener(given.device))
+    asked = read(given.known) if given.known else [small(int(edge)) for edge in given.edges.split(",")]
+    kept = given.out / f"{given.known.stem if given.known else 'turns'}.json"
+    for group in asked:
+        found, environment = measured(group, given.rounds, opener(given.device))
         groups.append(found)
         print("\n".join(lines(found)), flush=True)
         facts = {"version": __version__, "date": date, "environment": environment, "groups": groups}
-        (given.out / "turns.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
+        kept.write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
     return 0 if all(row["trial"].final for found in groups for row in found["kernels"]) else 1
 
 

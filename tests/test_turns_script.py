@@ -51,7 +51,7 @@ def test_moments_on_chip_are_those_of_the_page(script: ModuleType) -> None:
     assert {(edge, storage) for edge, storage, _ in rows} == single | {("64", "fp16s"), ("96", "fp16s"), ("96", "bf16")}
     for edge, storage, shape in rows:
         known = {name: kernel.config for kernel in script.named(int(edge), H200) for name in kernel.name.split("; ")}
-        asked = script._configuration(f"{script.ON_CHIP},storage={storage},{shape}", H200)
+        asked = script.configuration(f"{script.ON_CHIP},storage={storage},{shape}", H200)
         assert known[f"moments on chip, {storage}"] == asked
 
 
@@ -66,7 +66,7 @@ def test_what_the_page_says_of_recorded_sets_is_in_them(script: ModuleType) -> N
         finals = [(from_flat(trial.config), trial.final.mlups) for trial in study.ranked if trial.final]
         on_chip = [(config, mlups) for config, mlups in finals if config.moments_on_chip]  # type: ignore[union-attr]
         fastest, _ = max(on_chip, key=itemgetter(1))
-        assert fastest == script._configuration(f"{script.ON_CHIP},storage=fp32,{shape}", H200)
+        assert fastest == script.configuration(f"{script.ON_CHIP},storage=fp32,{shape}", H200)
         parts = (on_chip, [one for one in finals if one not in on_chip])
         assert said == [f"{max(mlups for _, mlups in part):,.0f}" for part in parts]
 
@@ -82,6 +82,36 @@ def test_all_of_them_fit_on_an_h200(script: ModuleType) -> None:
         for kernel in kernels:
             assert broken(script.case_of(edge), kernel.config, replace(H200, memory_bytes=1 << 37)) is None
             assert render(script.case_of(edge), kernel.config).entries
+
+
+def test_kernels_of_a_file_are_legal_and_there_is_one_of_each(script: ModuleType) -> None:
+    groups = script.read(SCRIPT.parent / "fastest.toml")
+    assert {group.case.domain[0] for group in groups} == {256, 384}
+    for group in groups:
+        configs = [kernel.config for kernel in group.known(H200)]
+        assert len(set(configs)) == len(configs) > 1
+        for config in configs:
+            assert broken(group.case, config, replace(H200, memory_bytes=1 << 37)) is None
+
+
+def test_what_is_known_of_large_domains_is_kept_by_the_name_of_its_file(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Device(fake_study.FakeEvaluator):
+        limits = H200
+
+    known = tmp_path / "two.toml"
+    shapes = ["scheme=pull,layout=soa,block=64x1x1", "scheme=aa,layout=soa,block=64x1x1"]
+    known.write_text(
+        f'[[group]]\nstudy = "d3q19-box"\nset = ["case.domain=64x64x64"]\nkernels = {json.dumps(shapes)}\n'
+    )
+    monkeypatch.setattr(script, "opener", lambda _: lambda case, protocol: Device("cuda"))
+    monkeypatch.setattr(sys, "argv", ["turns.py", str(tmp_path / "out"), "--known", str(known)])
+    assert script.main() == 0
+    (group,) = json.loads((tmp_path / "out" / "two.json").read_text())["groups"]
+    assert group["case"]["domain"] == [64] * 3
+    assert [row["name"] for row in group["kernels"]] == shapes
+    assert [from_flat(row["trial"]["config"]).scheme for row in group["kernels"]] == ["pull", "aa"]
 
 
 def test_turns_keep_samples_and_where_they_come_from(
