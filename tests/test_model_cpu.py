@@ -228,6 +228,10 @@ def test_work_on_more_values_than_registers_hold_takes_longer_as_far_as_that_has
     plain_s = _arithmetic(subject(ALIGNED)).seconds - quotients_s
     assert _arithmetic(subject(ALIGNED, spilled)).seconds == pytest.approx(1.5 * plain_s + quotients_s)
     assert _arithmetic(subject(SCALAR, spilled)) == _arithmetic(subject(SCALAR))
+    # where sums go on beside products, each of them still takes as long as was measured with as many values
+    beside = {"4": 9e9, "32": 7e9, "64": 5e9}
+    both = replace(MACHINE, cpu=replace(spilled.cpu, mixed_per_s=beside))  # type: ignore[type-var]
+    assert _arithmetic(subject(ALIGNED, both)) == _arithmetic(subject(ALIGNED, spilled))
     plane = box("d2q9", "bgk", (128, 128, 1))
     few = [CpuSubject(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, spilled) if machine.cpu]
     assert _arithmetic(few[0]) == _arithmetic(few[1])

@@ -218,7 +218,7 @@ def _arithmetic(subject: CpuSubject) -> Term:
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
     counted = operations(subject.case, config.reads, config.of_moments)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
-    plain_s = _plain_s(found, str(width), each, counted.products) * _spilling(subject, str(width))
+    plain_s = _plain_s(subject, str(width), each, counted.products)
     vector_s = (plain_s + counted.quotients / found.divide_per_s[str(width)]) * subject.repeated
     again = f", {subject.repeated:.2f} times" if subject.repeated > 1 else ""
     quotients = f"{counted.quotients} quotient{'s' * (counted.quotients != 1)}"
@@ -226,20 +226,18 @@ def _arithmetic(subject: CpuSubject) -> Term:
     return Term(name=ARITHMETIC, seconds=vector_s / lanes / subject.threads, sentence=sentence, source=CALIBRATED)
 
 
-def _plain_s(found: CpuCalibration, width: str, each: float, with_product: int) -> float:
-    """What so many operations in registers take a core. Some cores add beside what multiplies: Zen, for one."""
-    alone = found.multiply_add_per_s[width]
-    if width not in found.mixed_per_s:
-        return each / alone
-    return max(each / found.mixed_per_s[width], with_product / alone, (each - with_product) / alone)
+def _plain_s(subject: CpuSubject, width: str, each: float, with_product: int) -> float:
+    """What so many operations take a core.
 
-
-def _spilling(subject: CpuSubject, width: str) -> float:
-    """How much longer work takes on more values than registers hold: with as many as were measured, or more."""
+    In registers some cores add beside what multiplies: Zen, for one. On more values than registers hold no operation
+    is faster than was measured with so many: nearly half of the instructions move values there, whatever they add.
+    """
     found = subject.calibration
-    if subject.case.stencil.q < STREAMS or width not in found.worked_per_s:
-        return 1.0
-    return max(1.0, found.multiply_add_per_s[width] / found.worked_per_s[width])
+    alone, many = found.multiply_add_per_s[width], subject.case.stencil.q >= STREAMS
+    limits_s = [max(with_product, each - with_product) / alone, each / found.mixed_per_s.get(width, alone)]
+    if many and width in found.worked_per_s:
+        limits_s.append(each / found.worked_per_s[width])
+    return max(limits_s)
 
 
 class Operations(NamedTuple):
