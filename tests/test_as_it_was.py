@@ -134,9 +134,13 @@ def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked
     assert made == ["gauge", *(2 * look if looked else [])]
 
 
-def test_the_glance_of_a_measurement_is_the_one_in_the_middle() -> None:
-    several = [Conditions(memory_bytes_per_s=rate) for rate in (3e9, 9e9, 4e9)]
-    assert summary([*several, Conditions()]) == Conditions(memory_bytes_per_s=4e9)
+def test_the_glance_of_a_measurement_is_the_mean_of_its_moments() -> None:
+    """What has two speeds in turn has none in the middle."""
+    several = [
+        Conditions(memory_bytes_per_s=rate, work_per_s=work) for rate, work in ((3e9, 1e9), (9e9, 3e9), (3e9, 3e9))
+    ]
+    found = summary([*several, Conditions()])
+    assert found == Conditions(memory_bytes_per_s=pytest.approx(5e9), work_per_s=pytest.approx(7e9 / 3))
 
 
 def hours(memory: list[float], last: list[float]) -> StudyRecord:

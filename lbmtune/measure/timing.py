@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
@@ -292,13 +292,20 @@ def _finished(simulation: Simulation, samples: list[Sample], steps: int, disturb
 
 
 def summary(conditions: Sequence[Conditions]) -> Conditions:
-    """Medians of clocks and glances, the highest power and temperature, every throttle reason, the lowest CPU share."""
+    """Medians of clocks, the highest power and temperature, every throttle reason, the lowest CPU share.
+
+    Of glances the mean: what a machine does in a time that is much longer is what its rates of all moments add up to,
+    and one that has two speeds in turn has none in the middle.
+    """
 
     def known(name: str) -> list[float]:
         return [value for c in conditions if (value := getattr(c, name)) is not None]
 
     def middle(name: str) -> float | None:
         return median(known(name) or [0.0]) or None
+
+    def mean(name: str) -> float | None:
+        return fmean(known(name) or [0.0]) or None
 
     return Conditions(
         sm_clock_hz=middle("sm_clock_hz"),
@@ -307,9 +314,9 @@ def summary(conditions: Sequence[Conditions]) -> Conditions:
         temperature_c=max(known("temperature_c"), default=None),
         throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})),
         cpu_share=min(known("cpu_share"), default=None),
-        memory_bytes_per_s=middle("memory_bytes_per_s"),
-        last_cache_bytes_per_s=middle("last_cache_bytes_per_s"),
-        work_per_s=middle("work_per_s"),
+        memory_bytes_per_s=mean("memory_bytes_per_s"),
+        last_cache_bytes_per_s=mean("last_cache_bytes_per_s"),
+        work_per_s=mean("work_per_s"),
     )
 
 
