@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.march import passed_planes
 from lbmtune.model.again import kept, memory_bytes, planes_again, sectors_again
 from lbmtune.model.marches import (
     MEMORY,
@@ -21,6 +22,7 @@ from lbmtune.model.marches import (
     begins,
     overlapped,
     planes_on_their_way,
+    planes_wait,
     stages_wait,
     terms,
 )
@@ -127,6 +129,21 @@ def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() ->
     waiting = replace(found, config=replace(MARCH, barrier="neighbours"))
     waiting = replace(waiting, calibration=replace(CARD.calibration, stages_s=none | beside))
     assert stages_wait(waiting) == pytest.approx(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
+
+
+def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_march_allows() -> None:
+    """192 planes at a time of 256 are two even chunks of 128."""
+    assert CARD.calibration
+    latency_s = CARD.calibration.latency_s / (256**3 * 3)
+    found = Subject(CASE, replace(MARCH, march=192), CARD, CARD.calibration, Resources(registers=168))
+    waves = -(-launched_blocks(found) // 132)
+    assert planes_wait(found).seconds == pytest.approx(waves * (128 + 6) * latency_s)
+    falling = replace(found, config=replace(MARCH, march=192, chunks="falling"))
+    passed = passed_planes(CASE, falling.config)
+    assert len({*passed}) > 1
+    waves = -(-launched_blocks(falling) // 132)
+    mean = 256 / len(passed) + 6
+    assert planes_wait(falling).seconds == pytest.approx(waves * mean * latency_s), "as the mean of a column"
 
 
 # what is read again

@@ -102,6 +102,13 @@ def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]
     return tuple(end - begin for begin, end in pairwise(ends))
 
 
+def passed_planes(case: Case, config: CudaConfig) -> tuple[int, ...]:
+    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
+    _, y, z = blocks(case, config)
+    height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
+    return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
+
+
 def spared(case: Case, config: CudaConfig) -> int:
     """Planes that a stage does not take at the beginning of a chunk, on average.
 

@@ -17,7 +17,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layout import index
-from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, chunk_planes
+from lbmtune.catalogue.march import SECTOR_BYTES, block_cells, blocks, passed_planes
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.lattice import Lattice
 from lbmtune.model.machine import Machine
@@ -65,7 +65,7 @@ def planes_again(case: Case, config: CudaConfig, machine: Machine, at_once: int 
     """
     found, flat = blocks(case, config), case.stencil.dimensions == 2
     height, chunks = (case.domain[1], found[1]) if flat else (case.domain[2], found[2])
-    passed = [planes + 2 * config.steps for planes in chunk_planes(height, chunks, config)]
+    passed = passed_planes(case, config)
     taken = chunks * passed[0] if config.chunks == "even" else sum(passed)
     moved = traffic(case, config)
     launch_bytes = moved.total * config.steps * case.sites

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.march import WARP, blocks, chunk_planes, planes_together, rising, spared, waiting, waiting_words
+from lbmtune.catalogue.march import WARP, blocks, passed_planes, planes_together, rising, spared, waiting, waiting_words
 from lbmtune.catalogue.moments import upright
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import MOST_REGISTERS, SCHEDULERS, registers_allowed
@@ -149,7 +149,7 @@ def efficiency(
     flat = case.stencil.dimensions == 2
     x, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
-    passed = [planes + 2 * config.steps - spared(case, config) for planes in chunk_planes(height, chunks, config)]
+    passed = [planes - spared(case, config) for planes in passed_planes(case, config)]
     marched = height / (chunks * passed[0] if config.chunks == "even" else sum(passed))
     warps, there = config.block[1], known or together(case, config)
     return Efficiency(

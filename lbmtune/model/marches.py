@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.march import planes_together, spared
+from lbmtune.catalogue.march import passed_planes, planes_together, spared
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.model.again import memory_bytes
 from lbmtune.model.copies import bandwidth
@@ -231,14 +231,12 @@ def planes_wait(subject: Subject) -> Term:
     Source: `Calibration.latency_s`, from memory.
     """
     case, config, found = subject.case, subject.config, subject.calibration
-    planes = config.march + 2 * config.steps
-    at_once = subject.machine.multiprocessors * subject.blocks
-    turns = -(-launched_blocks(subject) // at_once)
+    turns, planes = _waves(subject), _planes(case, config)
     waited = turns * planes * found.latency_s
     return Term(
         name=LATENCY,
         seconds=waited / (case.fluid_sites * config.steps),
-        sentence=f"{turns} x {planes} planes, one after the other",
+        sentence=f"{turns} x {planes:.4g} planes, one after the other",
         source="micro-benchmark `latency`",
     )
 
@@ -265,11 +263,20 @@ def _slots_per_s(subject: Subject) -> float:
     return max(subject.calibration.instructions_per_s.values()) / subject.machine.multiprocessors
 
 
-def _turns(subject: Subject) -> int:
+def _turns(subject: Subject) -> float:
     """Planes that a multiprocessor takes one after the other, its blocks being at work at the same time."""
-    at_once = subject.machine.multiprocessors * subject.blocks
-    planes = subject.config.march + 2 * subject.config.steps - spared(subject.case, subject.config)
-    return -(-launched_blocks(subject) // at_once) * planes
+    return _waves(subject) * (_planes(subject.case, subject.config) - spared(subject.case, subject.config))
+
+
+def _waves(subject: Subject) -> int:
+    """Blocks that a place on a multiprocessor takes one after the other."""
+    return -(-launched_blocks(subject) // (subject.machine.multiprocessors * subject.blocks))
+
+
+def _planes(case: Case, config: CudaConfig) -> float:
+    """Of a block, as the mean over its column: chunks are even, or ever shorter."""
+    passed = passed_planes(case, config)
+    return sum(passed) / len(passed)
 
 
 def local_memory(subject: Subject, computed: Sequence[Term], met: float, useful: float) -> Term:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.case import Case, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.flagging import WORDS, words
-from lbmtune.catalogue.march import WARP, before_tile, blocks, chunk_planes, sector_cells, spared, tile
+from lbmtune.catalogue.march import WARP, before_tile, blocks, chunk_planes, passed_planes, sector_cells, spared, tile
 from lbmtune.catalogue.rules.limits import SCHEDULERS
 from lbmtune.lattice import Lattice
 
@@ -65,8 +65,7 @@ def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int
 
 def _planes(case: Case, config: CudaConfig) -> list[int]:
     """Planes that the blocks of a column go through."""
-    besides = 2 * config.steps - spared(case, config)
-    return [planes + besides for planes in chunk_planes(case.domain[2], blocks(case, config)[2], config)]
+    return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
 @lru_cache(maxsize=1024)
