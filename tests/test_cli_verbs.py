@@ -692,6 +692,18 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
         assert re.search(rf"^(expected limit)? +{term['name']}: ", text, re.MULTILINE)
 
 
+def test_registers_of_a_kernel_that_is_not_compiled_are_told_as_estimated(run):
+    """Of a GPU; processors have none to tell of."""
+    told = re.compile(r"^registers +\d+, (nothing|\d+ bytes) spilled: estimated", re.MULTILINE)
+    for verb in ("explain", "predict"):
+        assert told.search(run(verb, "scheme=aa", "--machine", "h200")[1])
+    cpu = Path(__file__).parent.parent / "studies" / "recorded" / "epyc-2-cores" / "machine.toml"
+    code, text, _ = run("explain", "backend=cpu", "--study", "d3q19-box-fast", "--machine", str(cpu))
+    assert code == 0
+    assert "bandwidth" in text
+    assert "registers" not in text
+
+
 def test_a_source_of_a_bandwidth_stands_beside_it_and_not_beside_what_binds(run):
     """A kernel on chip is bound by what no copy measures."""
     asked = ("launch=resident,layout=rows,block=64x4x1,march=8", "--set", "case.domain=64x64x64", "--machine", "h200")

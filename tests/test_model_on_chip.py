@@ -13,7 +13,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.model.machine import Calibration
 from lbmtune.model.predict import predict
 from lbmtune.model.spilled import estimated
-from lbmtune.model.subject import LOCAL
+from lbmtune.model.subject import LOCAL, MEETING
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Prediction, Resources
 
@@ -43,6 +43,14 @@ def test_warps_of_a_scheduler_hide_what_each_waits_for() -> None:
         assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges", "latency"}
         longer.append(alone.mlups / found.mlups)
     assert longer[0] > 1.5 > 1.25 > longer[1] > 1
+
+
+def test_a_meeting_of_neighbours_is_told_as_what_it_is_taken_for() -> None:
+    def told(config: CudaConfig) -> str:
+        return next(term.sentence for term in on_chip(config).terms if term.name == MEETING)
+
+    assert told(ON_CHIP).startswith("of all blocks, ")
+    assert told(replace(ON_CHIP, meeting="neighbours")).startswith("of neighbours, taken for that of all blocks, ")
 
 
 def test_blocks_that_a_launch_asks_room_for_and_does_not_have_hide_nothing() -> None:

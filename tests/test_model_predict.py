@@ -15,7 +15,7 @@ from lbmtune.errors import InputError
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.toml import read_machine, write_machine
-from lbmtune.records import Conditions, Environment
+from lbmtune.records import Conditions, Environment, Term, worth_telling
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
 GPU = Machine(
@@ -162,3 +162,21 @@ def test_terms_add_up_to_the_time_of_an_update_the_largest_first(config: CudaCon
     assert found.binding == found.terms[0].name
     assert all(term.sentence and term.source for term in found.terms)
     assert found.limit.startswith(f"{found.binding}: ")
+
+
+def test_what_no_figure_of_a_prediction_shows_is_not_told() -> None:
+    """A share of ten thousand is; less is not, whether it is added or taken off."""
+    terms = tuple(Term(name=str(s), seconds=s, sentence="", source="") for s in (1.0, 2e-4, 2e-5, 0.0, -2e-4, -2e-5))
+    assert [one.seconds for one in worth_telling(terms)] == [1.0, 2e-4, -2e-4]
+
+
+def test_the_limit_of_a_prediction_leaves_out_what_is_not_told() -> None:
+    card = read_machine(
+        Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
+    )
+    large = box("d3q19", "bgk", (1024, 1024, 1024))
+    found = predict(large, CudaConfig(block=(64, 1, 1)), card)
+    hidden = {one.name for one in found.terms} - {one.name for one in found.told}
+    assert hidden, "the last wave of so many blocks"
+    assert not any(f"{name}: " in found.limit for name in hidden)
+    assert all(f"{one.name}: " in found.limit for one in found.told)

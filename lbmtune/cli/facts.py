@@ -165,7 +165,7 @@ def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, objec
             ("footprint", format_bytes(facts["footprint_bytes"])),
         ]
     if facts["prediction"]:
-        rows += prediction_rows(facts["prediction"])
+        rows += prediction_rows(facts["prediction"], subject)
     return rows
 
 
@@ -187,17 +187,33 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
     return f"{facts['flops_per_update']} ({facts['flops_per_byte']:.2f} flop/B)"
 
 
-def prediction_rows(prediction: Prediction) -> list[tuple[str, object]]:
-    """Names and values of a Prediction: its terms, the binding one first, each a line of its own, and its bandwidth."""
+def prediction_rows(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
+    """Names and values of a Prediction: its terms, the binding one first, each a line of its own, and its bandwidth.
+
+    Of a kernel that nobody has compiled: also what it is taken to use.
+    """
     from lbmtune.units import format_mlups, format_rate
 
-    first, *others = (f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.terms)
+    first, *others = (f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.told)
     return [
         ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
         ("expected limit", first),
         *(("", other) for other in others),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),
+        *_estimated(subject),
     ]
+
+
+def _estimated(subject: Subject) -> list[tuple[str, object]]:
+    """What the model takes a kernel for a GPU to use that is not compiled: registers, and spilled bytes."""
+    from lbmtune.catalogue.config import CudaConfig
+    from lbmtune.model.spilled import estimated
+
+    if not isinstance(subject.config, CudaConfig):
+        return []
+    found = estimated(subject.case, subject.config)
+    spilled = f"{found.spill_bytes} bytes spilled" if found.spill_bytes else "nothing spilled"
+    return [("registers", f"{found.registers}, {spilled}: estimated, since the kernel is not compiled here")]
 
 
 def render(
@@ -328,7 +344,7 @@ def predict(
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(counted)),
         ]
-        output.print_pairs([*moved, *prediction_rows(prediction)])
+        output.print_pairs([*moved, *prediction_rows(prediction, meant)])
 
 
 def _warn(described: Described) -> None:

@@ -20,7 +20,7 @@ from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.spilled import estimated
 from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, RINGS, STAGES, WALLS, Subject
 from lbmtune.model.terms import ONCE, SECONDS, SHARES
-from lbmtune.records import Prediction, Resources, Term
+from lbmtune.records import Prediction, Resources, Term, worth_telling
 
 TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, WALLS, STAGES, LATENCY, AGAIN, LAUNCH, MEETING, *CPU_TERMS)
 """What can be left out to see what it is worth."""
@@ -86,7 +86,9 @@ def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]
         bytes_per_update=bytes_per_update(case, config),
         bandwidth_bytes_per_s=rate.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
-        limit="; ".join(f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in largest_first),
+        limit="; ".join(
+            f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in worth_telling(largest_first)
+        ),
         ceiling_source=rate.source,
         terms=largest_first,
     )

@@ -73,6 +73,16 @@ class Term:
     source: str
 
 
+_NEGLIGIBLE = 1e-4
+"""Share of the time of an update below which a term is not told of: no figure of the others shows it."""
+
+
+def worth_telling(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """All but those that add hardly anything to the time of an update, nor take it off."""
+    whole = sum(one.seconds for one in terms)
+    return tuple(one for one in terms if abs(one.seconds) >= _NEGLIGIBLE * whole)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """What the model expects. limit: the terms in words, the binding resource first; ceiling_source: of the bandwidth.
@@ -87,6 +97,11 @@ class Prediction:
     limit: str
     ceiling_source: str
     terms: tuple[Term, ...] = ()
+
+    @property
+    def told(self) -> tuple[Term, ...]:
+        """Terms that are worth telling of."""
+        return worth_telling(self.terms)
 
     @property
     def binding(self) -> str:
