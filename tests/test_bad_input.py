@@ -292,7 +292,7 @@ def test_a_study_beside_what_is_settled(refused, finished, verb):
     said = refused(verb, "mine/best.json", "--study", "d3q19-box")
     assert "--study does not go with mine/best.json, whose case is settled; leave it out." in said
     said = refused(verb, "0123456789ab", "--study", "d3q19-box")
-    assert "--study d3q19-box is no study folder, in which there are keys; give one, or leave it out." in said
+    assert "d3q19-box is no folder of trials, and no ranking that is kept has the key 0123456789ab; lbmtune" in said
 
 
 @pytest.mark.parametrize("asked", [("list",), *((verb, "scheme=aa") for verb in ("explain", "render", "predict"))])
@@ -486,6 +486,8 @@ def test_a_page_of_one_axis_that_cannot_be_written(refused, tmp_path):
     few = ("quick", "--machine", "h200", "--set", "scheme=aa", "--compile", "0", "--vary", "block")
     line = refused("predict", *few, "--page", "page.html")
     assert line == "lbmtune: cannot write page.html: Is a directory; choose another file for --page."
+    (tmp_path / "file").touch()
+    assert refused("predict", *few, "--page", "file/page.html").startswith("lbmtune: cannot write file")
 
 
 @pytest.mark.parametrize("option", [("--out", "file/page.html"), ("--sources", "file/sources")])

@@ -573,6 +573,28 @@ def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):
     assert facts["first"][0]["key"] in run(*asked)[1]
     one = json.loads(run("predict", "scheme=aa,block=64x1x1", "--machine", machine, "--json")[1])
     assert one["prediction"]["ceiling_source"] == "calibrated by micro-benchmarks"
+
+
+def test_the_key_of_a_ranking_is_a_configuration_beside_its_study(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    where = ("--machine", "h200", *QUICK)
+    *_, last = json.loads(run("predict", "quick", *where, "--top", "3", "--compile", "0", "--json")[1])["first"]
+    for verb in ("explain", "predict"):
+        found = json.loads(run(verb, last["key"], "--study", "quick", *where, "--json")[1])
+        assert {name: found[name] for name in ("key", "config", "prediction")} == {
+            name: last[name] for name in ("key", "config", "prediction")
+        }
+    varied = json.loads(run("predict", last["key"], "--study", "quick", *where, "--vary", "block", "--json")[1])
+    assert varied["around"] == last["config"]
+    assert "__global__" in run("render", last["key"], "--study", "quick", *QUICK)[1], "no device is needed"
+    code, _, err = run("explain", last["key"], "--study", "quick", "--device", "cpu")
+    assert (code, "a configuration for CUDA does not go with device cpu" in err) == (2, True)
+    code, _, err = run("explain", "0123456789ab", "--study", "quick", *where)
+    assert code == 2
+    assert "quick is no folder of trials, and no ranking that is kept has the key 0123456789ab; lbmtune predict" in err
+
+
+def test_a_machine_that_cannot_be_read(run):
     code, _, err = run("predict", "scheme=aa", "--machine", "nowhere.toml")
     assert code == 2
     assert "cannot read nowhere.toml" in err

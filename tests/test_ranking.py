@@ -80,6 +80,7 @@ def test_what_was_compiled_decides(asked):
     found, said = ranked(machine)
     assert len(asked[0]) == estimated.legal == found.legal == 8
     assert said == [
+        "estimating all legal configurations of few on NVIDIA H200",
         "8 configurations estimated; compiling the first 8 for sm_90",
         "2 of them do not compile and are left out: too much",
     ]
@@ -95,7 +96,7 @@ def test_what_was_compiled_decides(asked):
 def test_how_far_compiling_is_is_told(asked, monkeypatch):
     monkeypatch.setattr(cli_ranking, "_QUIET_S", 0.0)
     _, said = ranked(named_machine("h200"), 3)
-    assert said[1:3] == ["1 of 3 compiled", "2 of 3 compiled"]
+    assert said[2:4] == ["1 of 3 compiled", "2 of 3 compiled"]
     assert not any("3 of 3" in line for line in said)
 
 
@@ -124,7 +125,8 @@ def test_a_ranking_is_kept_by_all_that_it_follows_from(asked, monkeypatch):
 
 def test_estimates_where_nothing_compiles(asked, monkeypatch):
     found, said = ranked(named_machine("k20"))
-    (line,) = said
+    line, beginning = said
+    assert beginning == "estimating all legal configurations of few on NVIDIA Tesla K20"
     version = ".".join(map(str, nvrtc.version()))
     oldest = nvrtc.architectures()[0]
     assert line == f"NVRTC {version} compiles for {oldest} and newer, not for sm_35: the ranking is of estimates alone."
@@ -136,7 +138,7 @@ def test_estimates_where_nothing_compiles(asked, monkeypatch):
 
     monkeypatch.setattr(nvrtc, "version", missing)
     _, said = ranked(named_machine("h200"))
-    assert said == ["NVRTC was not found; the ranking is of estimates alone."]
+    assert said[0] == "NVRTC was not found; the ranking is of estimates alone."
     assert asked == []
 
 

@@ -1,4 +1,4 @@
-"""The CONFIG argument: best.json, a trial's key, or the values of the axes."""
+"""The CONFIG argument: best.json, the key of a trial or of a ranking, or the values of the axes."""
 
 from __future__ import annotations
 
@@ -80,17 +80,20 @@ def resolve(
 ) -> Subject:
     """The case and configuration that CONFIG, --study and --set stand for, on a device or a machine.
 
+    A key is that of a trial, whose case is settled, or, beside a study that is no folder of trials, that of a ranking.
     Raises InputError.
     """
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
+    if key and study and not (Path(study) / HEADER).is_file():
+        return _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
     for option, given in (("--set", sets and (key or file)), ("--study", study and file)):
         if given:
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
-        return _settled(best.case, from_flat(best.configuration), best.environment, device, machine)
+        return _whole(best.case, from_flat(best.configuration), best.environment, device, machine)
     if key:
-        return _settled(*find_trial(text, study, out), device, machine)
+        return _whole(*find_trial(text, study, out), device, machine)
     return _from_values(text, study_spec(study, sets), device, machine)
 
 
@@ -117,8 +120,6 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
 
     Raises InputError.
     """
-    if study and not (Path(study) / HEADER).is_file():
-        raise InputError(f"--study {study} is no study folder, in which there are keys; give one, or leave it out.")
     folders = [Path(study)] if study else list(_folders(out))
     for folder in folders:
         record = read_study(folder)
@@ -126,7 +127,19 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
             if trial.key == key:
                 return record.header.spec.case, from_flat(trial.config), record.header.environment
     where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
-    raise InputError(f"no trial has the key {key} in {where}; give its study folder with --study.")
+    give = "give its study folder with --study, or the study that was ranked"
+    raise InputError(f"no trial has the key {key} in {where}; {give}.")
+
+
+def _ranked(key: str, study: str) -> KernelConfig:
+    """The configuration with that key from the rankings that are kept. Raises InputError."""
+    from lbmtune.cli.ranking import ranked_before  # here: it loads the model
+
+    if found := ranked_before(key):
+        return found
+    raise InputError(
+        f"{study} is no folder of trials, and no ranking that is kept has the key {key}; lbmtune predict {study} ranks."
+    )
 
 
 def study_folder(reference: str, out: Path) -> Path:
@@ -234,16 +247,19 @@ def _parts(text: str) -> dict[str, int | str]:
     return values
 
 
-def _settled(
-    case: Case, config: KernelConfig, made_on: Environment, device: str | None, machine: Machine | None
+def _whole(
+    case: Case, config: KernelConfig, made_on: Environment | None, device: str | None, machine: Machine | None
 ) -> Subject:
-    """What was measured before. Where no device is named nor here, it stands on the shipped machine that it ran on."""
+    """A configuration of which nothing is left open.
+
+    Where no device is named nor here, what was measured before stands on the shipped machine that it ran on.
+    """
     from lbmtune.cli.machines import machine_of  # here: it loads the model
 
     where = devices.chosen(device, config.backend, machine)
     if (where == "cpu") != (config.backend == "cpu"):
         raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where, machine))
     here = devices.bounds(where, machine)
-    if not here.known and device is None and (known := machine_of(made_on.device)):
+    if made_on and not here.known and device is None and (known := machine_of(made_on.device)):
         here = devices.bounds(where, known)
     return Subject(case, config, where, here, made_on)

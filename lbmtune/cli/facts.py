@@ -375,6 +375,17 @@ def _check_asked(subject: str, top: int | None, vary: str, page: Path | None) ->
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
     if page and not vary:
         raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
+    if page:
+        _check_page(page)
+
+
+def _check_page(page: Path) -> None:
+    """Refuses early what could not be written once all is estimated. Raises InputError."""
+    from lbmtune.records.store import check_writable
+
+    if page.is_dir():
+        raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
+    check_writable(page.parent)
 
 
 def _vary(found: Varied, page: Path | None, as_json: bool) -> None:
@@ -384,6 +395,7 @@ def _vary(found: Varied, page: Path | None, as_json: bool) -> None:
 
     if page:
         write_varied(page, found.title, found.axis, {str(value): one for value, one in found.predictions.items()})
+        output.note(f"page  {page}")
     if as_json:
         output.emit_json(found.facts)
     else:

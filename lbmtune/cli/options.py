@@ -41,6 +41,9 @@ Machine = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that holds the study folders")]
 Config = Annotated[
-    str, typer.Argument(metavar="CONFIG", help="best.json, a trial's key, or scheme=aa,layout=soa,block=256x1x1,...")
+    str,
+    typer.Argument(
+        metavar="CONFIG", help="best.json, a trial's key (with --study: of a ranking), or scheme=aa,block=256x1x1,..."
+    ),
 ]
 Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]

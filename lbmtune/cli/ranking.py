@@ -76,9 +76,10 @@ class Ranking:
 
 
 class _First(msgspec.Struct, frozen=True):
-    """The first of a ranking, as they are kept: configurations in flat form, and what was compiled of them."""
+    """The first of a ranking, as they are kept: keys, configurations in flat form, and what was compiled of them."""
 
     legal: int
+    keys: list[str]
     configs: list[dict[str, int | str]]
     resources: list[Resources | None]
 
@@ -100,6 +101,15 @@ def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: S
         for config, resources in zip(configs, found.resources, strict=False)
     )
     return Ranking(spec.name, described.name, found.legal, tuple(entries))
+
+
+def ranked_before(key: str) -> KernelConfig | None:
+    """The configuration that has a key, from any ranking that is kept."""
+    for path in cache_folder("rankings").glob("*.json"):
+        found = _kept(path)
+        if found and key in found.keys:
+            return from_flat(found.configs[found.keys.index(key)])
+    return None
 
 
 def _kept(path: Path) -> _First | None:
@@ -144,6 +154,7 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
     from lbmtune.search.space import legal_set
 
     environment = described.environment
+    say(f"estimating all legal configurations of {spec.name} on {described.name}")
     space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(described))
     found = estimates(predictor(spec.case, described), space.configs)
     speeds = {n: one.mlups for n, one in enumerate(found)}
@@ -164,7 +175,13 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
         if refused:
             say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
     order = _fastest(speeds)[:keep]
-    return _First(len(space.configs), [space.configs[n].flat() for n in order], [resources.get(n) for n in order])
+    first_configs = [space.configs[n] for n in order]
+    return _First(
+        legal=len(space.configs),
+        keys=[config.key for config in first_configs],
+        configs=[config.flat() for config in first_configs],
+        resources=[resources.get(n) for n in order],
+    )
 
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
