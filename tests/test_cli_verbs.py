@@ -253,6 +253,19 @@ def test_predict(run, monkeypatch):
     assert "flop/B" in out
 
 
+def test_the_case_that_figures_are_of_is_said(run, monkeypatch, tmp_path):
+    """A study that nobody named gives it, too."""
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    here = ("--machine", "h200")
+    few = ("predict", "quick", "--set", "scheme=aa", "--compile", "0", "--top", "1")
+    one = ("scheme=aa,block=64x1x1",)
+    for asked in (few, ("predict", *one), ("explain", *one), ("predict", *one, "--vary", "block")):
+        for sets, nx in (((), 128), (QUICK, 64)):
+            assert f"D3Q19 BGK box, {nx} x {nx} x {nx} cells" in run(*asked, *sets, *here)[1]
+            facts = json.loads(run(*asked, *sets, *here, "--json")[1])
+            assert facts["case"]["domain"] == [nx, nx, nx]
+
+
 def test_how_far_a_prediction_may_be_trusted_is_said(run, monkeypatch, tmp_path):
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     stand_in(monkeypatch)

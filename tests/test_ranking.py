@@ -292,7 +292,7 @@ def test_what_the_model_does_not_tell_apart_is_said(speeds, said):
     config = CudaConfig()
     one = predict(CASE, config, named_machine("h200"))
     entries = tuple(Entry(config, replace(one, mlups=mlups), compiled=False) for mlups in speeds)
-    found = ties(Ranking("few", "H200", len(speeds), entries))
+    found = ties(Ranking("few", CASE, "H200", len(speeds), entries))
     assert said in found if said else found == ""
 
 

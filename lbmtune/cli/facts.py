@@ -121,6 +121,7 @@ def explain(
             output.note(remark)
         prediction = here.predictor(subject.case, described)(subject.config)
     facts = {
+        "case": subject.case,
         "config": subject.config.flat(),
         "key": subject.config.key,
         "legal": reason is None,
@@ -150,10 +151,12 @@ def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
 
 
 def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, object]]:
+    from lbmtune.report.info import subject as solved
     from lbmtune.units import format_bytes
 
     limits = subject.bounds.whose
     rows: list[tuple[str, object]] = [
+        ("case", solved(subject.case, [])),
         ("configuration", said(subject.config)),
         ("key", facts["key"]),
         ("legal", f"yes{limits}" if facts["legal"] else f"no{limits}: {facts['reason']}"),
@@ -292,6 +295,7 @@ def predict(
     from lbmtune.cli import output
     from lbmtune.cli.configs import is_config, resolve, study_spec
     from lbmtune.cli.machines import elsewhere
+    from lbmtune.report.info import subject as solved
 
     _check_asked(subject, top, vary, page)
     there = elsewhere(machine, device)
@@ -336,10 +340,11 @@ def predict(
     _say_cached([prediction], described, meant.case)
     counted = arithmetic(meant.case, prediction.bytes_per_update)
     if as_json:
-        named = {"config": meant.config.flat(), "key": meant.config.key}
+        named = {"case": meant.case, "config": meant.config.flat(), "key": meant.config.key}
         output.emit_json({**named, "machine": described.name, **counted, "prediction": prediction})
     else:
         moved = [
+            ("case", solved(meant.case, [])),
             ("machine", described.name),
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(counted)),

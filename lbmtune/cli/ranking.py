@@ -58,6 +58,7 @@ class Ranking:
     """
 
     study: str
+    case: Case
     machine: str
     legal: int
     entries: tuple[Entry, ...]
@@ -66,6 +67,7 @@ class Ranking:
         """Plain data."""
         return {
             "study": self.study,
+            "case": self.case,
             "machine": self.machine,
             "legal_configurations": self.legal,
             "first": [
@@ -100,7 +102,7 @@ def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: S
         Entry(config, predict(spec.case, config, described, resources), resources is not None)
         for config, resources in zip(configs, found.resources, strict=False)
     )
-    return Ranking(spec.name, described.name, found.legal, tuple(entries))
+    return Ranking(spec.name, spec.case, described.name, found.legal, tuple(entries))
 
 
 def ranked_before(key: str) -> KernelConfig | None:
@@ -204,12 +206,13 @@ def _fastest(speeds: dict[int, float]) -> list[int]:
 def print_ranking(ranked: Ranking) -> None:
     """As a table, or two on a narrow terminal."""
     from lbmtune.cli import output
+    from lbmtune.report.info import subject
 
     rows = (
         (format_mlups(prediction.mlups), binding(prediction), "yes" if compiled else "no", config.key, config.brief)
         for config, prediction, compiled in ranked.entries
     )
-    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations"
+    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{subject(ranked.case, [])}"
     whole = output.table(title, ("MLUPS>", "limit", "compiled", "key", "configuration"), rows)
     console = output.stdout()
     for part in output.fitted(whole, console.width, ("compiled",)):

@@ -9,6 +9,7 @@ from lbmtune.errors import unknown
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
+    from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig, Scalar
     from lbmtune.model.machine import Machine
     from lbmtune.records import Prediction
@@ -24,6 +25,7 @@ class Varied:
     """predictions: by value of the axis, in order; illegal: why the other values are."""
 
     axis: str
+    case: Case
     around: KernelConfig
     machine: str
     predictions: dict[Scalar, Prediction]
@@ -34,6 +36,7 @@ class Varied:
         """As plain data."""
         return {
             "axis": self.axis,
+            "case": self.case,
             "around": self.around.flat(),
             "machine": self.machine,
             "values": [{"value": value, "prediction": found} for value, found in self.predictions.items()],
@@ -42,8 +45,10 @@ class Varied:
 
     @property
     def title(self) -> str:
-        """What is varied, around what, and where."""
-        return f"{self.axis} around {self.around.brief} on {self.machine}"
+        """What is varied, around what, and where; below it, of what case."""
+        from lbmtune.report.info import subject
+
+        return f"{self.axis} around {self.around.brief} on {self.machine}\n{subject(self.case, [])}"
 
 
 def check_axis(axis: str, backend: str) -> None:
@@ -79,7 +84,7 @@ def varied(spec: StudySpec, described: Machine, axis: str, around: KernelConfig 
             illegal[value] = reason
         else:
             predictions[value] = expected(config)
-    return Varied(axis, base, described.name, predictions, illegal)
+    return Varied(axis, spec.case, base, described.name, predictions, illegal)
 
 
 def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> list[Scalar]:
