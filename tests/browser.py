@@ -63,6 +63,7 @@ const wait = setInterval(() => {{
   const found = {{ width: root.clientWidth, needed: root.scrollWidth, figures: {{}} }};
   found.scrolled = [...page.querySelectorAll(".scroll")].map((one) => [...box(one), one.scrollWidth, one.clientWidth]);
   found.pairs = boxes(page, "#winner .pairs");
+  found.words = boxes(page, "td.wide, td.long").filter(([left, , right]) => right > left);
   for (const plot of page.querySelectorAll(".plot")) found.figures[plot.id.replace("plot-", "")] = {{
     box: box(plot), areas: boxes(plot, ".nsewdrag"), legends: boxes(plot, ".legend .bg"),
     entries: boxes(plot, ".legend .legendtext"), titles: boxes(plot, ".xtitle, .ytitle, .y2title"),
@@ -76,8 +77,8 @@ def laid_out(file: Path, folder: Path, width: int) -> dict[str, Any]:
     """Where the parts of a page lie on a screen of so many pixels; boxes are left, top, right, bottom.
 
     width, needed: of the page; scrolled: boxes that scroll, each with the width that it needs and that it has; pairs:
-    tables of names and values of the winner; figures: by name their box, areas of axes, legends, the entries of these,
-    and titles of axes.
+    tables of names and values of the winner; words: cells of tables that hold sentences, where they show; figures: by
+    name their box, areas of axes, legends, the entries of these, and titles of axes.
     """
     frame = folder / f"frame-{width}.html"
     frame.write_text(_MEASURED.format(url=file.as_uri(), width=width))
@@ -108,3 +109,15 @@ def visit(file: Path, folder: Path, *extra: str) -> Page:
         env={**os.environ, "HOME": str(folder)},
     )
     return Page(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
+
+
+def check_fits(found: dict[str, Any], width: int) -> None:
+    """A page is no wider than the screen: what is wider scrolls in a box of its own, and cells of words fit on it."""
+    assert found["width"] == found["needed"] == width
+    assert all(0 <= left < right <= width for left, _, right, _, *_ in found["scrolled"])
+    assert found["words"]
+    assert all(180 <= right - left <= 0.9 * width for left, _, right, _ in found["words"])
+    for name, parts in found["figures"].items():
+        left, _, right, _ = parts["box"]
+        assert 0 <= left < right <= width
+        assert all(left <= begin < end <= right for begin, _, end, _ in parts["areas"]), name

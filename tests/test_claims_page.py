@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from browser import visit
+from browser import check_fits, laid_out, visit
 from fake_study import environment
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
 from lbmtune.cli.app import app
@@ -50,7 +50,7 @@ def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
     assert (first.measured, first.printed) == ("1.15x", "1.1x .. 1.2x")
     assert section.judged[1].measured == ""
     page = claims_page(claims)
-    assert '<td class="n">150 (Old card)<br>40 (Older card, 16x16x16)<br>50 (Older card, at its best)</td>' in page
+    assert '<td class="n wide">150 (Old card)<br>40 (Older card, 16x16x16)<br>50 (Older card, at its best)</td>' in page
     assert '<td class="n">0.667<br>2.5<br>2</td>' in page
 
 
@@ -87,6 +87,12 @@ def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
     for holding in Holding:
         assert str(holding) in page.html
     assert "1 verdicts rest on" in page.html
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_the_screen(claims: Claims, width: int, tmp_path: Path) -> None:
+    write_claims_page(claims, tmp_path / PAGE)
+    check_fits(laid_out(tmp_path / PAGE, tmp_path, width), width)
 
 
 def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from browser import check_fits, laid_out
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.catalogue.case import NO_COLLISION, box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
@@ -28,7 +29,7 @@ from lbmtune.records.best import read_best
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows
+from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows, write_profile_page
 from made_up_profile import PROFILE
 from script_module import load
 
@@ -264,6 +265,12 @@ def test_what_was_not_measured_is_not_within_the_bars() -> None:
 
 
 # the verb
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_the_screen(width: int, tmp_path: Path) -> None:
+    write_profile_page(PROFILE, tmp_path / "profile.html")
+    check_fits(laid_out(tmp_path / "profile.html", tmp_path, width), width)
 
 
 def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
