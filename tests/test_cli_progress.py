@@ -7,7 +7,7 @@ from rich.console import Console
 
 from fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
 from lbmtune.cli.devices import disturbances
-from lbmtune.cli.output import fitted, short
+from lbmtune.cli.output import fitted, short, stdout, table
 from lbmtune.cli.progress import Progress, clock
 from lbmtune.cli.results import Written
 from lbmtune.cli.tune import SPARE, _show, overtaken, ranking
@@ -255,3 +255,11 @@ def test_the_table_of_the_best_is_never_broken_within_a_word(tmp_path):
             assert "registers" not in kept, "nothing is known of them"
             assert "footprint" in kept, "there is room"
     assert parts == (whole,), "all of it where there is room"
+
+
+def test_what_is_piped_keeps_one_line_per_row(capsys):
+    long = "axis=value " * 60
+    stdout().print(table("the best", ("key", "configuration"), [("0123456789ab", long.strip())]))
+    rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 3
+    assert long.strip() in rows[-1]

@@ -19,6 +19,10 @@ _ROOM = 40
 """Characters of its width that a column of words needs to be read beside others."""
 
 
+_PIPED = 10_000
+"""Characters of a line that nobody's screen has to hold: no row is as long."""
+
+
 def stdout() -> Console:
     """The console for facts."""
     return _console(to_stderr=False)
@@ -32,7 +36,7 @@ def stderr() -> Console:
 def _console(*, to_stderr: bool) -> Console:
     console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
     # what is piped into a file or a program keeps one line per row
-    return console if console.is_terminal else Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=240)
+    return console if console.is_terminal else Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=_PIPED)
 
 
 def emit_json(facts: object) -> None:
