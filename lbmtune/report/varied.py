@@ -44,8 +44,11 @@ def write_varied(path: Path, title: str, axis: str, predictions: Mapping[str, Pr
 
     picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="480px")
     page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>"
         f"<body style='font-family: sans-serif; margin: 2em'>"
-        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere'>{escape(title)}</h1>{picture}</body></html>\n"
+        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere; white-space: pre-line'>{escape(title)}</h1>"
+        f"{picture}</body></html>\n"
     )
     write_atomically(path, page.encode(), "choose another file for --page")
