@@ -294,6 +294,32 @@ def test_one_entry_with_other_pointers_serves_every_step() -> None:
     assert sum(spilled.moved for spilled in passes_spill(one)) == 300
 
 
+@pytest.mark.parametrize("wide", [16, 32, 64])
+@pytest.mark.parametrize(("scheme", "side"), [("pull", "loads"), ("push", "stores")])
+def test_rows_that_are_displaced_take_what_such_a_copy_takes_longer(scheme: str, side: str, wide: int) -> None:
+    """Of 19 streams a copy displaces 13, and D3Q19 10, by blocks as wide: it has that share of what the copy has."""
+    assert CARD.calibration
+    rates = {f"4 {side} by {wide}": 2e12, f"4 none by {wide}": 3e12}
+    known = replace(CARD.calibration, displaced_bytes_per_s={**CARD.calibration.displaced_bytes_per_s, **rates})
+    found = partial(replace(subject(CudaConfig(scheme=scheme, block=(wide, 64 // wide, 1))), calibration=known))
+    assert found.seconds == pytest.approx(MOVES_ALONG_X / 13 * (152 / 2e12 - 152 / 3e12))
+
+
+def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer() -> None:
+    """Each of its accesses reads and writes a word of four bytes and reads one of the list, all of them displaced."""
+    assert CARD.calibration
+    rates, rows = CARD.calibration.listed_bytes_per_s, replace(CASE, domain=(96, 12, 12))
+    of_access = {how: 12 * (1 / rates[f"4 loads {how}"] - 1 / rates["4 loads"]) for how in ("ahead", "displaced")}
+    listed = CudaConfig(addressing="indirect", block=(64, 1, 1), prefetch_index=65536)
+    slow = {**rates, "4 loads ahead": rates["4 loads"] / 2}
+    slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
+    assert words_ahead(slower).seconds == pytest.approx(18 * 12 / rates["4 loads"])
+    assert words_ahead(subject(listed)).seconds == pytest.approx(18 * max(0.0, of_access["ahead"]))
+    found = partial(replace(subject(listed), case=rows))
+    assert found.seconds > 0
+    assert found.seconds == pytest.approx(MOVES_ALONG_X * of_access["displaced"])
+
+
 def test_columns_of_vectors_wait_in_between() -> None:
     """15 and 4 loads at once, or 3, 12 and 4 where they are converted: 241 and 169 of 361 on average."""
     wide = CudaConfig(cells_per_thread=2, block=(64, 1, 1))
