@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.case import box
+from lbmtune.catalogue.case import box, cavity
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.march import passed_planes
@@ -28,7 +28,7 @@ from lbmtune.model.marches import (
 )
 from lbmtune.model.predict import predict
 from lbmtune.model.queues import shares
-from lbmtune.model.spilled import found_in_l1
+from lbmtune.model.spilled import found_in_l1, loop_answers_s
 from lbmtune.model.subject import LAUNCH, LOCAL, Subject, launched_blocks
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources, Term
@@ -146,6 +146,17 @@ def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_marc
     assert planes_wait(falling).seconds == pytest.approx(waves * mean * latency_s), "as the mean of a column"
 
 
+def test_between_walls_stages_leave_out_planes_that_they_have_no_use_of() -> None:
+    """Of three the second has none of the first two planes of a chunk, the third none of four: 2 of 70 on average."""
+    assert CARD.calibration
+    walled = cavity("d3q19", "regularised", (256, 256, 256), 1.5)
+    per_turn = [
+        stages_wait(found) * 256**3 / -(-launched_blocks(found) // 132)
+        for found in (Subject(case, MARCH, CARD, CARD.calibration, Resources(registers=168)) for case in (walled, CASE))
+    ]
+    assert per_turn[0] / per_turn[1] == pytest.approx((3 * 70 - 2 - 4) / (3 * 70))
+
+
 # what is read again
 
 
@@ -247,6 +258,27 @@ def test_a_line_of_l1_stays_as_long_as_nothing_takes_its_place() -> None:
     assert found == pytest.approx(exp(-28_160 * (1 + 1 - found) / 196_608))
     assert found_in_l1(march_that_spills(0)) == 1
     assert found_in_l1(march_that_spills(8)) == pytest.approx(exp(-28_160 / 196_608), rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("storage", "compute", "planes", "share", "value_bytes"),
+    [("fp32", "fp32", 1, 0.70, 4), ("fp16s", "fp32", 2, 0.59, 4), ("fp64", "fp64", 2, 0.59, 8)],
+)
+def test_every_thread_spills_in_every_pass_and_those_of_halos_too(
+    storage: str, compute: str, planes: int, share: float, value_bytes: int
+) -> None:
+    """Four chunks of 64 planes and 6 more, one or two of which a pass takes; the loop has a share of what is spilled.
+
+    Of that 54 % are loads, of values of 4 or 8 bytes, for which a thread waits five at a time.
+    """
+    assert CARD.calibration
+    config = replace(MARCH, storage=storage, compute=compute)
+    found = Subject(CASE, config, CARD, CARD.calibration, Resources(registers=168, spill_bytes=600, local_bytes=100))
+    passes = launched_blocks(found) * 32 * 11 * 70 / planes
+    (term,) = [one for one in terms(found, ()) if one.name == LOCAL]
+    assert term.sentence.startswith(f"{passes * share * 600 / (256**3 * 3):.3g} bytes of spilled registers")
+    waits = 0.54 * share * 600 / value_bytes / planes / 5
+    assert loop_answers_s(found) == pytest.approx(waits * CARD.calibration.l2_latency_s)
 
 
 def test_threads_wait_for_the_words_alone_that_l1_has_not() -> None:
