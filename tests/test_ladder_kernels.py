@@ -7,18 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from cuda_samples import config, flows, needs_nvrtc
 from lbmtune.backend import nvrtc
+from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.case import NO_COLLISION, Case, box
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.codegen.cuda.alone import alone, can_be_alone
-from lbmtune.codegen.program import Program
+from lbmtune.codegen.probes import RUNS
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure import ladder, oracle
@@ -27,6 +29,7 @@ from lbmtune.measure.microbench import Rate
 from lbmtune.measure.timing import excite
 from lbmtune.measure.verify import awkward_domain, verify
 from lbmtune.model.toml import read_machine
+from lbmtune.records import Resources
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
@@ -210,3 +213,117 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(loss.measured for loss in found.losses) == pytest.approx(
         1 - found.rungs[-1].mlups / found.rungs[0].mlups
     )
+
+
+class Copied(NamedTuple):
+    """What a copy of streams was asked to do. options: as defined for the compiler."""
+
+    options: dict[str, str]
+    blocks: int
+    threads: int
+    in_place: bool
+    elements: tuple[int, int]
+    accesses: int
+
+
+class Copier(TimedHost):
+    """Copies of streams in NumPy, which are noted."""
+
+    def __init__(self) -> None:
+        self.asked: list[Copied] = []
+        self.options: dict[str, str] = {}
+        self.resources = Resources()
+
+    def load(self, program: Program, binary: Binary) -> Any:
+        self.options = dict(option[2:].split("=") for option in program.options if option.startswith("-D"))
+        return self
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
+        assert launch.entry == RUNS
+        source, target, accesses = arguments
+        sizes = source.nbytes, target.nbytes
+        same = source is target
+        self.asked.append(Copied(self.options, grid[0], launch.block[0], same, sizes, int(accesses)))
+        target[:] = source
+
+
+@pytest.mark.parametrize(
+    ("axes", "access", "run", "arrays"),
+    [
+        ({"scheme": "pull"}, "unsigned int", 0, 2),
+        ({"scheme": "aa"}, "unsigned int", 0, 1),
+        ({"scheme": "pull", "cells_per_thread": 4}, "uint4", 0, 2),
+        ({"scheme": "aa", "layout": "aosoa", "width": 32}, "unsigned int", 32, 1),
+        ({"scheme": "pull", "layout": "aosoa", "width": 32, "storage": "fp16s"}, "unsigned short", 32, 2),
+    ],
+    ids=str,
+)
+def test_the_copy_of_streams_moves_what_the_kernel_does(
+    axes: dict[str, Any], access: str, run: int, arrays: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every value of 9 directions is read and written once, by its accesses, in its runs, in place or elsewhere."""
+    moved: list[float] = []
+
+    def noted(device: Copier, run: Callable[[], None], moved_bytes: float) -> Rate:
+        moved.append(moved_bytes)
+        run()
+        return Rate(moved_bytes, 0.0)
+
+    monkeypatch.setattr(ladder, "rate", noted)
+    cells, chosen = (64, 24, 1), config(**{"block": (32, 2, 1), **axes})
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    asked = ladder.Asked(box("d2q9", "bgk", cells), chosen, machine, TimingProtocol())
+    device = Copier()
+    one = ladder._Ladder(device, lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    assert one._subject
+    one._cuda_streams(one._subject)
+    values = 9 * 64 * 24
+    size = 2 if "storage" in axes else 4
+    assert moved == [2 * values * size]
+    (found,) = device.asked
+    assert (found.options["STREAMS"], found.options["ACCESS"], int(found.options["RUN"])) == ("9", access, run)
+    assert found.in_place == (arrays == 1)
+    assert set(found.elements) == {values * size}
+    assert 9 * found.accesses * {"unsigned int": 4, "uint4": 16, "unsigned short": 2}[access] == values * size
+    assert (found.blocks - 1) * found.threads < found.accesses <= found.blocks * found.threads
+
+
+def test_a_copy_of_streams_that_moves_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "rate", lambda *_: Rate(1e9, 0.0))  # it never runs
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    asked = ladder.Asked(box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1)), machine, TimingProtocol())
+    one = ladder._Ladder(Copier(), lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    assert one._subject
+    with pytest.raises(RuntimeError, match="did not move what it should"):
+        one._cuda_streams(one._subject)
+
+
+@needs_compiler
+def test_kernels_with_parts_taken_out_are_of_the_kernel_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collision alone is the whole kernel's, and a step of each part counts as an update of each cell."""
+    taken: list[tuple[str, Program]] = []
+    moved: list[float] = []
+
+    def noted(device: TimedHost, run: Callable[[], None], moved_bytes: float) -> Rate:
+        run()
+        moved.append(moved_bytes)
+        return Rate(1.0, 0.0)
+
+    monkeypatch.setattr(ladder, "rate", noted)
+    monkeypatch.setattr(ladder, "alone", lambda program, **parts: note(taken, program, **parts))
+    small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(scheme="aa", block=(32, 2, 1))
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    asked = ladder.Asked(small, chosen, machine, TimingProtocol())
+    one = ladder._Ladder(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    full, free = (render(replace(small, collision=name), chosen) for name in ("bgk", NO_COLLISION))
+    assert [rung.name for rung in one._apart(full, free)] == [READS, WRITES, COLLISION]
+    assert [(parts, program.case.collision) for parts, program in taken] == [
+        *((parts, NO_COLLISION) for parts in ("reads", "writes")),
+        ("", "bgk"),
+    ]
+    assert moved == [2 * 64 * 24] * 3, "both parities of AA"
+
+
+def note(taken: list[tuple[str, Program]], program: Program, **parts: bool) -> Program:
+    taken.append((" ".join(name for name, kept in parts.items() if kept), program))
+    return alone(program, **parts)

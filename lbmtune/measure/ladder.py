@@ -219,8 +219,8 @@ class _Ladder:
         accesses -= accesses % max(1, run_bytes // access)  # whole runs
         launch = next(one for one in made.program.period[0] if one.entry == RUNS)
         executable = self._arena.load(made.program, made.binary)
-        numbers = (np.int32(n) for n in (accesses, 0, 0, 1))
-        run = partial(executable.launch, launch, (ceil(accesses / threads), 1, 1), (arrays[0], arrays[-1], *numbers))
+        arguments = arrays[0], arrays[-1], np.int32(accesses)
+        run = partial(executable.launch, launch, (ceil(accesses / threads), 1, 1), arguments)
         found = rate(self._device, run, 2.0 * streams * accesses * access)
         _insist_on_copy(arrays, streams * accesses * access // WORD_BYTES)
         return found
