@@ -191,6 +191,50 @@ def test_a_card_is_calibrated() -> None:
     assert (RUNS, 64, (228 << 10) // 4 - 1024) in card.asked
 
 
+class Clock(Card):
+    """A card on which every launch takes a millisecond."""
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        before = len(self.asked)
+        run()
+        return 1e-3 * (len(self.asked) - before)
+
+
+@pytest.mark.usefixtures("small")
+def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
+    """Each byte that is read and each that is written, words of a list among them; each instruction of each warp."""
+    found = calibrate(Clock(), compiled, lambda _: None)  # type: ignore[arg-type]
+    both = 2 * 19 * (1 << 15)
+    whole = {
+        "4": found.runs_bytes_per_s,
+        "16 by 64": found.threads_bytes_per_s,
+        "2 of 64 stores by 64": found.displaced_bytes_per_s,
+        "4 x 2 none by 64": found.shuffled_bytes_per_s,
+        "4 by 2048 of 96": found.spilled_bytes_per_s,
+        "apart 8": found.holes_bytes_per_s,
+        f"{2 * 19 * 4 * 256} 8": found.pieces_bytes_per_s,
+        f"{24 << 20}": found.again_bytes_per_s,
+    }
+    for name, table in whole.items():
+        assert table[name] == pytest.approx(both / 1e-3), name
+    for width in (2, 4, 8):
+        moved = 19 * (1 << 14) // width * (2 * width + 4)
+        assert found.listed_bytes_per_s[f"{width} in place ahead"] == pytest.approx(moved / 1e-3)
+    for level, threads, each in (("L1", 512, 192), ("L2", 1024, 416), ("memory", 2048, 1024)):
+        assert found.local_bytes_per_s[level] == pytest.approx(132 * threads * 2 * each * 8 / 1e-3)
+    turns, warps = 128 * 2000, {"double": 32, "shuffle": 32, "multiply-add, 8 warps of 8, meeting": 8}
+    for name, count in warps.items():
+        assert found.instructions_per_s[name] == pytest.approx(132 * count * turns / 1e-3)
+    for there_and_back in ("conversion", "shared memory"):
+        assert found.instructions_per_s[there_and_back] == pytest.approx(2 * 132 * 32 * turns / 1e-3)
+    assert found.stages_s == pytest.approx(dict.fromkeys(found.stages_s, 1e-3 / 2000))
+    assert found.latency_s == found.l2_latency_s == pytest.approx(1e-3 / (1 << 14))
+    assert found.meeting_s == pytest.approx(1e-3 / 500)
+    copies = [2 * 19 * 4 * edge**3 for edge in (32, 48, 64, 96, 128)]
+    names = [f"{way} {moved}" for way in ("call", "graph", "dependent") for moved in copies]
+    assert found.small_s == pytest.approx(dict.fromkeys(names, 1e-3))
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("wrong", [{"wrong": True}, {"fills_holes": True}], ids=str)
 def test_a_copy_that_moves_something_else_is_noticed(wrong: dict[str, bool]) -> None:

@@ -23,8 +23,9 @@ from lbmtune.errors import InputError
 from lbmtune.measure import counters, ladder, once, perf
 from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.model.issue import slots
+from lbmtune.model.rungs import expected
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Conditions
+from lbmtune.records import Conditions, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
@@ -215,6 +216,70 @@ def test_counters_as_nsight_compute_printed_them() -> None:
     assert ratio == pytest.approx(
         {"DRAM bytes read": 1, "DRAM bytes written": 1, "L1 sectors loaded": 1.0658, "L1 sectors stored": 1}, abs=3e-3
     )
+
+
+def test_a_launch_of_several_steps_updates_each_cell_as_often() -> None:
+    printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
+    case = box("d3q19", "regularised", (256, 256, 256))
+    march = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=64)
+    one, three = (counters.read(printed, case, replace(march, steps=steps)) for steps in (1, 3))
+    for name in ("DRAM bytes read", "warp instructions"):
+        value = one.value(name)
+        assert value
+        assert three.value(name) == pytest.approx(value / 3)
+
+
+def test_what_should_be_written_is_populations_and_fields() -> None:
+    """76 bytes are read, and 76 written with 16 of density and velocity."""
+    printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
+    config = CudaConfig(scheme="pull", macroscopics="every-step")
+    found = {one.name: one.ideal for one in counters.read(printed, box("d3q19", "bgk", (256, 256, 256)), config).found}
+    assert (found["DRAM bytes read"], found["DRAM bytes written"]) == (76, 92)
+
+
+# what the model expects of a ladder
+
+
+def test_the_model_has_not_seen_what_it_explains(kept_profile: Profile) -> None:
+    """Rungs that were three times as slow are expected to be as they were; but for the first one, which is given."""
+    first, *others = kept_profile.rungs
+    slower = replace(kept_profile, rungs=(first, *(replace(one, seconds=3 * one.seconds) for one in others)))
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    found, then = (expected(one, machine) for one in (kept_profile, slower))
+    assert [one.model_s for one in found.rungs] == [one.model_s for one in then.rungs]
+    assert found.memory_bytes == then.memory_bytes
+
+
+def test_a_rung_is_expected_by_its_own_registers_and_without_what_it_leaves_out(kept_profile: Profile) -> None:
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    *above, streaming, kernel = kept_profile.rungs
+    assert (streaming.name, kernel.name) == (STREAMING, KERNEL)
+    alike = replace(kept_profile, rungs=(*above, replace(streaming, resources=kernel.resources), kernel))
+    free, whole = (one.model_s for one in expected(alike, machine).rungs[-2:])
+    assert free
+    assert whole
+    assert free < whole, "as many registers, and no collision"
+    spills = Resources(registers=64, spill_bytes=4000, local_bytes=2000)
+    spilling = replace(kept_profile, rungs=(*above, replace(streaming, resources=spills), kernel))
+    before, after = (expected(one, machine).rungs[-2:] for one in (kept_profile, spilling))
+    assert (after[0].model_s or 0) > 1.1 * (before[0].model_s or 0)
+    assert after[1].model_s == before[1].model_s
+
+
+def test_blocks_that_run_at_the_same_time_decide_what_is_read_again() -> None:
+    """Of arrays of structures; how many there are follows from the registers of the whole kernel."""
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    profile = kept()["nvidia-h200/aos"]
+    many, few = (
+        expected(replace(profile, rungs=(*profile.rungs[:-1], replace(profile.rungs[-1], resources=one))), machine)
+        for one in (Resources(registers=32), Resources(registers=255))
+    )
+    assert many.memory_bytes > 1.02 * few.memory_bytes > profile.bytes_per_update
+
+
+@pytest.fixture(params=["aa", "aos", "many-steps", "one-step-fp16s", "one-step-fp32", "one-step-fp64"])
+def kept_profile(request: pytest.FixtureRequest) -> Profile:
+    return kept()[f"nvidia-h200/{request.param}"]
 
 
 # what is kept
