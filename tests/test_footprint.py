@@ -170,9 +170,37 @@ def test_every_scheme_in_every_layout(scheme: str, layout: str, storage: str, si
     assert footprint_bytes(case, config) == copies * slots * prod(cells) * size
 
 
+LISTED = {
+    # words of the list of a node, and those of them that an update reads, both of which follow from what a scheme does
+    "pull": (18, 18),  # from each neighbour
+    "push": (18, 18),  # to each neighbour
+    "two-step": (18, 18),  # its second pass reads from each neighbour
+    "aa": (18, 9),  # one step in two stays in its cell
+    "esoteric-pull": (9, 9),  # of each pair of directions one lies in a neighbour, in all steps
+    "esoteric-twist": (6, 6),  # along x, y and z, and two of them at once: of D3Q19 none lies along all three
+    "swap": (9, 9),  # a cell exchanges with half of its neighbours
+}
+
+
+@pytest.mark.parametrize(("storage", "size"), [("fp16s", 2), ("fp32", 4), ("fp64", 8)])
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("tiled") and name != "rows"])
+@pytest.mark.parametrize("scheme", MOVED)
+def test_every_scheme_in_every_layout_by_a_list(scheme: str, layout: str, storage: str, size: int) -> None:
+    """2880 cells and at least one spare are 23 x 128 nodes, which are whole groups of 16 and of 32."""
+    axes, slots, _ = LAYOUTS[layout]
+    copies, moved = MOVED[scheme]
+    kept, read = LISTED[scheme]
+    compute = "fp64" if storage == "fp64" else "fp32"
+    config = CudaConfig(scheme=scheme, layout=layout, addressing="indirect", storage=storage, compute=compute, **axes)
+    case = box("d3q19", "bgk", SMALL)
+    assert bytes_per_update(case, config) == moved * size + 4 * read
+    assert footprint_bytes(case, config) == 23 * 128 * (copies * slots * size + 4 * kept)
+
+
 def test_all_that_there_is_has_exact_bytes() -> None:
     """Blocks with rings, and the fused swap of a CPU, have their own above."""
     assert set(SCHEMES) == {*MOVED, "ghost-cell", "swap-ordered"}
+    assert set(MOVED) == set(LISTED)
     assert set(ALL_LAYOUTS) == set(LAYOUTS)
 
 
