@@ -183,7 +183,7 @@ LISTED = {
 
 
 @pytest.mark.parametrize(("storage", "size"), [("fp16s", 2), ("fp32", 4), ("fp64", 8)])
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("tiled") and name != "rows"])
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("tiled")])
 @pytest.mark.parametrize("scheme", MOVED)
 def test_every_scheme_in_every_layout_by_a_list(scheme: str, layout: str, storage: str, size: int) -> None:
     """2880 cells and at least one spare are 23 x 128 nodes, which are whole groups of 16 and of 32."""

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from lbmtune.catalogue.case import Case, box, cavity, porous
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.subject import LAUNCH
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
+from lbmtune.records.store import read_study
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))
@@ -26,16 +27,21 @@ MARCH = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), ro
 LEAN, SPILLED = Resources(registers=64), Resources(registers=128, spill_bytes=400, local_bytes=160)
 
 
+SAMPLED = 6
+"""Kernels of each recorded set."""
+
+
 class Kind(NamedTuple):
-    """resources: None on a CPU."""
+    """resources: None on a CPU; known: the machine, or the usual one of its kind."""
 
     case: Case
     config: KernelConfig
     resources: Resources | None = None
+    known: Machine | None = None
 
     @property
     def machine(self) -> Machine:
-        return HOST if isinstance(self.config, CpuConfig) else CARD
+        return self.known or (HOST if isinstance(self.config, CpuConfig) else CARD)
 
 
 KINDS: dict[str, Kind] = {
@@ -70,6 +76,15 @@ KINDS: dict[str, Kind] = {
         CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4),
         SPILLED,
     ),
+    "moments on chip": Kind(
+        box("d3q19", "regularised", (64, 64, 64)),
+        CudaConfig(
+            launch="resident", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2, march=4
+        ),
+        SPILLED,
+    ),
+    "ghost cells": Kind(BOX, CudaConfig(scheme="ghost-cell", block=(32, 2, 4)), LEAN),
+    "two passes that spill": Kind(BOX, CudaConfig(scheme="swap", cells_per_thread=2, max_registers=64), SPILLED),
     "processor": Kind(BOX, CpuConfig(scheme="aa", threads=2)),
     "processor, two lattices": Kind(BOX, CpuConfig(threads=2, streaming_stores=1)),
     "processor, several steps": Kind(BOX, CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1, threads=2)),
@@ -100,20 +115,19 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-def test_terms_add_up_to_the_time_of_an_update(kind: Kind) -> None:
+def adds_up(kind: Kind) -> None:
     found = predict(kind.case, kind.config, kind.machine, kind.resources)
     assert found.mlups > 0
     assert 1e6 * found.mlups * sum(term.seconds for term in found.terms) == pytest.approx(1)
 
 
-def test_a_machine_of_half_the_speed_takes_twice_as_long(kind: Kind) -> None:
-    """All rates halved, and all times doubled: whatever adds figures of different units is found by that."""
+def takes_twice_as_long_at_half_the_speed(kind: Kind) -> None:
     whole = predict(kind.case, kind.config, kind.machine, kind.resources)
     half = predict(kind.case, kind.config, changed(kind.machine, 0.5, 2.0), kind.resources)
     assert half.mlups == pytest.approx(whole.mlups / 2)
 
 
-def test_faster_memory_makes_no_kernel_slower_nor_faster_than_itself(kind: Kind) -> None:
+def gains_by_faster_memory_no_more_than_it(kind: Kind) -> None:
     before = predict(kind.case, kind.config, kind.machine, kind.resources, {LAUNCH}).mlups
     after = predict(
         kind.case, kind.config, changed(kind.machine, 1.25, 1.0, "_bytes_per_s"), kind.resources, {LAUNCH}
@@ -121,11 +135,43 @@ def test_faster_memory_makes_no_kernel_slower_nor_faster_than_itself(kind: Kind)
     assert before * (1 - 1e-12) <= after <= 1.25 * before * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "resident"])
-def test_no_kernel_moves_more_than_memory_does(name: str) -> None:
+def moves_no_more_than_memory_does(kind: Kind) -> None:
     """But for what never goes there. Small domains gain by a launch, since they stay in caches."""
-    kind = KINDS[name]
-    assert HOST.cpu
-    most = max(HOST.cpu.walks_bytes_per_s.values()) if isinstance(kind.config, CpuConfig) else PEAK_BYTES_PER_S
+    if isinstance(kind.config, CudaConfig) and kind.config.resident:
+        return
+    cpu = kind.machine.cpu
+    most = max(cpu.walks_bytes_per_s.values()) if cpu else PEAK_BYTES_PER_S
     found = predict(kind.case, kind.config, kind.machine, kind.resources, {LAUNCH})
     assert 1e6 * found.mlups * found.bytes_per_update <= most
+
+
+def test_terms_add_up_to_the_time_of_an_update(kind: Kind) -> None:
+    adds_up(kind)
+
+
+def test_a_machine_of_half_the_speed_takes_twice_as_long(kind: Kind) -> None:
+    """All rates halved, and all times doubled: whatever adds figures of different units is found by that."""
+    takes_twice_as_long_at_half_the_speed(kind)
+
+
+def test_faster_memory_makes_no_kernel_slower_nor_faster_than_itself(kind: Kind) -> None:
+    gains_by_faster_memory_no_more_than_it(kind)
+
+
+def test_no_kernel_moves_more_than_memory_does(kind: Kind) -> None:
+    moves_no_more_than_memory_does(kind)
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(header.parent for header in RECORDED.glob("*/*/study.json")), ids=lambda folder: folder.name
+)
+def test_all_of_that_holds_of_kernels_that_were_recorded(folder: Path) -> None:
+    """Some of each set, with the registers that they were compiled to."""
+    study, machine = read_study(folder), read_machine(folder.parent / "machine.toml")
+    trials = [one for one in study.trials if one.mlups is not None]
+    for trial in trials[:: -(-len(trials) // SAMPLED)]:
+        one = Kind(study.header.spec.case, from_flat(trial.config), trial.resources, machine)
+        adds_up(one)
+        takes_twice_as_long_at_half_the_speed(one)
+        gains_by_faster_memory_no_more_than_it(one)
+        moves_no_more_than_memory_does(one)
