@@ -22,7 +22,7 @@ from lbmtune.model.occupancy import shared_of, taken_of, threads_together
 from lbmtune.model.once import first_and_last, rings
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.model.sectors import partial_sectors, stored_apart
-from lbmtune.model.spilled import local_bytes_of_moves, local_memory, passes_spill, spilled_bytes
+from lbmtune.model.spilled import estimated, local_bytes_of_moves, local_memory, passes_spill, spilled_bytes
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
@@ -318,6 +318,28 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     found = partial(replace(subject(listed), case=rows))
     assert found.seconds > 0
     assert found.seconds == pytest.approx(MOVES_ALONG_X * of_access["displaced"])
+
+
+@pytest.mark.parametrize(
+    ("axes", "wanted"),
+    [
+        ({}, 32 + 4 * 19),
+        ({"scheme": "aa"}, 60 + 4 * 19),
+        ({"prefetch": 1, "march": 4}, 32 + 2 * 4 * 19),
+        ({"addressing": "indirect"}, 32 + 4 * 19),
+        ({"storage": "fp64", "compute": "fp64"}, 32 + 2 * 4 * 19),
+    ],
+    ids=str,
+)
+def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[str, Any], wanted: int) -> None:
+    """Of a sixth too few no word is taken for spilled; each of the others moves three times."""
+    config = CudaConfig(**{"cells_per_thread": 4, "max_registers": 64} | axes)
+    words = round(wanted / 1.2) - 64
+    assert words > 0
+    found = estimated(CASE, config)
+    assert (found.registers, found.local_bytes, found.spill_bytes) == (64, 4 * words, 3 * 4 * words)
+    roomy = estimated(CASE, replace(config, max_registers=255))
+    assert (roomy.registers, roomy.spill_bytes) == (wanted, 0)
 
 
 def test_columns_of_vectors_wait_in_between() -> None:
