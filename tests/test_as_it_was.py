@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -96,6 +96,32 @@ def test_a_machine_that_does_half_of_everything_takes_twice_as_long() -> None:
     described = predict(DOMAIN, TILES, DESCRIBED, None)
     then = predict(DOMAIN, TILES, as_it_was(DESCRIBED, half), None)
     assert then.mlups == pytest.approx(described.mlups / 2)
+
+
+def test_every_figure_of_a_machine_that_does_half_of_everything_is_another() -> None:
+    """By the unit in its name: rates are half, times are double, and shares of what hides stay."""
+    known = replace(CPU, hidden={"in place, 64 bytes": 0.5}, refills_s={"in place, 64 bytes, 19 together": 2e-9})
+    described = replace(DESCRIBED, cpu=known)
+    half = Conditions(
+        memory_bytes_per_s=FOUND.walks_bytes_per_s[ONE.name] / 2,
+        last_cache_bytes_per_s=35e9,
+        work_per_s=1.25e9,
+    )
+    then = as_it_was(described, half)
+    for before, after in ((described, then), (described.cpu, then.cpu)):
+        assert before
+        assert after
+        for one in fields(before):
+            unit = 0.5 if one.name.endswith("_per_s") else 2.0 if one.name.endswith("_s") else 1.0
+            was, now = getattr(before, one.name), getattr(after, one.name)
+            if one.name == "cpu":
+                continue
+            if unit == 1.0:
+                assert now == was, one.name
+            elif isinstance(was, dict):
+                assert now == pytest.approx({name: unit * rate for name, rate in was.items()}), one.name
+            else:
+                assert now == pytest.approx(unit * was), one.name
 
 
 def test_nothing_is_known_of_the_hour_of_a_machine_that_was_not_calibrated() -> None:

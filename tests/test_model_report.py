@@ -181,6 +181,12 @@ def test_bars_go_by_kind_size_and_device() -> None:
     ]
     (small,) = bars([replace(one(n, 1.2), sites=64**3) for n in (10, 20)])
     assert (small.bound, small.holds) == (0.20, True)
+    both = bars([replace(one(n, 1.2), sites=128**3) for n in (10, 20)])
+    assert [(bar.set, bar.bound, bar.holds) for bar in both] == [
+        *(("all of them", 0.07, False), ("all of them", 0.18, False)),
+        *(("card/box", 0.20, True), ("card/box", 0.07, False), ("card/box", 0.18, False)),
+        *(("card/box", 0.9, True), ("card/box", 0.98, True)),
+    ], "128^3 is the largest small domain and the smallest large one"
     cpu = bars([replace(one(n, 1.2), backend="cpu") for n in (10, 20)])
     assert [(bar.bound, bar.holds) for bar in cpu] == [(0.15, False), (0.95, True)]
     alike = bars([replace(one(n, 1.0), measured=100.0 + n) for n in range(5)])

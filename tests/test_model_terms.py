@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -340,6 +341,19 @@ def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[
     assert (found.registers, found.local_bytes, found.spill_bytes) == (64, 4 * words, 3 * 4 * words)
     roomy = estimated(CASE, replace(config, max_registers=255))
     assert (roomy.registers, roomy.spill_bytes) == (wanted, 0)
+
+
+@pytest.mark.parametrize(("left_out", "share", "depth"), [("threads in flight", in_flight, 256), ("waves", waves, 1)])
+def test_all_that_goes_through_memory_takes_longer_where_a_part_of_the_bandwidth_is_in_use(
+    left_out: str, share: Callable[[Subject], float], depth: int
+) -> None:
+    """As its bytes over the bandwidth that is left: spilled words and partial sectors are among them."""
+    config, few = CudaConfig(block=(256, 1, 1)), Resources(registers=200, spill_bytes=400, local_bytes=160)
+    one = replace(subject(config, few), case=replace(CASE, domain=(256, 256, depth)))
+    others = {"launch", "instructions", "rings", "threads in flight", "waves"}
+    whole, part = (predict(one.case, config, CARD, few, without).mlups for without in (others, others - {left_out}))
+    assert share(one) < 0.99
+    assert part / whole == pytest.approx(share(one))
 
 
 def test_columns_of_vectors_wait_in_between() -> None:

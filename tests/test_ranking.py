@@ -123,6 +123,20 @@ def test_a_ranking_is_kept_by_all_that_it_follows_from(asked, monkeypatch):
     assert len(ranked(replace(machine, name="other"), top=4)[0].entries) == 4
 
 
+def test_another_case_and_other_axes_are_ranked_anew(asked):
+    machine = named_machine("h200")
+    larger = replace(SPEC, case=box("d3q19", "bgk", (256, 256, 256)))
+    fewer = replace(SPEC, axes={"cuda": {**AXES, "scheme": ("pull",)}})
+    found = [ranking(spec, machine, 5, 100, lambda _: None) for spec in (SPEC, larger, fewer)]
+    assert len(asked) == 3
+    assert [one.legal for one in found] == [8, 8, 4]
+    assert found[0].entries[0].prediction != found[1].entries[0].prediction
+
+
+def test_equal_ones_stay_in_the_order_of_the_space():
+    assert cli_ranking._fastest({0: 1.0, 1: 2.0, 2: 3.0, 3: 2.0, 4: 3.0}) == [2, 4, 1, 3, 0]
+
+
 def test_estimates_where_nothing_compiles(asked, monkeypatch):
     found, said = ranked(named_machine("k20"))
     line, beginning = said

@@ -17,7 +17,7 @@ FIRST = 10
 """How many of the configurations that the model puts first are looked at."""
 _TENTHS = 10
 SMALL = 128**3
-"""Cells of the largest domain that counts as small."""
+"""Cells of the largest domain that counts as small, and of the smallest one that counts as large."""
 _KINDS = {"one step": False, "several steps": True}
 _BOUNDS = {"one step": {"median": 0.07, "90 %": 0.18}, "several steps": {"median": 0.12, "90 %": 0.25}}
 """Of errors on large domains of GPUs."""
@@ -152,9 +152,10 @@ def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
     first = ranked["first 10"]
     if (mine.backend == "cpu").all():
         return [Bar(name, "median error", found["median"], 0.15), Bar(name, "best of the first 10", first, 0.95, True)]
-    if mine.sites.max() <= SMALL:
-        return [Bar(name, "median error", found["median"], 0.20)]
-    result = [bar for kind, part in _large(mine) for bar in _of_errors(name, kind, part)]
+    small = [Bar(name, "median error", found["median"], 0.20)] if mine.sites.max() <= SMALL else []
+    if mine.sites.min() < SMALL:
+        return small
+    result = small + [bar for kind, part in _large(mine) for bar in _of_errors(name, kind, part)]
     if mine.measured.quantile(0.9) > _APART * mine.measured.quantile(0.1):
         result.append(Bar(name, "rank", ranked["rank"], 0.9, True))
     return [*result, Bar(name, "best of the first 10", first, 0.98, True)]
