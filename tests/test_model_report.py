@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,17 @@ def test_the_document_has_a_place_for_each_table_and_every_set() -> None:
     written = text.partition("<!-- sets -->")[2].partition("<!-- /sets -->")[0]
     kept = sorted(folder.parent.name for folder in RECORDED.glob("*/study.json"))
     assert [name for name in kept if f"nvidia-h200/{name} " not in written] == []
+
+
+@pytest.mark.parametrize("kind", ["one step", "several steps"])
+def test_what_the_document_says_first_is_what_its_table_says(kind: str) -> None:
+    """In whole per cents, which a reader can keep in mind."""
+    text = (ROOT / "docs" / "model.md").read_text()
+    first = re.search(rf"^\| {kind} per launch \| (\d+) % \| (\d+) % \|$", text, re.MULTILINE)
+    row = re.search(rf"^    {kind} +\d+ +([\d.]+) ([\d.]+)$", text, re.MULTILINE)
+    assert first
+    assert row
+    assert [int(one) for one in first.groups()] == [round(100 * float(one)) for one in row.groups()]
 
 
 def test_the_page_needs_no_network(tmp_path: Path) -> None:
