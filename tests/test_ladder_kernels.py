@@ -26,10 +26,10 @@ from lbmtune.errors import InputError
 from lbmtune.measure import ladder, oracle
 from lbmtune.measure.ladder import provable
 from lbmtune.measure.microbench import Rate
-from lbmtune.measure.timing import excite
+from lbmtune.measure.timing import excite, measure
 from lbmtune.measure.verify import awkward_domain, verify
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Resources
+from lbmtune.records import Measurement, Resources
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
@@ -198,12 +198,20 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder._Ladder, "_cuda_streams", lambda *_: Rate(1e9, 0.01))
     monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
     monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
+    timed: list[str] = []
+
+    def noted(simulation: Simulation, protocol: TimingProtocol) -> Measurement:
+        timed.append(simulation.program.case.collision)
+        return measure(simulation, protocol)
+
+    monkeypatch.setattr(ladder, "measure", noted)
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     small = box("d2q9", "bgk", (64, 24, 1))
     chosen = config(scheme="pull", block=(32, 2, 1))
     asked = ladder.Asked(small, chosen, machine, TimingProtocol(verify_periods=1, max_samples=6, sustained_s=0.1))
     found = ladder.climb(TimedHost(), asked, lambda _: None)
     assert [one.name for one in found.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
+    assert timed == [NO_COLLISION, "bgk"], "the one without collision is the rung above"
     assert [one.name for one in found.apart] == [READS, WRITES, COLLISION]
     assert found.rung(DATASHEET).seconds == found.rung(DATASHEET).model_s == pytest.approx(72 / 4e9)
     assert found.rung(COPY).seconds == pytest.approx(72 / 2e9)

@@ -24,7 +24,7 @@ from lbmtune.model.cpu_terms import (
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.predict import predict
-from lbmtune.model.walks import Walk, calibrated, fillings
+from lbmtune.model.walks import SHARES, Walk, calibrated, fillings
 from lbmtune.records import Environment
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -80,6 +80,15 @@ def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, in
 )
 def test_the_walk_of_a_kernel(config: CpuConfig, expected: Walk) -> None:
     assert walk(subject(config)) == expected
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ALIGNED, replace(ALIGNED, streaming_stores=1), replace(ALIGNED, scheme="aa"), replace(SCALAR, scheme="push")],
+)
+def test_bytes_of_a_walk_are_counted_as_those_of_the_kernels_that_go_by_its_rate(config: CpuConfig) -> None:
+    """19 populations of four bytes; otherwise a rate would be of other bytes than what is divided by it."""
+    assert SHARES[walk(subject(config)).kind] * 19 * 4 == bytes_per_update(CASE, config)
 
 
 def test_every_walk_was_calibrated() -> None:
