@@ -26,11 +26,13 @@ from lbmtune.codegen.probes import (
     RUNS,
     SHUFFLED,
     SPILLED,
+    STRUCTURES,
     exchange_probe,
     issue_probe,
     probe,
     shuffled_probe,
     spilled_probe,
+    structures_probe,
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
@@ -38,6 +40,7 @@ from lbmtune.measure.calibrate import calibrate, texts
 from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
 from lbmtune.records import Resources
+from shim.device import COMPILER, HEADER, HostExecutable, compile_text
 
 
 class Card:
@@ -80,7 +83,7 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES, PIECES):
+        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES, PIECES, STRUCTURES):
             return
         source, target, *numbers = arguments
         asked = launch.entry, launch.block, tuple(self.options.items())
@@ -117,9 +120,14 @@ class Card:
             assert accesses % (apart * steps) == 0
             assert words % 4 == 0
             assert words < self.options["LOCAL"]
-        elif launch.entry in (DISPLACED, SHUFFLED):
+        elif launch.entry in (DISPLACED, SHUFFLED, STRUCTURES):
             accesses, *sides, apart, steps = map(int, numbers)
             assert accesses % (apart * steps) == 0
+            if launch.entry == STRUCTURES:
+                words, run = sides.pop(), 1
+                assert words % 4 == 0
+                assert words < self.options["LOCAL"]
+                assert accesses == apart * steps, "all threads are there from the beginning to the end"
             q, elements = np.arange(streams), self.options.get("VECTOR", 1)
             load, store = (
                 near * (q % 3 - 1) + elements * far * (q // 3 % 3 - 1) for near, far in (sides[:2], sides[2:])
@@ -183,6 +191,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"call 4980736", "dependent 4980736"} <= set(found.small_s)
     assert {"apart 0", "apart 64", "in place 8"} <= set(found.holes_bytes_per_s)
     assert {f"{2 * 19 * 4 * 256} 0", f"{2 * 19 * 4 * 2048} 64"} <= set(found.pieces_bytes_per_s)
+    assert {"8 x 19 by 512 of 0 stay", "4 x 27 by 512 of 960 in place"} <= set(found.structures_bytes_per_s)
     assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
     assert found.l2_latency_s > 0
     assert not [*measured.lacking(found)], "what a file is refused for is what is measured"
@@ -256,6 +265,50 @@ def test_the_probe_of_spills_spills_what_it_says(access_bytes: int) -> None:
     found = compile_cuda(spilled_probe(access_bytes=access_bytes, local_bytes=4096, threads=128)).resources
     assert (found.spill_bytes, found.local_bytes) == (0, 4096)
     assert 0 < found.registers <= 128
+
+
+@pytest.mark.parametrize("access_bytes", [4, 8])
+@pytest.mark.parametrize("streams", [19, 27])
+def test_the_probe_of_structures_has_room_for_its_threads(access_bytes: int, streams: int) -> None:
+    program = structures_probe(streams=streams, access_bytes=access_bytes, local_bytes=4096, threads=64)
+    found = compile_cuda(program).resources
+    assert (found.spill_bytes, found.local_bytes) == (0, 4096)
+    assert 0 < found.registers <= 65536 // measured.STRUCTURE_THREADS, (
+        "all of them are on a multiprocessor at the same time"
+    )
+
+
+_BLOCK_ON_HOST = "static const struct { unsigned x; } blockDim = {64};"
+_ON_HOST = """
+static void call(void** v) {
+    auto number = [v](int n) { return *static_cast<int*>(v[n]); };
+    copy_structures(*static_cast<ACCESS**>(v[0]), *static_cast<ACCESS**>(v[1]), number(2), number(3), number(4),
+                    number(5), number(6), number(7), number(8), number(9));
+}
+extern "C" size_t run_copy_structures(const unsigned* grid, const unsigned* block, void** values) {
+    return host::launch(call, grid, block, values, host::as_loop, 0);
+}
+"""
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+@pytest.mark.parametrize("side", ["stay", "loads", "stores", "in place"])
+def test_structures_are_displaced_and_kept(side: str) -> None:
+    """Each element of a structure goes where it should, whatever its thread keeps meanwhile."""
+    q, apart, steps, far = 19, 96, 3, 64
+    program = structures_probe(streams=q, access_bytes=4, local_bytes=64, threads=64)
+    defined = [f"#define {option[2:].replace('=', ' ')}" for option in program.options if option.startswith("-D")]
+    text = "\n".join([f'#include "{HEADER}"', _BLOCK_ON_HOST, *defined, program.source, _ON_HOST])
+    source = np.random.default_rng(1).integers(0, 1 << 30, (apart * steps, q), np.uint32)
+    target = np.zeros_like(source)
+    load, load_far, store, store_far = np.multiply(calibrate_memory._SIDES[side], (1, far, 1, far))
+    numbers = np.int32([apart * steps, load, load_far, store, store_far, 8, apart, steps])
+    executable = HostExecutable(program, compile_text(text))
+    executable.launch(program.period[0][0], (2, 1, 1), [source, target, *numbers])
+    for at in range(q):
+        near, rows = at % 3 - 1, at // 3 % 3 - 1
+        by = (store - load) * near + (store_far - load_far) * rows
+        assert np.array_equal(target[:, at], np.roll(source[:, at], by)), at
 
 
 @pytest.mark.parametrize(("element_bytes", "access_bytes"), [(2, 4), (2, 16), (4, 16), (8, 16)])

@@ -12,7 +12,7 @@ from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
 SPILLED, SHUFFLED, EXCHANGED = "copy_spilled", "copy_shuffled", "exchange"
-HOLES, PIECES = "copy_holes", "copy_pieces"
+HOLES, PIECES, STRUCTURES = "copy_holes", "copy_pieces", "copy_structures"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
@@ -102,6 +102,19 @@ def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Progr
     )
     arguments = {SPILLED: ("source", "target", "accesses", "words", "apart", "steps")}
     return _program("probes_spilled", options, arguments, threads, 0)
+
+
+def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threads: int) -> Program:
+    """The copy of arrays of structures of so many elements. local_bytes: as of `spilled_probe`."""
+    options = (
+        "--std=c++17",
+        f"-DSTREAMS={streams}",
+        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
+        f"-DLOCAL={local_bytes // WORD_BYTES}",
+    )
+    displaced = "load", "load_far", "store", "store_far"
+    arguments = {STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps")}
+    return _program("probes_structures", options, arguments, threads, 0)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:

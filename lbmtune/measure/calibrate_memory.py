@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import product
+from itertools import groupby, product
 from math import ceil
 
 import numpy as np
@@ -27,16 +27,18 @@ from lbmtune.codegen.probes import (
     SHUFFLED,
     SPILL,
     SPILLED,
+    STRUCTURES,
     WORD_BYTES,
     probe,
     shuffled_probe,
     spilled_probe,
+    structures_probe,
 )
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibrate_bench import CHECKED_EVERY, Bench, Figures, Kernel, Part, insist, shared_bytes
 from lbmtune.model import measured
 from lbmtune.model.machine import ACCESS_BYTES
-from lbmtune.model.measured import BLOCK, WALKING, WIDTHS, Displaced, Shuffled
+from lbmtune.model.measured import BLOCK, STRUCTURE_FAR, WALKING, WIDTHS, Displaced, Shuffled, Structures
 from lbmtune.model.occupancy import threads_together
 
 L1_BYTES = 256 << 10
@@ -70,6 +72,8 @@ _LOOKED_AT, _NEARLY = 1 << 20, 2e-3
 """Words of a copy with holes, and how near the share of those that are missing has to be to what was asked for."""
 _SPILLED_ROOM, _ALIGNED = 4096, 16
 """Bytes of local memory that a thread has room for, and takes at once."""
+_STRUCTURES_SHARE = 4
+"""One of so many parts of an array is copied: far more than a cache keeps, and no slow copy takes long."""
 _SPILLED_KIB = (0, 24, 48, 96, 144, 216, 312, 504, 1008)
 """Of local memory that all threads of a multiprocessor keep."""
 
@@ -259,6 +263,32 @@ def _pieces(bench: Bench, kernel: Kernel) -> Figures:
         share = count / 64 * WORD_BYTES / SECTOR_BYTES
         insist(bool((stayed | swapped).all()) and abs(float((~stayed).mean()) - share) <= _NEARLY)
         yield f"{2 * STREAMS * WORD_BYTES * later} {count}", found
+
+
+def structures(_: Limits) -> Iterator[Part]:
+    """Copies of arrays of structures by few threads that keep words in local memory, which are not counted."""
+    for (width, elements), each in groupby(measured.structures(), lambda one: (one.element_bytes, one.elements)):
+        program = structures_probe(streams=elements, access_bytes=width, local_bytes=_SPILLED_ROOM, threads=BLOCK)
+        yield Part("structures_bytes_per_s", program, STRUCTURES, partial(_structures, tuple(each)))
+
+
+def _structures(copies: tuple[Structures, ...], bench: Bench, kernel: Kernel) -> Figures:
+    for one in copies:
+        width, elements = one.element_bytes, one.elements
+        room = STREAMS * bench.stream_bytes // _STRUCTURES_SHARE // (elements * width) // _GRANULE * _GRANULE
+        far, apart = (min(room, n) for n in (STRUCTURE_FAR, bench.device.limits.multiprocessors * one.threads))
+        steps = room // apart
+        load, load_far, store, store_far = _SIDES[one.side]
+        load_far, store_far = load_far * far, store_far * far
+        words = one.local_bytes // WORD_BYTES
+        numbers = map(np.int32, (apart * steps, load, load_far, store, store_far, words, apart, steps))
+        to = bench.source if one.side in _IN_PLACE else bench.target
+        run = kernel.by(ceil(apart / BLOCK), bench.source, to, *numbers)
+        found = bench.copied_per_s(run, 2.0 * elements * width * apart * steps)
+        if one.side not in _IN_PLACE:
+            by = (load, load_far), (store, store_far)
+            bench.check(width, width, apart * steps, *(_amounts(elements, *side) for side in by))
+        yield one.name, found
 
 
 def _walked(accesses: int) -> tuple[int, int]:

@@ -42,7 +42,10 @@ class Calibration:
     holes: copies of words that leave out one of each of so many sectors in 64, to another array or in place
     ('apart 8', 'in place 64'); what is left out is counted;
     pieces: copies of words that store so many sectors in 64 in two pieces, so many bytes after each other, which are
-    read and written in between ('4980736 16').
+    read and written in between ('4980736 16');
+    structures: copies of arrays of structures of so many elements, displaced by one and by 65536 structures (`side` as
+    of displaced), by so many threads of a multiprocessor that are all there are, each of which keeps so many bytes of
+    local memory besides ('8 x 19 by 512 of 96 in place').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -61,6 +64,7 @@ class Calibration:
     again_bytes_per_s: dict[str, float] = field(default_factory=dict)
     holes_bytes_per_s: dict[str, float] = field(default_factory=dict)
     pieces_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    structures_bytes_per_s: dict[str, float] = field(default_factory=dict)
     stages_s: dict[str, float] = field(default_factory=dict)
 
 

@@ -55,6 +55,12 @@ AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
 """Read and left until a tile is read again."""
 HOLES, PIECES = (0, 2, 4, 8, 16, 24, 32, 48, 64), (0, 4, 8, 16, 24, 32, 48, 64)
 """Sectors in 64 that lack an element, and such that are stored in two pieces."""
+STRUCTURE_WIDTHS, STRUCTURE_CELLS = (4, 8), (19, 27)
+STRUCTURE_SIDES = ("stay", "loads", "stores", "in place")
+STRUCTURE_THREADS, STRUCTURE_KIB = 512, (0, 64, 160, 480)
+"""Of a multiprocessor, and of local memory that all of them keep."""
+STRUCTURE_FAR = 1 << 16
+"""Structures that lie between one that an element is displaced by rows and its own."""
 LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
 """Accesses from one piece to the other."""
 
@@ -120,6 +126,28 @@ def listed_name(access_bytes: int, side: str, *, is_displaced: bool = False, ahe
     return f"{access_bytes} {side}{' displaced' * is_displaced}{' ahead' * ahead}"
 
 
+class Structures(NamedTuple):
+    """A copy of arrays of structures. threads: of a multiprocessor; local_bytes: of each of them."""
+
+    element_bytes: int
+    elements: int
+    threads: int
+    local_bytes: int
+    side: str
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.element_bytes} x {self.elements} by {self.threads} of {self.local_bytes} {self.side}"
+
+
+def structures() -> Iterator[Structures]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
+        for kib, side in product(STRUCTURE_KIB, STRUCTURE_SIDES):
+            yield Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
+
+
 def names(*, neighbours: bool = True) -> dict[str, list[str]]:
     """Of the figures of a calibrated GPU, by table of `Calibration`.
 
@@ -142,6 +170,7 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
         "again_bytes_per_s": [str(mib << 20) for mib in AGAIN_MIB],
         "holes_bytes_per_s": [f"{where} {holes}" for where in ("apart", "in place") for holes in HOLES],
         "pieces_bytes_per_s": [f"{2 * STREAMS * WORD_BYTES * later} {n}" for later in LATER for n in PIECES],
+        "structures_bytes_per_s": [one.name for one in structures()],
         "stages_s": [f"{barrier} by {warps}" for barrier in BARRIERS[: 2 + neighbours] for warps in EXCHANGE_WARPS],
     }
 

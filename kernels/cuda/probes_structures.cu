@@ -1,0 +1,52 @@
+// Micro-benchmark of arrays of structures, and of what the L2 cache keeps of them. No lattice is in it. The options
+// define STREAMS (elements of a structure), ACCESS (their type) and LOCAL (words of local memory that a thread has room
+// for).
+
+__device__ __forceinline__ unsigned first(const unsigned short value) { return value; }
+__device__ __forceinline__ unsigned first(const unsigned value) { return value; }
+__device__ __forceinline__ unsigned first(const uint2 value) { return value.x; }
+
+// Where an element lies: the first one is displaced by `near` structures back, the next one not at all, the one after it
+// by as many forward, and so on; and by groups of three, back, not at all and forward by `far`.
+__device__ __forceinline__ unsigned long long place(
+    const int q, const int at, const int near, const int far, const int accesses) {
+    const int to = at + near * (q % 3 - 1) + far * (q / 3 % 3 - 1);
+    return (unsigned long long)(to < 0 ? to + accesses : to < accesses ? to : to - accesses) * STREAMS + q;
+}
+
+// A copy of all structures by as many threads as are there at the same time: each takes `steps` of them one after
+// another, `apart` from one to the next. When its loads are done it writes words of local memory and reads them again
+// before it stores. words: a multiple of four, less than LOCAL.
+extern "C" __global__ void copy_structures(
+    const ACCESS* source, ACCESS* target, const int accesses, const int load, const int load_far, const int store,
+    const int store_far, const int words, const int apart, const int steps) {
+    const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    if (thread >= apart) return;
+    int at = thread;
+    volatile unsigned kept[LOCAL];
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step, at += apart) {
+        ACCESS value[STREAMS];
+#pragma unroll
+        for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, load, load_far, accesses)];
+        // where the words lie depends on all that was loaded
+        unsigned moved = 0;
+#pragma unroll
+        for (int q = 0; q < STREAMS; ++q) moved |= first(value[q]) == 0xffffffffu;
+#pragma unroll 1
+        for (int n = 0; n < words; n += 4) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) kept[n + k + moved] = at + n + k;
+        }
+        unsigned sum = 0;
+#pragma unroll 1
+        for (int n = 0; n < words; n += 4) {
+#pragma unroll
+            for (int k = 0; k < 4; ++k) sum += kept[n + k + moved];
+        }
+        // nothing is stored before the words are there: their sum, which is even, is looked at first
+        if (words && sum == 0xffffffffu) return;
+#pragma unroll
+        for (int q = 0; q < STREAMS; ++q) target[place(q, at, store, store_far, accesses)] = value[q];
+    }
+}
