@@ -25,6 +25,7 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
+from lbmtune.model.structures import longer_s
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
@@ -254,6 +255,11 @@ def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
         lender.calibration.threads_bytes_per_s, found.calibration.threads_bytes_per_s, strict=True
     ):
         assert int(own.split()[2]) == round(int(of_lender.split()[2]) * threads)
+    local_bytes = 64 << 10  # a tenth of the L2 cache is shared by fewer multiprocessors
+    ours, theirs = (longer_s(one, 8, 27, "in place", kept) for one, kept in ((found, local_bytes), (lender, 0)))
+    assert ours > theirs == 0
+    at_once = local_bytes * 10 * 80 / 132
+    assert ours == pytest.approx(longer_s(lender, 8, 27, "in place", at_once) * 4800 / 900, rel=0.05)
 
 
 def test_a_machine_that_nobody_knows():

@@ -55,7 +55,12 @@ def _scaled(found: Calibration, machine: Machine, lender: Machine, memory: float
     instructions = _times(found.instructions_per_s, chip)
     l2_bytes = machine.caches_bytes.get("L2", 0) / lender.caches_bytes["L2"]
     in_flight = memory * lender.multiprocessors / machine.multiprocessors
-    for name, word, factor in (("again", 0, l2_bytes), ("pieces", 0, l2_bytes), ("threads", 2, in_flight)):
+    # what all threads in flight keep is held against the L2 cache
+    kept = l2_bytes * lender.multiprocessors / machine.multiprocessors
+    for name, word, factor in (
+        *(("again", 0, l2_bytes), ("pieces", 0, l2_bytes)),
+        *(("threads", 2, in_flight), ("structures", 4, kept)),
+    ):
         changed[f"{name}_bytes_per_s"] = _named_anew(changed[f"{name}_bytes_per_s"], word, factor)
     l1_bytes = _L1_BYTES.get(machine.environment.architecture, found.l1_bytes)
     return replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)

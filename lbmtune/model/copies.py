@@ -14,6 +14,7 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP
 from lbmtune.model.named import numbered
 from lbmtune.model.sectors import Partial, own_cells, partial_sectors, stored_apart
+from lbmtune.model.structures import longer_s
 from lbmtune.model.subject import (
     AHEAD,
     IN_PLACE,
@@ -67,18 +68,25 @@ def _of_narrow_rows(subject: Subject) -> float:
 
 
 def _of_structures(subject: Subject) -> float:
-    """Of arrays of structures: each access of a warp touches all lines of its cells, as many as a cell has elements."""
+    """Of arrays of structures: each access of a warp touches all lines of its cells, as many as a cell has elements.
+
+    Less where threads keep words of local memory from their loads to their stores.
+    """
     config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
     name = f"{config.stored.bytes} of {config.stored.bytes} x "
     streams = _nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, config.kept.values(stencil))
     if config.by_faces:
         return rates[f"{name}{streams} none by {WALKERS}"]
-    passes = [
-        (len(phase.accesses), rates[f"{name}{streams} {side_of(phase)} by {WALKERS}{walking_name(config)}"])
-        for parity in range(config.propagation.period)
-        for phase in config.propagation.passes(stencil, parity)
-    ]
-    return sum(moved for moved, _ in passes) / sum(moved / rate for moved, rate in passes)
+    passes = [one for parity in range(config.propagation.period) for one in config.propagation.passes(stencil, parity)]
+    told = subject.entries if len(subject.entries) == len(passes) else [subject.resources] * len(passes)
+    moved = seconds = 0.0
+    for phase, entry in zip(passes, told, strict=True):
+        side, kept_bytes = side_of(phase), subject.threads * entry.local_bytes
+        rate = rates[f"{name}{streams} {side} by {WALKERS}{walking_name(config)}"]
+        longer = longer_s(subject.machine, config.stored.bytes, streams, side, kept_bytes)
+        moved += len(phase.accesses)
+        seconds += len(phase.accesses) * (1 / rate + longer)
+    return moved / seconds
 
 
 def _nearest(known: Iterable[int], wanted: float) -> int:

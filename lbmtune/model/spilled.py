@@ -20,8 +20,9 @@ from lbmtune.catalogue.resident import shared_bytes as shared_on_chip
 from lbmtune.catalogue.returning import cuts
 from lbmtune.catalogue.rules.limits import registers_allowed
 from lbmtune.model.again import kept
+from lbmtune.model.local import local_byte_s
 from lbmtune.model.solids import holes_s_of_a_sector, lanes
-from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, between, stays_at_home, walking_name
+from lbmtune.model.subject import LOCAL, WORD_BYTES, Subject, stays_at_home, walking_name
 from lbmtune.records import Resources, Term
 
 _ADDRESSES = {1: 60, 2: 32}
@@ -129,31 +130,16 @@ def local_bytes_of_moves(subject: Subject) -> int:
 
 
 def _local_s(subject: Subject, moved: float, local_bytes: int) -> float:
-    """As long as a copy with that access width takes longer whose threads keep as much of a multiprocessor in it.
+    """As long as a copy takes longer whose threads keep as much of a multiprocessor in it.
 
-    Stores go through L1 to L2, so that there is no step where L1 is full. Words of a list are kept from the first load
-    to the last store; meanwhile all that the threads in flight update goes by the same caches.
+    Words of a list are kept from the first load to the last store; meanwhile all that the threads in flight update goes
+    by the same caches.
     """
     config = subject.config
     updated = subject.threads * config.cells_per_thread if config.indirect else 0
     passing = updated * traffic(subject.case, config).populations
-    return moved * between(_of_local_bytes(subject), subject.threads * local_bytes + passing)
-
-
-def _of_local_bytes(subject: Subject) -> list[tuple[int, float]]:
-    """Bytes of a multiprocessor in local memory, and what one that is written or read takes longer than none."""
-    access, walking = str(subject.access_bytes), bool(walking_name(subject.config))
-    taken = {}
-    for name, rate in subject.calibration.spilled_bytes_per_s.items():
-        words = name.split()
-        if words[0] == access and (words[-1] == "walking") == walking:
-            taken[int(words[2]), int(words[4])] = 2 * subject.machine.streams * int(access) / rate
-    none = next(seconds for (_, local), seconds in taken.items() if not local)
-    return [
-        (threads * local, max(0.0, seconds - none) / (2 * local))
-        for (threads, local), seconds in sorted(taken.items())
-        if local
-    ]
+    kept_bytes, walking = subject.threads * local_bytes + passing, bool(walking_name(config))
+    return moved * local_byte_s(subject.machine, subject.access_bytes, kept_bytes, walking=walking)
 
 
 def spilled_bytes(subject: Subject) -> float:
