@@ -23,6 +23,7 @@ NO_STEP = {
     "probes_issue.cu",
     "probes_shuffled.cu",
     "probes_spilled.cu",
+    "probes_structures.cu",
     "streams.cu",
 }
 """What measures bandwidths."""
