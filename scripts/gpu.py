@@ -252,14 +252,18 @@ def workers() -> str:
 
 def turns(run: Run) -> dict[str, object]:
     """Kernels of small domains, measured in turns."""
-    command = [sys.executable, str(ROOT / "scripts" / "turns.py"), str(run.out), "--device", run.device]
-    return run.call("turns", command, run.limit_s)
+    return in_turns(run, "turns")
 
 
 def fastest(run: Run) -> dict[str, object]:
     """The fastest kernels known of large domains, measured in turns."""
+    return in_turns(run, "fastest", "--known", str(ROOT / "scripts" / "fastest.toml"))
+
+
+def in_turns(run: Run, part: str, *which: str) -> dict[str, object]:
+    """Kernels measured in turns. which: arguments that say which kernels."""
     command = [sys.executable, str(ROOT / "scripts" / "turns.py"), str(run.out), "--device", run.device]
-    return run.call("fastest", [*command, "--known", str(ROOT / "scripts" / "fastest.toml")], run.limit_s)
+    return run.call(part, [*command, *which], run.limit_s)
 
 
 def physics(run: Run) -> dict[str, object]:

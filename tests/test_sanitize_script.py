@@ -24,6 +24,7 @@ NO_STEP = {
     "probes_shuffled.cu",
     "probes_spilled.cu",
     "probes_structures.cu",
+    "probes_words.cu",
     "streams.cu",
 }
 """What measures bandwidths."""

@@ -2,10 +2,6 @@
 // define STREAMS (elements of a structure), ACCESS (their type) and LOCAL (words of local memory that a thread has room
 // for).
 
-__device__ __forceinline__ unsigned first(const unsigned short value) { return value; }
-__device__ __forceinline__ unsigned first(const unsigned value) { return value; }
-__device__ __forceinline__ unsigned first(const uint2 value) { return value.x; }
-
 // Where an element lies: the first one is displaced by `near` structures back, the next one not at all, the one after it
 // by as many forward, and so on; and by groups of three, back, not at all and forward by `far`.
 __device__ __forceinline__ unsigned long long place(
@@ -29,21 +25,7 @@ extern "C" __global__ void copy_structures(
         ACCESS value[STREAMS];
 #pragma unroll
         for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, load, load_far, accesses)];
-        // where the words lie depends on all that was loaded
-        unsigned moved = 0;
-#pragma unroll
-        for (int q = 0; q < STREAMS; ++q) moved |= first(value[q]) == 0xffffffffu;
-#pragma unroll 1
-        for (int n = 0; n < words; n += 4) {
-#pragma unroll
-            for (int k = 0; k < 4; ++k) kept[n + k + moved] = at + n + k;
-        }
-        unsigned sum = 0;
-#pragma unroll 1
-        for (int n = 0; n < words; n += 4) {
-#pragma unroll
-            for (int k = 0; k < 4; ++k) sum += kept[n + k + moved];
-        }
+        const unsigned sum = sum_of_words(kept, value, at, words);
         // nothing is stored before the words are there: their sum, which is even, is looked at first
         if (words && sum == 0xffffffffu) return;
 #pragma unroll

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.program import Launch, Mode, Program
@@ -94,27 +95,34 @@ def issue_probe(
 
 def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Program:
     """The copy whose threads keep words in local memory, of which they have room for so many bytes."""
-    options = (
-        "--std=c++17",
-        f"-DSTREAMS={STREAMS}",
-        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
-        f"-DLOCAL={local_bytes // WORD_BYTES}",
-    )
     arguments = {SPILLED: ("source", "target", "accesses", "words", "apart", "steps")}
-    return _program("probes_spilled", options, arguments, threads, 0)
+    return _of_words("probes_spilled", arguments, STREAMS, access_bytes, local_bytes, threads)
 
 
 def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threads: int) -> Program:
     """The copy of arrays of structures of so many elements. local_bytes: as of `spilled_probe`."""
+    displaced = "load", "load_far", "store", "store_far"
+    arguments = {STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps")}
+    return _of_words("probes_structures", arguments, streams, access_bytes, local_bytes, threads)
+
+
+def _of_words(
+    name: str,
+    arguments: Mapping[str, tuple[str, ...]],
+    streams: int,
+    access_bytes: int,
+    local_bytes: int,
+    threads: int,
+) -> Program:
+    """A copy whose threads keep words in local memory."""
     options = (
         "--std=c++17",
         f"-DSTREAMS={streams}",
         f"-DACCESS={ACCESS_TYPES[access_bytes]}",
         f"-DLOCAL={local_bytes // WORD_BYTES}",
     )
-    displaced = "load", "load_far", "store", "store_far"
-    arguments = {STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps")}
-    return _program("probes_structures", options, arguments, threads, 0)
+    found = _program(name, options, arguments, threads, 0)
+    return replace(found, source=skeleton("cuda/probes_words.cu") + "\n" + found.source)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:

@@ -173,7 +173,7 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     adds_up = winner.config.get("backend") == "cpu" or stage.on_chip
     if not adds_up or predicted is None or not predicted.terms:
         return ""
-    first, *others = predicted.terms
+    first, *others = predicted.told
     if stage.on_chip and not others and first.name == MEMORY:
         return (
             f"The {format_mlups(predicted.mlups)} MLUPS that were predicted are of bytes alone: the device had not "
