@@ -145,31 +145,56 @@ def test_every_script_that_a_part_begins_knows_its_options(
 
 @pytest.mark.parametrize(
     ("speeds", "known", "code"),
-    [((100, 98, 99), 101, 0), ((100, 96, 99), 90, 1), ((100, 98, 99), 104, 1), ((100, 98, 99), None, 3)],
+    [
+        ((100, 98, 99), 101, 0),
+        ((100, 96, 99), 90, 1),
+        ((100, 98, 99), 104, 1),
+        ((100, 98, 99), None, 3),
+        ((100, None, 99), 101, 3),
+    ],
 )
 def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
     script: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    speeds: tuple[int, ...],
+    speeds: tuple[int | None, ...],
     known: int | None,
     code: int,
 ) -> None:
-    found = iter(speeds)
+    """What each chose is measured by itself, as the known kernel is; speeds of finals in turn are told beside that."""
+    alone = dict(zip(("1", "2", "3", "known"), (*speeds, known), strict=True))
 
     def run(command: list[str], **streams: Any) -> object:
         if "measure" in command:
-            assert "d3q19-moments-fp32" in command[command.index("measure") + 1]
-            streams["stdout"].write(json.dumps({"measurement": {"mlups": known}}))
-            return script.subprocess.CompletedProcess(command, 0 if known else code)
+            path = Path(command[command.index("measure") + 1])
+            mlups = alone[path.parent.name.removeprefix("fast-seed-") if path != script.KNOWN else "known"]
+            streams["stdout"].write(json.dumps({"measurement": {"mlups": mlups}}))
+            return script.subprocess.CompletedProcess(command, 0 if mlups else code)
         Path(command[command.index("--out") + 1]).mkdir(parents=True)
         return script.subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(script.subprocess, "run", run)
-    monkeypatch.setattr(script, "facts", lambda folder: {"mlups": next(found)})
+    monkeypatch.setattr(script, "facts", lambda folder: {"mlups": 70 + int(folder.name[-1])})
     ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
     assert (ended, part["within"]) == (code, code == 0)
-    assert part["mlups"] == dict(zip("123", speeds, strict=True))
+    assert part["finals_mlups"] == {"1": 71.0, "2": 72.0, "3": 73.0}
+    assert part["alone_mlups"] == {name: mlups for name, mlups in alone.items() if mlups}
+
+
+def test_a_search_that_left_nothing_is_not_within(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def run(command: list[str], **streams: Any) -> object:
+        if "measure" in command:
+            streams["stdout"].write(json.dumps({"measurement": {"mlups": 100}}))
+        elif command[command.index("--seed") + 1] != "2":
+            Path(command[command.index("--out") + 1]).mkdir(parents=True)
+        return script.subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    monkeypatch.setattr(script, "facts", lambda _: {"mlups": 100})
+    ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
+    assert (ended, part["within"], sorted(part["alone_mlups"])) == (1, False, ["1", "3", "known"])
 
 
 @pytest.mark.parametrize("described", [True, False])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain, cycle, repeat
+from itertools import chain, cycle, pairwise, repeat
 
 import numpy as np
 import pytest
@@ -184,6 +184,33 @@ def test_interleaved_rounds_belong_together() -> None:
     assert len(first.samples_s) == len(second.samples_s) == PROTOCOL.final_rounds
     ratio = paired_ratio(second.samples_s, first.samples_s)
     assert (ratio.low, ratio.high) == (pytest.approx(2, rel=0.02), pytest.approx(2, rel=0.02))
+
+
+def test_none_always_follows_the_same_other() -> None:
+    """Of four kernels each follows each other one in some round, and each has one sample of every round."""
+    device = FakeDevice("cpu", durations_s=lambda: 1e-2, weather=lambda: FAST)
+    runs = [simulation(device, backend="cpu") for _ in range(4)]
+    turns: list[int | None] = []
+    many = replace(PROTOCOL, final_rounds=30)
+    found = timing.measure_interleaved(runs, many, turns.append)
+    taken = [turn for turn in turns[4 : turns.index(None)] if turn is not None]  # behind those that prepare
+    rounds = [taken[n : n + 4] for n in range(0, len(taken), 4)]
+    assert len(rounds) == 30
+    assert all(sorted(one) == [0, 1, 2, 3] for one in rounds)
+    assert len({*pairwise(taken)} - {(n, n) for n in range(4)}) == 12
+    assert all(len(one.samples_s) == 30 for one in found)
+
+
+@pytest.mark.parametrize(("backend", "rests"), [("cuda", 1.0), ("cpu", 0.0)])
+def test_a_gpu_rests_between_turns_as_long_as_it_was_busy(
+    monkeypatch: pytest.MonkeyPatch, backend: str, rests: float
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(timing.time, "sleep", slept.append)
+    device = FakeDevice(backend, durations_s=lambda: 1e-3, weather=lambda: FAST)
+    found = timing.measure_interleaved([simulation(device, backend=backend)] * 2, PROTOCOL)
+    assert sum(slept) == pytest.approx(rests * 2 * PROTOCOL.final_rounds * 1e-3)
+    assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
 
 
 def test_a_flawed_sample_voids_its_round() -> None:
