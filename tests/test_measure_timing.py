@@ -186,10 +186,11 @@ def test_interleaved_rounds_belong_together() -> None:
     assert (ratio.low, ratio.high) == (pytest.approx(2, rel=0.02), pytest.approx(2, rel=0.02))
 
 
-def test_none_always_follows_the_same_other() -> None:
+def test_none_always_follows_the_same_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of four kernels each follows each other one in some round, and each has one sample of every round."""
-    device = FakeDevice("cpu", durations_s=lambda: 1e-2, weather=lambda: FAST)
-    runs = [simulation(device, backend="cpu") for _ in range(4)]
+    monkeypatch.setattr(timing.time, "sleep", lambda _: None)
+    device = FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)
+    runs = [simulation(device) for _ in range(4)]
     turns: list[int | None] = []
     many = replace(PROTOCOL, final_rounds=30)
     found = timing.measure_interleaved(runs, many, turns.append)
