@@ -149,13 +149,22 @@ def test_arithmetic_goes_by_lanes_and_threads() -> None:
 
 @pytest.mark.parametrize(("mixed", "alone"), [(3e9, 3e9), (5e9, 3e9), (6e9, 1e9)])
 def test_sums_go_on_beside_products_as_far_as_that_has_been_measured(mixed: float, alone: float) -> None:
-    """As many of each as there are take no less than either kind alone."""
-    rates = {"4": 5e9, "32": 4e9, "64": alone}
-    found = replace(FOUND, multiply_add_per_s=rates, mixed_per_s={"4": 5e9, "32": 4e9, "64": mixed})
+    """As many of each as there are take no less than either kind alone, where values are as fast as in registers."""
+    rates, both = {"4": 5e9, "32": 4e9, "64": alone}, {"4": 5e9, "32": 4e9, "64": mixed}
+    found = replace(FOUND, multiply_add_per_s=rates, mixed_per_s=both, worked_per_s=both)
     plain, _, with_product = operations(CASE)
     slowest = max(plain / mixed, with_product / alone, (plain - with_product) / alone)
     expected = (slowest + 1 / 2e8) / 16 / 4
     assert seconds(ALIGNED, "arithmetic", replace(MACHINE, cpu=found)) == pytest.approx(expected)
+
+
+def test_sums_gain_nothing_beside_products_where_work_on_so_many_values_was_not_measured() -> None:
+    """Nine values may well stay in registers, where they do."""
+    beside = replace(MACHINE, cpu=replace(FOUND, mixed_per_s={"4": 9e9, "32": 7e9, "64": 5e9}))
+    assert seconds(ALIGNED, "arithmetic", beside) == seconds(ALIGNED, "arithmetic")
+    plane = box("d2q9", "bgk", (128, 128, 1))
+    few = [CpuSubject(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, beside) if machine.cpu]
+    assert _arithmetic(few[1]).seconds < _arithmetic(few[0]).seconds
 
 
 CROWDED = {

@@ -231,12 +231,13 @@ def _plain_s(subject: CpuSubject, width: str, each: float, with_product: int) ->
 
     In registers some cores add beside what multiplies: Zen, for one. On more values than registers hold no operation
     is faster than was measured with so many: nearly half of the instructions move values there, whatever they add.
+    Where that was not measured, nothing is gained by sums beside products.
     """
     found = subject.calibration
     alone, many = found.multiply_add_per_s[width], subject.case.stencil.q >= STREAMS
     limits_s = [max(with_product, each - with_product) / alone, each / found.mixed_per_s.get(width, alone)]
-    if many and width in found.worked_per_s:
-        limits_s.append(each / found.worked_per_s[width])
+    if many:
+        limits_s.append(each / found.worked_per_s.get(width, alone))
     return max(limits_s)
 
 
