@@ -509,8 +509,15 @@ def test_a_key_and_a_best_json_name_a_configuration(run, monkeypatch):
     by_key = json.loads(run("explain", facts["winner"]["key"], "--json")[1])
     by_file = json.loads(run("explain", facts["best"], "--json")[1])
     by_text = json.loads(run("explain", ",".join(f"{k}={v}" for k, v in config.items()), *QUICK, "--json")[1])
-    assert by_key == by_file == by_text
+    assert by_key == by_file == {**by_text, "measured": by_file["measured"]}
     assert by_key["config"] == config
+    # what was recorded of it is told; values that somebody gives have no record
+    best = json.loads(Path(facts["best"]).read_text())
+    assert by_file["measured"] == {"mlups": best["expected"]["mlups"], "device": best["environment"]["device"]}
+    assert by_text["measured"] is None
+    mlups = f"{best['expected']['mlups']:,.0f} MLUPS on {best['environment']['device']}, as recorded"
+    assert mlups in run("explain", facts["best"])[1]
+    assert "as recorded" not in run("explain", ",".join(f"{k}={v}" for k, v in config.items()), *QUICK)[1]
 
 
 @pytest.mark.parametrize(("backend", "device", "oldest_s"), [("cuda", "0", 0), ("cpu", "cpu", 86400)])

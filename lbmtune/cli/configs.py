@@ -31,14 +31,22 @@ _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 
 
 @dataclass(frozen=True)
+class Before:
+    """Where a configuration was recorded, and its speed there; mlups: None where it has none."""
+
+    made_on: Environment
+    mlups: float | None
+
+
+@dataclass(frozen=True)
 class Subject:
-    """What a verb is about. made_on: where it was measured before; None for values that somebody gave."""
+    """What a verb is about. before: its record; None for values that somebody gave."""
 
     case: Case
     config: KernelConfig
     device: str
     bounds: devices.Bounds
-    made_on: Environment | None = None
+    before: Before | None = None
 
     @property
     def reason(self) -> str | None:
@@ -50,7 +58,7 @@ class Subject:
 
         Two processors are told apart by model and cores, two GPUs by model.
         """
-        made, here = self.made_on, machine.environment
+        made, here = self.before.made_on if self.before else None, machine.environment
         if made is None or (made.device == here.device and (made.backend != "cpu" or made.device_id == here.device_id)):
             return ""
         ours, theirs = ((f" ({one.device_id})" if one.backend == "cpu" else "") for one in (here, made))
@@ -91,7 +99,8 @@ def resolve(
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
-        return _whole(best.case, from_flat(best.configuration), best.environment, device, machine)
+        before = Before(best.environment, best.expected.mlups)
+        return _whole(best.case, from_flat(best.configuration), before, device, machine)
     if key:
         return _whole(*find_trial(text, study, out), device, machine)
     return _from_values(text, study_spec(study, sets), device, machine)
@@ -115,8 +124,8 @@ def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
     return read_study(Path(reference)).header.spec
 
 
-def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Environment]:
-    """The configuration with that key, and where it ran: in a study folder, or in any under `out`.
+def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Before]:
+    """The configuration with that key, and what is known of it: in a study folder, or in any under `out`.
 
     Raises InputError.
     """
@@ -125,7 +134,9 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
         record = read_study(folder)
         for trial in record.trials:
             if trial.key == key:
-                return record.header.spec.case, from_flat(trial.config), record.header.environment
+                found = trial.final or trial.measurement
+                before = Before(record.header.environment, found.mlups if found else None)
+                return record.header.spec.case, from_flat(trial.config), before
     where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"
     raise InputError(f"no trial has the key {key} in {where}; {give}.")
@@ -248,7 +259,7 @@ def _parts(text: str) -> dict[str, int | str]:
 
 
 def _whole(
-    case: Case, config: KernelConfig, made_on: Environment | None, device: str | None, machine: Machine | None
+    case: Case, config: KernelConfig, before: Before | None, device: str | None, machine: Machine | None
 ) -> Subject:
     """A configuration of which nothing is left open.
 
@@ -260,6 +271,6 @@ def _whole(
     if (where == "cpu") != (config.backend == "cpu"):
         raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where, machine))
     here = devices.bounds(where, machine)
-    if made_on and not here.known and device is None and (known := machine_of(made_on.device)):
+    if before and not here.known and device is None and (known := machine_of(before.made_on.device)):
         here = devices.bounds(where, known)
-    return Subject(case, config, where, here, made_on)
+    return Subject(case, config, where, here, before)

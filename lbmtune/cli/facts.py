@@ -129,6 +129,7 @@ def explain(
         "limits_of_device": bounds.known,
         "machine": bounds.machine.name if bounds.machine else None,
         **(_costs(subject.case, subject.config) if reason is None else dict.fromkeys(COSTS)),
+        "measured": subject.before and {"mlups": subject.before.mlups, "device": subject.before.made_on.device},
         "prediction": prediction,
     }
     if as_json:
@@ -152,9 +153,9 @@ def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
 
 def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, object]]:
     from lbmtune.report.info import subject as solved
-    from lbmtune.units import format_bytes
+    from lbmtune.units import format_bytes, format_mlups
 
-    limits = subject.bounds.whose
+    limits, before = subject.bounds.whose, subject.before
     rows: list[tuple[str, object]] = [
         ("case", solved(subject.case, [])),
         ("configuration", said(subject.config)),
@@ -167,6 +168,8 @@ def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, objec
             ("flop per update", arithmetic_text(facts)),
             ("footprint", format_bytes(facts["footprint_bytes"])),
         ]
+    if before and before.mlups:
+        rows.append(("measured", f"{format_mlups(before.mlups)} MLUPS on {before.made_on.device}, as recorded"))
     if facts["prediction"]:
         rows += prediction_rows(facts["prediction"], subject)
     return rows
