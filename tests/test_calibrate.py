@@ -35,6 +35,7 @@ from lbmtune.codegen.probes import (
     structures_probe,
 )
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
 from lbmtune.measure.calibrate import calibrate, texts
 from lbmtune.model import measured
@@ -318,6 +319,24 @@ def test_probes_of_vectors_compile_without_spills(element_bytes: int, access_byt
     found = compile_cuda(shuffled_probe(**asked, threads=64)).resources
     assert found.spill_bytes == found.local_bytes == 0
     assert 0 < found.registers <= 255
+
+
+@pytest.mark.parametrize("access_bytes", [4, 8])
+def test_words_in_local_memory_are_stored_and_loaded_when_all_values_are_there(access_bytes: int) -> None:
+    """Four of them in a turn, behind the last load of a value, at a place that each value could move."""
+    copies = [
+        spilled_probe(access_bytes=access_bytes, local_bytes=4096, threads=128),
+        structures_probe(streams=STREAMS, access_bytes=access_bytes, local_bytes=4096, threads=64),
+    ]
+    for program in copies:
+        text = [line.strip() for line in ptx(program).splitlines()]
+        kept = [n for n, line in enumerate(text) if line.startswith("st.volatile.local")]
+        again = [n for n, line in enumerate(text) if line.startswith("ld.volatile.local")]
+        before = text[: kept[0]]
+        assert (len(kept), len(again)) == (4, 4)
+        assert kept[-1] < again[0]
+        assert sum(line.startswith("ld.global") for line in before) == STREAMS
+        assert sum(line.startswith("setp.eq") and line.endswith("-1;") for line in before) == STREAMS
 
 
 @pytest.mark.parametrize("kind", KINDS)

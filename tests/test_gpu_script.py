@@ -130,10 +130,11 @@ def test_every_script_that_a_part_begins_knows_its_options(
 
     monkeypatch.setattr(script, "usable_cores", lambda: 16)
     monkeypatch.setattr(script.subprocess, "run", run)
-    assert call(script, monkeypatch, tmp_path, "--parts", "turns,accuracy,physics,conformance,sanitize")[0] == 0
+    assert call(script, monkeypatch, tmp_path, "--parts", "turns,fastest,accuracy,physics,conformance,sanitize")[0] == 0
     assert [Path(command[1]).stem for command in commands] == [
-        *("turns", "accuracy", "accuracy", "physics", "conformance", "sanitize"),
+        *("turns", "turns", "accuracy", "accuracy", "physics", "conformance", "sanitize"),
     ]
+    assert ["--known" in command for command in commands[:2]] == [False, True]
     for command in commands:
         text = Path(command[1]).read_text()
         assert all(f'add_argument("{option}"' in text for option in command if option.startswith("--"))
@@ -147,7 +148,9 @@ def test_every_script_that_a_part_begins_knows_its_options(
     ("speeds", "known", "code"),
     [
         ((100, 98, 99), 101, 0),
-        ((100, 96, 99), 90, 1),
+        ((100, 98, 99), 90, 0),
+        ((100, 97.1, 99), 90, 0),
+        ((100, 96.9, 99), 90, 1),
         ((100, 98, 99), 104, 1),
         ((100, 98, 99), None, 3),
         ((100, None, 99), 101, 3),
@@ -157,7 +160,7 @@ def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
     script: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    speeds: tuple[int | None, ...],
+    speeds: tuple[float | None, ...],
     known: int | None,
     code: int,
 ) -> None:
@@ -165,6 +168,7 @@ def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
     alone = dict(zip(("1", "2", "3", "known"), (*speeds, known), strict=True))
 
     def run(command: list[str], **streams: Any) -> object:
+        assert command[command.index("--device") + 1] == "1"
         if "measure" in command:
             path = Path(command[command.index("measure") + 1])
             mlups = alone[path.parent.name.removeprefix("fast-seed-") if path != script.KNOWN else "known"]
@@ -175,7 +179,7 @@ def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
 
     monkeypatch.setattr(script.subprocess, "run", run)
     monkeypatch.setattr(script, "facts", lambda folder: {"mlups": 70 + int(folder.name[-1])})
-    ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds")
+    ended, (part,) = call(script, monkeypatch, tmp_path, "--parts", "fast-seeds", "--device", "1")
     assert (ended, part["within"]) == (code, code == 0)
     assert part["finals_mlups"] == {"1": 71.0, "2": 72.0, "3": 73.0}
     assert part["alone_mlups"] == {name: mlups for name, mlups in alone.items() if mlups}

@@ -202,15 +202,34 @@ def test_none_always_follows_the_same_other(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(len(one.samples_s) == 30 for one in found)
 
 
+def test_each_runs_its_own_steps_in_its_own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is told before is who runs; samples of the faster one have more steps."""
+    monkeypatch.setattr(timing.time, "sleep", lambda _: None)
+    turns: list[int | None] = []
+
+    def device(mine: int, run_s: float) -> FakeDevice:
+        def duration_s() -> float:
+            assert turns[-1] == mine
+            return run_s
+
+        return FakeDevice("cuda", durations_s=duration_s, weather=lambda: FAST)
+
+    runs_s = (1e-3, 1e-2, 0.5e-3)
+    found = timing.measure_interleaved([simulation(device(*one)) for one in enumerate(runs_s)], PROTOCOL, turns.append)
+    assert len({one.steps_per_sample for one in found}) == 3
+    for one, run_s in zip(found, runs_s, strict=True):
+        assert one.samples_s == pytest.approx([run_s / one.steps_per_sample] * PROTOCOL.final_rounds)
+
+
 @pytest.mark.parametrize(("backend", "rests"), [("cuda", 1.0), ("cpu", 0.0)])
-def test_a_gpu_rests_between_turns_as_long_as_it_was_busy(
+def test_a_gpu_rests_after_each_turn_as_long_as_it_took(
     monkeypatch: pytest.MonkeyPatch, backend: str, rests: float
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(timing.time, "sleep", slept.append)
     device = FakeDevice(backend, durations_s=lambda: 1e-3, weather=lambda: FAST)
     found = timing.measure_interleaved([simulation(device, backend=backend)] * 2, PROTOCOL)
-    assert sum(slept) == pytest.approx(rests * 2 * PROTOCOL.final_rounds * 1e-3)
+    assert slept == [pytest.approx(1e-3)] * int(rests * 2 * PROTOCOL.final_rounds)
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
 
 
@@ -226,8 +245,13 @@ def test_a_flawed_sample_voids_its_round() -> None:
     assert second.conditions.sm_clock_hz == FAST.sm_clock_hz
 
 
-def test_what_does_not_share_its_state_well_begins_each_turn_anew() -> None:
-    """The padding that one of them litters is where the other keeps its populations; alone each is right."""
+def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The padding that one of them litters is where the other keeps its populations; alone each is right.
+
+    A GPU rests after each turn of both goes.
+    """
+    slept: list[float] = []
+    monkeypatch.setattr(timing.time, "sleep", slept.append)
     arena = Arena(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
     runs = []
     arena.reset(1 << 20)
@@ -238,6 +262,7 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew() -> None:
     found = timing.measure_interleaved(runs, PROTOCOL)
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
     assert not any(one.disturbed for one in found)
+    assert len(slept) == 2 * 2 * PROTOCOL.final_rounds
 
 
 def test_what_is_wrong_alone_is_told_by_its_turn() -> None:

@@ -139,6 +139,10 @@ def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyReco
     )
     best = on_chip.ranked[0]
     assert best.prediction
+    hardly = Term(name="launch", seconds=1e-6 * best.prediction.terms[0].seconds, sentence="hardly", source="planted")
+    more = replace(best, prediction=replace(best.prediction, terms=(*best.prediction.terms, hardly)))
+    *_, said = steps.why(replace(on_chip, trials=(more, *on_chip.trials[1:])))
+    assert said == binds, "what no figure shows is not told"
     unknown = replace(best, prediction=replace(best.prediction, terms=()))
     said = " ".join(steps.why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
     assert "lowest bound" not in said

@@ -36,7 +36,7 @@ _LONGEST_WARMUP = 20
 _REPEATS = 2
 """How many times min_samples may be flawed before they are taken as they are, and first looks before none counts."""
 _REST = 1.0
-"""Seconds that a GPU idles for each that it was busy, between samples taken in turn.
+"""Seconds that a GPU idles for each of a sample, between those that are taken in turn.
 
 Without a pause a card at its power cap lowers its clocks, by what it drew shortly before: of ten finalists in turn,
 50 ms each, the fastest had 6 to 8 % less on one H200 than alone, and once 4 % less than a slower one whose turn came
@@ -87,7 +87,7 @@ def measure_interleaved(
 ) -> list[Measurement]:
     """Times several simulations in rounds, one sample of each per round, so that drift meets all alike.
 
-    Each round has an order of its own, so that none always follows the same other, and a GPU rests between samples: as
+    Each round has an order of its own, so that hardly any keeps following the same other, and a GPU rests between: as
     with `measure`, speeds are those of bursts. What it keeps up without a pause is another figure (`sustained`).
     samples_s of the results belong together by position: a round counts when none of its samples was flawed.
     The simulations may share their memory: each finds small noise there, if only they store in one format
