@@ -275,6 +275,8 @@ def finished(one_study, cpu, capsys, monkeypatch, tmp_path):
 def test_a_report_that_cannot_be_written(refused, finished):
     assert "cannot write mine/study.json/r.html" in refused("report", "mine", "-o", "mine/study.json/r.html")
     assert "cannot write mine/study.json/b.json" in refused("export", "mine", "-o", "mine/study.json/b.json")
+    assert "holds the studies; say --output page.html" in refused("report", "mine", "--out", "page.html")
+    assert "holds the studies; say --output b.json" in refused("export", "mine", "--out", "b.json")
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "another"])

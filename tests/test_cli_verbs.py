@@ -648,6 +648,22 @@ def test_an_answer_for_another_machine_than_that_of_the_record_says_so(run):
         assert "the kernel was recorded on another machine, NVIDIA H200." in err
 
 
+def test_what_a_record_has_of_a_kernel_is_told_and_predicted_by(run, tmp_path):
+    """Registers as compiled there; on another device, and of values that somebody gives, they are estimated."""
+    folder = RECORDED / "d3q19-moments-fp32"
+    best, machine = str(folder / "best.json"), str(RECORDED / "machine.toml")
+    record = json.loads((folder / "best.json").read_text())
+    worse = record | {"resources": record["resources"] | {"entries": {}, "local_bytes": 400, "spill_bytes": 900}}
+    for verb in ("explain", "predict"):
+        said = run(verb, best, "--machine", machine)[1]
+        assert f"{record['resources']['registers']}, nothing spilled: compiled, as recorded" in said
+        assert "estimated, since the kernel is not compiled here" in run(verb, best, "--machine", "h100")[1]
+        (tmp_path / "worse.json").write_text(json.dumps(worse))
+        given = verb, str(tmp_path / "worse.json"), "--machine", machine, "--json"
+        slower = json.loads(run(*given)[1])["prediction"]["mlups"]
+        assert slower < json.loads(run(verb, best, "--machine", machine, "--json")[1])["prediction"]["mlups"]
+
+
 def test_processors_are_told_apart_in_what_is_said_of_a_record_and_of_a_footprint(run):
     folder = RECORDED.parent
     best = folder / "epyc-2-cores" / "d3q19-box-fast-fp32" / "best.json"

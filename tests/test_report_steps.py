@@ -35,16 +35,21 @@ CAPPED = Sustained(
 )
 
 
-def trial(case: Case, number: int, config: CudaConfig, mlups: float, issue_mlups: float | None = None) -> Trial:
+def trial(case: Case, number: int, config: CudaConfig, mlups: float, *, marches: bool = False) -> Trial:
     moved = bytes_per_update(case, config)
     by_memory = made.GPU_CEILING.best_bytes_per_s / moved / 1e6
+    terms = (
+        Term(name="instructions", seconds=6e-12, sentence="so many slots", source="planted", alone_s=8e-12),
+        Term(name="memory", seconds=4e-12, sentence="so many bytes", source="planted", alone_s=5e-12),
+    )
     prediction = Prediction(
-        mlups=issue_mlups or by_memory,
+        mlups=1e-6 / 10e-12 if marches else by_memory,
         bytes_per_update=moved,
         bandwidth_bytes_per_s=made.GPU_CEILING.best_bytes_per_s,
         footprint_bytes=1,
-        limit="instructions: 215 issue slots per update" if issue_mlups else "memory: so many bytes",
+        limit="instructions: 215 issue slots per update" if marches else "memory: so many bytes",
         ceiling_source="planted",
+        terms=terms if marches else (),
     )
     base = made._trial(case, 1, config, made.GPU_CEILING)
     assert base.measurement is not None
@@ -56,7 +61,7 @@ def trial(case: Case, number: int, config: CudaConfig, mlups: float, issue_mlups
 def fast() -> StudyRecord:
     trials = [
         trial(CASE, 1, ONE, 26_500.0),
-        replace(trial(CASE, 2, TWO, 84_000.0, 100_700.0), sustained=CAPPED),
+        replace(trial(CASE, 2, TWO, 84_000.0, marches=True), sustained=CAPPED),
         trial(CASE, 3, replace(TWO, rows=2, steps=1), 46_000.0),
     ]
     return made._study(CASE, "cuda", made.GPU_CEILING, trials, made.GPU)
@@ -75,11 +80,27 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
     ]
     two, one = found.stages[1:]
     assert two.memory_mlups == pytest.approx(4.2e12 / 40 / 1e6)
-    assert (two.issue_mlups, one.issue_mlups) == (100_700, None)
+    assert (two.issue_mlups, one.issue_mlups) == (pytest.approx(125_000), None)
+    assert (two.predicted_mlups, one.predicted_mlups) == (pytest.approx(100_000), pytest.approx(one.memory_mlups))
     assert (two.sustained_mlups, one.sustained_mlups) == (78_000, None)
     # half of the bytes are read, those of halos again
     assert two.halo_bytes == pytest.approx(20 + 20 / efficiency(CASE, TWO, 1).cells)
     assert one.halo_bytes == one.bytes_per_update == 152
+
+
+@pytest.mark.parametrize(
+    ("sentence", "alone_s", "said"),
+    [
+        ("207 slots per update, halos included, 7.18 ps, 3 warps of a scheduler on their way", None, 7.18e-12),
+        ("3 x 89 planes, one after the other, 2.71 ps, 2 planes on their way", 2.7e-12, 2.7e-12),
+        ("2,550 MB, +3 us", None, None),
+        ("so many words, 7.18 ps if nothing hides it", None, None),
+    ],
+)
+def test_what_a_term_takes_alone_is_read_in_records_of_before(
+    sentence: str, alone_s: float | None, said: float | None
+) -> None:
+    assert steps.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
 
 
 CHIP = CudaConfig(
@@ -161,10 +182,15 @@ def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -
     assert "Moments with T = 2" in past
     assert "populations with T = 1" in past
     assert f"{84_000 / (4.2e12 / 152 / 1e6):.2f} times" in past
-    assert binds.startswith(
-        "The issue of instructions, by the model, is the lowest bound, and not reached: 100,700 MLUPS"
+    assert binds == (
+        "By the model instructions takes 60% of an update, memory 40%: 100,000 MLUPS, of which 84% are reached. By "
+        "itself the issue of instructions would allow 125,000 MLUPS, bandwidth 105,000: what the model adds up is what "
+        "is left when each hides behind the others."
     )
-    assert "83% are reached; memory 105,000" in binds
+    figure = step_figures.steps_figure(steps.steps_info(fast))
+    marks = {t.name: list(t.y) for t in figure.data}
+    assert marks["issue of instructions alone, moments"] == [None, pytest.approx(125_000)]
+    assert marks["predicted, moments"][1] == pytest.approx(100_000)
     assert "78,000 MLUPS (-7.1%), 8.84 nJ per update: power binds" in power
     assert "690 W of 700 W" in power
     assert "95% of the looks" in power

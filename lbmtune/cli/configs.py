@@ -15,7 +15,7 @@ from lbmtune.catalogue.rules import Limits, broken
 from lbmtune.cli import devices
 from lbmtune.cli.studyfile import TABLES, load_study
 from lbmtune.errors import InputError, unknown
-from lbmtune.records import Environment
+from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
@@ -32,10 +32,11 @@ _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 
 @dataclass(frozen=True)
 class Before:
-    """Where a configuration was recorded, and its speed there; mlups: None where it has none."""
+    """Where a configuration was recorded, its speed there and what it was compiled to, as far as it has them."""
 
     made_on: Environment
     mlups: float | None
+    resources: Resources | None
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Subject:
             return ""
         ours, theirs = ((f" ({one.device_id})" if one.backend == "cpu" else "") for one in (here, made))
         return f"this is for {machine.name}{ours}; the kernel was recorded on another machine, {made.device}{theirs}."
+
+    def compiled(self, machine: Machine) -> Resources | None:
+        """What the kernel uses on that machine, where it was recorded there."""
+        return self.before.resources if self.before and not self.elsewhere(machine) else None
 
     def legal(self) -> Subject:
         """Itself. Raises InputError where it is illegal."""
@@ -99,7 +104,7 @@ def resolve(
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
-        before = Before(best.environment, best.expected.mlups)
+        before = Before(best.environment, best.expected.mlups, best.resources)
         return _whole(best.case, from_flat(best.configuration), before, device, machine)
     if key:
         return _whole(*find_trial(text, study, out), device, machine)
@@ -135,7 +140,7 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
         for trial in record.trials:
             if trial.key == key:
                 found = trial.final or trial.measurement
-                before = Before(record.header.environment, found.mlups if found else None)
+                before = Before(record.header.environment, found.mlups if found else None, trial.resources)
                 return record.header.spec.case, from_flat(trial.config), before
     where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lbmtune.cli.configs import Subject
     from lbmtune.cli.varying import Varied
     from lbmtune.model.machine import Machine as Described
-    from lbmtune.records import Prediction
+    from lbmtune.records import Prediction, Resources
 
 
 def devices(
@@ -114,12 +114,12 @@ def explain(
     subject = resolve(config, study, sets, device, out, elsewhere(machine, device))
     reason, bounds = subject.reason, subject.bounds
     described = bounds.machine or (here.machine(subject.device) if bounds.known and not reason else None)
-    prediction = None
+    prediction, compiled = None, subject.compiled(described) if described else None
     if described and not reason:
         _warn(described)
         if remark := subject.elsewhere(described):
             output.note(remark)
-        prediction = here.predictor(subject.case, described)(subject.config)
+        prediction = here.predictor(subject.case, described)(subject.config, resources=compiled)
     facts = {
         "case": subject.case,
         "config": subject.config.flat(),
@@ -135,7 +135,7 @@ def explain(
     if as_json:
         output.emit_json(facts)
     else:
-        output.print_pairs(_explained(subject, facts))
+        output.print_pairs(_explained(subject, facts, compiled))
 
 
 COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes")
@@ -151,7 +151,7 @@ def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
     return {name: found[name] for name in COSTS}
 
 
-def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, object]]:
+def _explained(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -> list[tuple[str, object]]:
     from lbmtune.report.info import subject as solved
     from lbmtune.units import format_bytes, format_mlups
 
@@ -171,7 +171,7 @@ def _explained(subject: Subject, facts: dict[str, Any]) -> list[tuple[str, objec
     if before and before.mlups:
         rows.append(("measured", f"{format_mlups(before.mlups)} MLUPS on {before.made_on.device}, as recorded"))
     if facts["prediction"]:
-        rows += prediction_rows(facts["prediction"], subject)
+        rows += prediction_rows(facts["prediction"], subject, compiled)
     return rows
 
 
@@ -193,10 +193,10 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
     return f"{facts['flops_per_update']} ({facts['flops_per_byte']:.2f} flop/B)"
 
 
-def prediction_rows(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
+def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
     """Names and values of a Prediction: its terms, the binding one first, each a line of its own, and its bandwidth.
 
-    Of a kernel that nobody has compiled: also what it is taken to use.
+    Also what a kernel for a GPU uses; of one that nobody has compiled, what it is taken to use.
     """
     from lbmtune.units import format_mlups, format_rate
 
@@ -206,20 +206,21 @@ def prediction_rows(prediction: Prediction, subject: Subject) -> list[tuple[str,
         ("expected limit", first),
         *(("", other) for other in others),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),
-        *_estimated(subject),
+        *_used(subject, compiled),
     ]
 
 
-def _estimated(subject: Subject) -> list[tuple[str, object]]:
-    """What the model takes a kernel for a GPU to use that is not compiled: registers, and spilled bytes."""
+def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
+    """Registers and spilled bytes of a kernel for a GPU."""
     from lbmtune.catalogue.config import CudaConfig
     from lbmtune.model.spilled import estimated
 
     if not isinstance(subject.config, CudaConfig):
         return []
-    found = estimated(subject.case, subject.config)
+    found = compiled or estimated(subject.case, subject.config)
     spilled = f"{found.spill_bytes} bytes spilled" if found.spill_bytes else "nothing spilled"
-    return [("registers", f"{found.registers}, {spilled}: estimated, since the kernel is not compiled here")]
+    source = "compiled, as recorded" if compiled else "estimated, since the kernel is not compiled here"
+    return [("registers", f"{found.registers}, {spilled}: {source}")]
 
 
 def render(
@@ -336,7 +337,8 @@ def predict(
         _vary(found, page, as_json)
         return
     described = known or here.machine(meant.device)
-    prediction = here.predictor(meant.case, described)(meant.legal().config)
+    used = meant.compiled(described)
+    prediction = here.predictor(meant.case, described)(meant.legal().config, resources=used)
     _warn(described)
     if remark := meant.elsewhere(described):
         output.note(remark)
@@ -352,7 +354,7 @@ def predict(
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(counted)),
         ]
-        output.print_pairs([*moved, *prediction_rows(prediction, meant)])
+        output.print_pairs([*moved, *prediction_rows(prediction, meant, used)])
 
 
 def _warn(described: Described) -> None:

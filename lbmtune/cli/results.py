@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lbmtune.cli.options import RESULTS, Folder, Json, Out
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 
 if TYPE_CHECKING:
     from lbmtune.records.claims import Claims
@@ -37,6 +37,7 @@ def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Js
     from lbmtune.cli.configs import study_folder
     from lbmtune.records.store import read_study
 
+    _check_folder(out)
     if claimed := claims_folder(study, out):
         path = output or claimed / PAGE
         write_claims(read_claims(claimed), path)
@@ -54,6 +55,7 @@ def export(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Js
     from lbmtune.export import write_best
     from lbmtune.records.store import read_study
 
+    _check_folder(out)
     folder = study_folder(study, out)
     record = read_study(folder)
     if not record.ranked:
@@ -61,6 +63,12 @@ def export(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Js
     path = output or folder / BEST
     write_best(record, path)
     _say_path("best", path, as_json)
+
+
+def _check_folder(out: Path) -> None:
+    """Refuses a file where the folder of all studies is meant: what is written would go beside the study instead."""
+    if out.suffix in (".html", ".json"):
+        raise InputError(f"--out {out}: that is the folder which holds the studies; say --output {out}.")
 
 
 def write_results(record: StudyRecord, folder: Path) -> Written:

@@ -163,7 +163,7 @@ def overlapped(
     memory, both, *waited = _queueing([memory, both], waits, planes, together)
     taken = both.seconds / inside.total
     parts = [
-        replace(one, seconds=taken * share, sentence=_told(one, customers))
+        replace(one, seconds=taken * share, sentence=_told(one, customers), alone_s=one.seconds)
         for one, share in zip(computed, inside.stations, strict=True)
     ]
     if met:
@@ -203,7 +203,8 @@ def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, toge
     """Terms with the time that planes spend at each, by mean value analysis."""
     found = shares([one.seconds for one in stations], together * sum(one.seconds for one in waits), planes)
     taken = [*zip(stations, found.stations, strict=True), *((one, found.delay) for one in waits)]
-    return [replace(one, seconds=seconds, sentence=_told(one, f"{planes} planes")) for one, seconds in taken]
+    customers = f"{planes} planes"
+    return [replace(one, seconds=s, sentence=_told(one, customers), alone_s=one.seconds) for one, s in taken]
 
 
 def _told(term: Term, customers: str) -> str:

@@ -65,12 +65,15 @@ class Term:
     """A part of a prediction. seconds: of the whole device, what it adds to an update; all terms add up to its time.
 
     sentence: the figures behind it, with their units; source: the measurement or the literature that they come from.
+    alone_s: what it would take if an update were nothing else, where terms go on beside each other; records of before
+    say it in the sentence alone.
     """
 
     name: str
     seconds: float
     sentence: str
     source: str
+    alone_s: float | None = None
 
 
 _NEGLIGIBLE = 1e-4

@@ -39,7 +39,7 @@ def steps_figure(info: StepsInfo) -> Figure:
         annotation={"text": "roofline of populations, T = 1", "font": {"size": 11}},
     )
     figure.update_xaxes(dtick=1)
-    speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups)]
+    speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups, s.issue_mlups or s.mlups)]
     moved = [b for ideal in info.ideal.values() for b in ideal] + [s.bytes_per_update for s in info.stages]
     figure.update_layout(
         yaxis={"title": "bytes per update", "domain": [0, 0.36]},
@@ -53,13 +53,20 @@ def steps_figure(info: StepsInfo) -> Figure:
 
 
 def _stages(figure: Figure, info: StepsInfo, kept: str, colour: str) -> None:
-    """The best of each number of steps: its bytes with halos, its issue bound, bursts and what it keeps up."""
+    """The best of each number of steps: its bytes with halos, what instructions allow, predicted, bursts, sustained."""
     mine = [s for s in info.stages if s.kept == kept and not s.on_chip]
     if not mine:
         return
     marks = (
         (f"{kept}, halos read from memory", "circle-open", "y", [s.halo_bytes for s in mine], "%{y:.3g} B per update"),
-        (f"issue bound of the model, {kept}", "line-ew-open", "y2", [s.issue_mlups for s in mine], "%{y:,.0f} MLUPS"),
+        (
+            f"issue of instructions alone, {kept}",
+            "line-ew-open",
+            "y2",
+            [s.issue_mlups for s in mine],
+            "%{y:,.0f} MLUPS",
+        ),
+        (f"predicted, {kept}", "x-thin-open", "y2", [s.predicted_mlups for s in mine], "%{y:,.0f} MLUPS"),
         (f"burst, {kept}", "circle", "y2", [s.mlups for s in mine], "%{y:,.0f} MLUPS"),
         (f"sustained, {kept}", "diamond-open", "y2", [s.sustained_mlups for s in mine], "%{y:,.0f} MLUPS"),
     )

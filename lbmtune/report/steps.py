@@ -1,16 +1,19 @@
 """Kernels of several steps per launch, as plain data and in words: why they are past the roofline of one step.
 
-The bandwidth is that of the ceiling of the study, the issue bound that of the model (`model.issue`), and power binds
-where a run of seconds is slower than a burst and says that the power limit was the reason.
+The bandwidth is that of the ceiling of the study, the issue bound is what the model's issue slots (`model.issue`) take
+by themselves, and power binds where a run of seconds is slower than a burst and says that the power limit was the
+reason.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.model.marches import MEMORY
-from lbmtune.records import Sustained, Trial
+from lbmtune.model.subject import ISSUE
+from lbmtune.records import Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.info import case_title, family, kind
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -28,8 +31,8 @@ class Stage:
 
     kept: moments or populations; on_chip: whether they stay there, through as many steps as a launch is asked for, of
     which `steps` says nothing; bytes_per_update: without halos; halo_bytes: with each of their cells read from memory,
-    of which caches spare a part; memory_mlups, issue_mlups: what bandwidth and the issue of instructions allow,
-    the latter None where the model does not know it.
+    of which caches spare a part; memory_mlups, issue_mlups: what bandwidth and the issue of instructions allow, each by
+    itself, the latter None where the model does not know it; predicted_mlups: by all that the model knows.
     """
 
     number: int
@@ -41,6 +44,7 @@ class Stage:
     halo_bytes: float
     memory_mlups: float
     issue_mlups: float | None
+    predicted_mlups: float | None
     mlups: float
     sustained_mlups: float | None
 
@@ -84,7 +88,7 @@ def steps_info(study: StudyRecord) -> StepsInfo | None:
 def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
     config, measured = from_flat(trial.config), trial.best_measurement
     predicted = trial.prediction
-    by_issue = predicted is not None and predicted.limit.startswith("instructions")
+    issue_s = _issue_alone_s(predicted)
     return Stage(
         number=trial.number,
         kept=config.kept.name,
@@ -94,10 +98,23 @@ def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
         bytes_per_update=measured.bytes_per_update,
         halo_bytes=measured.bytes_per_update * (1 + read_again(study, config)) / 2,
         memory_mlups=rate / measured.bytes_per_update / 1e6,
-        issue_mlups=predicted.mlups if predicted and by_issue else None,
+        issue_mlups=1e-6 / issue_s if issue_s else None,
+        predicted_mlups=predicted.mlups if predicted else None,
         mlups=measured.mlups,
         sustained_mlups=trial.sustained.mlups if trial.sustained else None,
     )
+
+
+def _issue_alone_s(predicted: Prediction | None) -> float | None:
+    """What the issue of instructions takes of an update by itself, where it goes on beside other things."""
+    found = next((one for one in predicted.terms if one.name == ISSUE), None) if predicted else None
+    return alone_s(found) if found else None
+
+
+def alone_s(term: Term) -> float | None:
+    """What a term takes by itself; of records that have no such figure, from their words."""
+    said = re.search(r", ([0-9.e+-]+) ps, \d+ \w[\w ]* on their way$", term.sentence)
+    return term.alone_s if term.alone_s is not None or said is None else float(said[1]) * 1e-12
 
 
 def read_again(study: StudyRecord, config: KernelConfig) -> float:
@@ -165,12 +182,12 @@ def _beside_one_step(study: StudyRecord, stage: Stage, found: StepsInfo) -> str:
 
 
 def _by_terms(winner: Trial, stage: Stage) -> str:
-    """On a processor, whose cores wait as well as work, and on chip: what the largest term says; else empty.
+    """On a processor, whose cores wait as well as work, on chip, and in marches: what each term takes; else empty.
 
-    Terms add up there, and none alone is a bound.
+    Terms add up there, and none alone is the bound.
     """
     predicted = winner.prediction
-    adds_up = winner.config.get("backend") == "cpu" or stage.on_chip
+    adds_up = winner.config.get("backend") == "cpu" or stage.on_chip or stage.issue_mlups is not None
     if not adds_up or predicted is None or not predicted.terms:
         return ""
     first, *others = predicted.told
@@ -181,25 +198,24 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
         )
     whole = sum(one.seconds for one in predicted.terms)
     beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
+    by_themselves = (
+        f" By itself the issue of instructions would allow {format_mlups(stage.issue_mlups)} MLUPS, bandwidth "
+        f"{format_mlups(stage.memory_mlups)}: what the model adds up is what is left when each hides behind the others."
+        if stage.issue_mlups
+        else ""
+    )
     return (
         f"By the model {first.name} takes {first.seconds / whole:.0%} of an update{beside}: "
         f"{format_mlups(predicted.mlups)} MLUPS, of which {stage.mlups / predicted.mlups:.0%} are reached."
+        f"{by_themselves}"
     )
 
 
 def _binds(stage: Stage) -> str:
-    """The lowest bound, and how much of it was reached."""
-    bounds = {"memory": stage.memory_mlups}
-    if stage.issue_mlups:
-        bounds["the issue of instructions, by the model,"] = stage.issue_mlups
-    name = min(bounds, key=lambda key: bounds[key])
-    others = " and ".join(f"{k} {format_mlups(v)}" for k, v in bounds.items() if k != name)
-    reached = stage.mlups / bounds[name]
-    said = "binds now" if reached >= NEAR else "is the lowest bound, and not reached"
-    beside = f"; {others} would be allowed" if others else ""
-    return (
-        f"{name.capitalize()} {said}: {format_mlups(bounds[name])} MLUPS, of which {reached:.0%} are reached{beside}."
-    )
+    """Memory, and how much of what it allows was reached."""
+    reached = stage.mlups / stage.memory_mlups
+    said = "binds now" if reached >= NEAR else "is the lowest bound that is known, and not reached"
+    return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."
 
 
 def power(run: Sustained | None, burst_mlups: float) -> str:
