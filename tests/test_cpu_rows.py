@@ -15,10 +15,15 @@ from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
-from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.case import COLLISIONS
+from lbmtune.catalogue.collision import assignments
+from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions.lean import by_axes
+from lbmtune.catalogue.rules import READS, broken
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu.filling import between
 from lbmtune.measure.verify import compare, verify
+from lbmtune.model.cpu_terms import operations
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 
@@ -54,7 +59,7 @@ def test_rows_of_few_vectors(reads: str, vectors: int, flow: str) -> None:
     assert found.passed, found
 
 
-@pytest.mark.parametrize("reads", ["once", "twice", "ahead"])
+@pytest.mark.parametrize("reads", READS)
 def test_no_condition_is_left_in_the_loop(reads: str) -> None:
     text = program_of(case_of("cavity", "d3q19"), config_of("esoteric-twist", "soa", reads=reads, **BETWEEN)).source
     loops = text.split("        for x in range(part * late, ")[1:]
@@ -70,6 +75,7 @@ def test_no_condition_is_left_in_the_loop(reads: str) -> None:
         ("pull", "fp32", {}),
         ("aa", "fp16s", {"reads": "ahead"}),
         ("esoteric-twist", "fp32", {"reads": "twice", **BETWEEN}),
+        ("esoteric-pull", "fp32", {"reads": "lean"}),
     ],
 )
 def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dict[str, Any]) -> None:
@@ -92,6 +98,7 @@ def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dic
             "fp32",
             {"loop": "tile", "tile_y": 3, "tile_z": 2, "steps": 3, "prefetch_rows": 1, "threads": 2},
         ),
+        ("esoteric-twist", "lean", "fp32", {"loop": "tile", "tile_y": 3, "tile_z": 1, "steps": 2}),
         ("esoteric-pull", "once", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
     ],
 )
@@ -173,6 +180,22 @@ def test_prefetches_lie_apart_where_much_else_is_done(precision: str, axes: dict
     lines = _loop(program_of(case_of("box", "d2q9"), config).source)
     kinds = groupby(lines, lambda line: line.startswith("prefetch("))
     assert [len([*group]) for asks, group in kinds if asks] == runs
+
+
+@pytest.mark.parametrize("lattice", ["d2q9", "d3q19", "d3q27"])
+def test_lean_cells_do_less(lattice: str) -> None:
+    lean, twice = (operations(case_of("box", lattice), reads) for reads in ("lean", "twice"))
+    assert (lean.quotients, twice.quotients) == (1, 1)
+    assert lean.plain < twice.plain
+
+
+@pytest.mark.parametrize("name", COLLISIONS)
+def test_reads_lean_is_legal_where_it_is_another_form(name: str) -> None:
+    case = case_of("box", "d3q27", name)
+    reason = broken(case, config_of("aa", "soa", "fp32", reads="lean"), LIMITS)
+    leaner = by_axes(collision(name), case.stencil, False) != assignments(collision(name), case.stencil, False)
+    assert (reason is None) == leaner
+    assert leaner or f"reads lean with collision {name}: no form of fewer instructions" in str(reason)
 
 
 def test_equal_shares() -> None:

@@ -336,7 +336,7 @@ CPU = [
         "scheme=swap-ordered,far_ends=between",
         "far_ends between with scheme swap-ordered: its loop fills no far end",
     ),
-    ("reads=ahead", "reads=thrice", "reads 'thrice': once, twice, ahead exist"),
+    ("reads=ahead", "reads=thrice", "reads 'thrice': once, twice, ahead, lean exist"),
     (
         "scheme=esoteric-pull,parity=pointers",
         "scheme=aa,parity=pointers",

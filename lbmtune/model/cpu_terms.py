@@ -257,7 +257,7 @@ def operations(case: Case, reads: str = "once", of_moments: bool = False) -> Ope
     """Of the collision of a case, as printed; of moments, with what they are made of and what is made of them."""
     from lbmtune.codegen.cpu import cell_text, relaxation_text  # here: they need SymPy
 
-    text = cell_text(case) if of_moments else relaxation_text(case, ahead=reads == "ahead")
+    text = cell_text(case) if of_moments else relaxation_text(case, reads)
     return Operations(*by_kind(text), products(text))
 
 

@@ -16,7 +16,9 @@ from lbmtune.catalogue.sweeps import MAX_STEPS, sweeps
 
 PINNINGS = ("none", "cores")
 PAGES = ("default", "normal", "huge")
-READS = ("once", "twice", "ahead")
+READS = ("once", "twice", "ahead", "lean")
+_LEANER = ("bgk", "trt")
+"""Operators of which `collisions.lean` has a form of its own, named here without SymPy."""
 FAR_ENDS = ("inside", "between")
 FIRST_TOUCHES = ("serial", "parallel")
 
@@ -135,6 +137,8 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return f"reads {config.reads} with flags {config.flags}: cells with cut links would ask their flags twice"
     if conditions(case):
         return f"reads {config.reads} with faces {case.faces}: what completes cells at such a face is not in memory"
+    if config.reads == "lean" and case.collision not in _LEANER:
+        return f"reads lean with collision {case.collision}: no form of fewer instructions; it is reads twice"
     if config.memory.run > 1:
         return f"reads {config.reads} with layout {config.layout}: cells that lie in groups would be put together twice"
     phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]

@@ -45,6 +45,8 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.support import support_digest
 from lbmtune.lattice import Lattice
 
+_BY_AXES = ("ahead", "lean")
+"""Ways to read populations with which directions along the same axes share what can be shared."""
 _LANE = "lane, with_lane = lanes.lane, lanes.with_lane"
 
 
@@ -224,12 +226,13 @@ def _with_loops(rows: str, case: Case, config: CpuConfig, one: Pass, row: Row) -
 def _in_turns(config: CpuConfig, cell: InTurns) -> dict[str, str]:
     """The loop over x of cells whose pairs take turns."""
     row = cell.row
-    lines, asks = cell.twice() if config.reads == "twice" else cell.ahead(), row.prefetches()
+    ahead = config.reads == "ahead"
+    lines, asks = cell.ahead() if ahead else cell.twice(), row.prefetches()
     # where registers have much to do, or caches all to give, many asked for at once wait for each other, and all else
     # for them
     asked = between(asks, lines) if converts(config) or config.steps > 1 else [*asks, *lines]
     body = {"body": indented([*row.fill_late(), *row.cell(), *asked], 2)}
-    if config.reads == "twice":
+    if not ahead:
         return body
     first, last = [*row.fill_only(), *cell.first()], [*row.cell(), *cell.last()]
     return {"first": indented(first, 1), **body, "last": indented(last, 1)}
@@ -289,23 +292,24 @@ def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[lis
 
 
 def _relaxation(case: Case, config: CpuConfig) -> Hoisted:
-    return _relaxed(case.collision, case.stencil, case.forced, config.reads == "ahead")
+    return _relaxed(case.collision, case.stencil, case.forced, config.reads in _BY_AXES)
 
 
 @cache
-def _relaxed(name: str, lattice: Lattice, forced: bool, ahead: bool) -> Hoisted:
-    """The operator's assignments: in short chains where a cell waits for its own, in few where nothing waits.
+def _relaxed(name: str, lattice: Lattice, forced: bool, by_axis: bool) -> Hoisted:
+    """The operator's assignments: in short chains where a cell waits for its own, in few where nothing waits, or
+    where few values are to be alive at any time.
 
     Passes of a kernel share them, and kernels of one study.
     """
     usual = assignments(collision(name), lattice, forced)
-    steps = by_axes(collision(name), lattice, forced) if ahead else usual
+    steps = by_axes(collision(name), lattice, forced) if by_axis else usual
     return hoist(divide_late(usual, lattice) if steps == usual else steps, _parameters())
 
 
-def relaxation_text(case: Case, *, ahead: bool) -> str:
-    """The assignments of a cell's collision, a line each. ahead: for sums that are worked out a cell early."""
-    constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, ahead)
+def relaxation_text(case: Case, reads: str) -> str:
+    """The assignments of a cell's collision, a line each, for cells that read their populations so."""
+    constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, reads in _BY_AXES)
     return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in relaxation.body)
 
 
