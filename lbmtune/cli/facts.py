@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lbmtune.cli.numbers import whole
 from lbmtune.cli.options import RESULTS, Config, Device, Json, Machine, Out, Sets, Study
+from lbmtune.cli.ranges import COMPILABLE, PRINTED
 from lbmtune.errors import InputError
 
 if TYPE_CHECKING:
@@ -271,15 +273,20 @@ def predict(
     out: Out = RESULTS,
     top: Annotated[
         int | None,
-        typer.Option("--top", metavar="N", min=1, help="how many of the fastest of a study to print (default: 10)"),
+        typer.Option(
+            "--top",
+            metavar="N",
+            help="how many of the fastest of a study to print (default: 10)",
+            parser=whole("--top", PRINTED, 20),
+        ),
     ] = None,
     compiled: Annotated[
         int,
         typer.Option(
             "--compile",
             metavar="N",
-            min=0,
             help="how many of the first a ranking compiles for the device, if NVRTC is here",
+            parser=whole("--compile", COMPILABLE, 50),
         ),
     ] = _COMPILED,
     vary: Annotated[
