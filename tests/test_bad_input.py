@@ -19,7 +19,7 @@ from fake_study import DEVICE_ID, FakeEvaluator, stand_in
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import devices, main
 from lbmtune.cli.app import app
-from lbmtune.cli.studyfile import load_study
+from lbmtune.cli.studyfile import check_acts, load_study
 from lbmtune.errors import InputError
 from lbmtune.measure.workers import scratch_folder
 from lbmtune.records.caches import cache_folder
@@ -108,6 +108,35 @@ def test_an_axis_of_the_other_backend(refused, gpu):
     assert "vector_bits, an axis of CPU kernels, does not go with device 0, a GPU; say --device cpu." in said
     said = refused("verify", "scheme=aa,block=64x1x1", "--device", "cpu")
     assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
+
+
+_CPU_AXES = "; leave it out, or set one of their axes: addressing, .*tile_y, "
+_CUDA_AXES = "; leave it out, or set one of their axes: addressing, .*block, "
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("study --device cpu --set block=64x1x1", f"CUDA kernels alone, and device cpu runs CPU kernels{_CPU_AXES}"),
+        ("study --device cpu --set axes.cuda[2].steps=2", "CUDA kernels alone, and device cpu runs CPU kernels"),
+        ("study --device 0 --set tile_y=8", f"CPU kernels alone, and device 0 runs CUDA kernels{_CUDA_AXES}"),
+        ("list --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
+        ("predict quick --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
+        ("predict quick --machine h200 --set tile_y=8", "CPU kernels alone, and NVIDIA H200 runs CUDA kernels"),
+        ("predict scheme=aa --vary loop --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs"),
+    ],
+)
+def test_an_axis_that_is_set_and_has_no_effect_there(refused, monkeypatch, asked, said):
+    """Told before the device is measured."""
+    monkeypatch.setattr(devices, "machine", lambda *_, **__: pytest.fail("measured"))
+    study, sets = ("d3q19-box-fast", asked.rpartition(" ")[2])
+    arguments = asked.replace("study", f"study {study}").split()
+    assert re.search(f"^lbmtune: --set {re.escape(sets)} acts on {said}", refused(*arguments))
+
+
+def test_an_axis_that_acts_on_kernels_of_both_kinds_may_be_set_anywhere():
+    for backend in ("cpu", "cuda"):
+        check_acts(["storage=fp64", "seed=3", "case.domain=64x64x64", f"axes.{backend}.scheme=aa"], backend, "here")
 
 
 @pytest.mark.parametrize(("axes", "backend"), [("block=64x1x1", "cuda"), ("threads=2", "cpu"), ("scheme=aa", "cuda")])

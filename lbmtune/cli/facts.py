@@ -302,10 +302,12 @@ def predict(
 
     Where a study is named and no configuration, its whole legal space is ranked.
     """
+    from lbmtune.backend.registry import backend_of
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import is_config, resolve, study_spec
     from lbmtune.cli.machines import elsewhere
+    from lbmtune.cli.studyfile import check_acts
     from lbmtune.report.info import subject as solved
 
     _check_asked(subject, top, vary, page)
@@ -313,9 +315,11 @@ def predict(
     if not (vary or is_config(subject)):
         from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
 
-        described = there or here.machine(here.chosen(device))
-        _warn(described)
+        where = here.chosen(device, machine=there)
         spec = study_spec(subject, sets)
+        check_acts(sets or (), backend_of(where), here.place(where, there))
+        described = there or here.machine(where)
+        _warn(described)
         ranked = ranking(spec, described, top or _TOP, compiled, output.note)
         _say_cached([one.prediction for one in ranked.entries], described, spec.case)
         if as_json:
@@ -328,15 +332,15 @@ def predict(
     meant = resolve(subject, gives_case, sets, device, out, there) if is_config(subject) else None
     known = meant.bounds.machine if meant else there
     if vary or meant is None:
-        from lbmtune.backend.registry import backend_of
         from lbmtune.cli.varying import check_axis, varied
 
         given = meant.legal() if meant else None
         where = given.device if given else here.chosen(device, machine=there)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
+        spec = study_spec(study if given else subject, sets)
+        check_acts(sets or (), backend_of(where), here.place(where, known))
         described = known or here.machine(where)
         _warn(described)
-        spec = study_spec(study if given else subject, sets)
         if given:
             spec = replace(spec, case=given.case)
         found = varied(spec, described, vary, given.config if given else None)

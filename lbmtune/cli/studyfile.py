@@ -19,7 +19,7 @@ from lbmtune.catalogue.faces import Patch
 from lbmtune.cli.axesfile import AxesFile, spaces
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
-from lbmtune.cli.override import override
+from lbmtune.cli.override import backends, override
 from lbmtune.cli.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.cli.source import Source, read_text
 from lbmtune.errors import InputError, suggestion
@@ -124,6 +124,20 @@ def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
     source = Source("the study", "", frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
+
+
+def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
+    """Refuses axes of kernels of the other kind alone, which change nothing there. Raises InputError.
+
+    place: the device or the machine in words.
+    """
+    for item in overrides:
+        kinds = backends(item, TABLES)
+        if kinds and backend not in kinds:
+            raise InputError(
+                f"--set {item} acts on {', '.join(kinds).upper()} kernels alone, and {place} runs {backend.upper()} "
+                f"kernels; leave it out, or set one of their axes: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
+            )
 
 
 def _tree(spec: StudySpec) -> dict[str, Any]:

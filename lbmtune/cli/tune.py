@@ -16,7 +16,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.cli.numbers import time_s, whole
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
 from lbmtune.cli.ranges import SEED, TRIALS
-from lbmtune.cli.studyfile import load_study, overridden
+from lbmtune.cli.studyfile import check_acts, load_study, overridden
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
@@ -91,6 +91,7 @@ def study(
         spec = overridden(read_study(out).header.spec, overrides)
     else:
         spec = load_study("quick" if study_file is None else study_file, overrides)
+    check_acts(sets or (), backend_of(where), here.place(where))
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
     if resume:
