@@ -292,7 +292,9 @@ def predict(
     vary: Annotated[
         str,
         typer.Option(
-            "--vary", metavar="AXIS", help="compare the values of an axis, around CONFIG or around the best of STUDY"
+            "--vary",
+            metavar="AXIS",
+            help="compare the values of an axis, around CONFIG or around the first of STUDY's ranking",
         ),
     ] = "",
     page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")] = None,
@@ -332,7 +334,7 @@ def predict(
     meant = resolve(subject, gives_case, sets, device, out, there) if is_config(subject) else None
     known = meant.bounds.machine if meant else there
     if vary or meant is None:
-        from lbmtune.cli.varying import check_axis, varied
+        from lbmtune.cli.varying import around, around_best, check_axis
 
         given = meant.legal() if meant else None
         where = given.device if given else here.chosen(device, machine=there)
@@ -343,7 +345,9 @@ def predict(
         _warn(described)
         if given:
             spec = replace(spec, case=given.case)
-        found = varied(spec, described, vary, given.config if given else None)
+            found = around(spec, described, vary, given.config)
+        else:
+            found = around_best(spec, described, vary, compiled)
         _say_cached(list(found.predictions.values()), described, spec.case)
         _vary(found, page, as_json)
         return
