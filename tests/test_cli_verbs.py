@@ -68,6 +68,8 @@ def test_help_is_for_people(run, monkeypatch):
         assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
         assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^  CONFIG  best.json, a trial's key", run("verify", "--help")[1], re.MULTILINE)
+    told = " ".join(run("study", "--help")[1].split())
+    assert "limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before" in told
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
 
 

@@ -34,7 +34,10 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """[budget]: trials; time such as '5m'. None: no limit of that kind. sample: first trials, spread over the space."""
+    """[budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
+
+    sample: first trials, spread over the space.
+    """
 
     trials: int | None = None
     time: str | int | float | None = None

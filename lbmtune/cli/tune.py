@@ -61,7 +61,11 @@ def study(
     time: Annotated[
         float | None,
         typer.Option(
-            "--time", metavar="TIME", help="end the search after 90s, 5m, 1h; finals follow", parser=time_s("--time")
+            "--time",
+            metavar="TIME",
+            help="limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before, and "
+            "finals follow",
+            parser=time_s("--time"),
         ),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
