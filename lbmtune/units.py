@@ -31,7 +31,7 @@ def parse_duration_s(text: str) -> float:
             return float(match[1]) * _SECONDS[match[2]]
         except ValueError:
             pass
-    raise InputError(f"duration {text!r} is not a number with a unit; write for example 90s, 5m or 1h.")
+    raise InputError(f"duration {text!r} is not a positive number with a unit; write for example 90s, 5m or 1h.")
 
 
 def parse_bytes(text: str) -> int:
@@ -41,9 +41,9 @@ def parse_bytes(text: str) -> int:
         try:
             power = " KMGT".index(match[2] or " ")
             return int(float(match[1]) * (1024 if match[3] or not match[2] else 1000) ** power)
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
-    raise InputError(f"size {text!r} is not a number of bytes; write for example 4GiB or 512MiB.")
+    raise InputError(f"size {text!r} is not a positive number of bytes; write for example 4GiB or 512MiB.")
 
 
 def format_bytes(n: float) -> str:

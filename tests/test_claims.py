@@ -664,7 +664,9 @@ def test_no_memory_is_no_budget(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, asked).exception
     assert isinstance(refused, InputError)
     assert refused.exit_code == 2
-    assert str(refused) == "--max-footprint 0: this is no memory; give a device some, for example 1GiB."
+    assert str(refused) == (
+        "--max-footprint 0 is not a size of at least one byte; write for example --max-footprint 1GiB."
+    )
     assert not (tmp_path / "claims").exists()
 
 

@@ -47,6 +47,19 @@ def test_trial_best_prediction_and_time_left_are_shown(tmp_path, terminal):
     assert "7 of 7 done" in text or not terminal
 
 
+@pytest.mark.parametrize(("budget", "said"), [(Budget(trials=2, seconds=5400.0), True), (Budget(trials=2), False)])
+def test_what_a_limit_of_time_covers_is_told_at_the_beginning(tmp_path, budget, said):
+    study, console = spec(budget=budget), Console(file=io.StringIO(), width=1000)
+    with Progress(console) as progress:
+        run_study(search(tmp_path, FakeEvaluator(), progress), header(study), space_of(study))
+    _, second, *_ = console.file.getvalue().splitlines()
+    line = (
+        "the limit of 5400 s is for the trials alone, from now on: what came before is not in it, nor are finals, "
+        "runs of seconds and accuracy, which follow"
+    )
+    assert (second.rstrip() == line) is said
+
+
 def test_trials_go_by_the_numbers_of_their_records(tmp_path):
     text, record = shown(tmp_path, False)
     told = re.findall(r"^trial (\d+), \d of 7 done: (.+?): ", text, re.MULTILINE)

@@ -68,6 +68,8 @@ def test_help_is_for_people(run, monkeypatch):
         assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
         assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^  CONFIG  best.json, a trial's key", run("verify", "--help")[1], re.MULTILINE)
+    told = " ".join(run("study", "--help")[1].split())
+    assert "limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before" in told
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
 
 
@@ -556,11 +558,14 @@ def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     text = page.read_text()
     assert "partial sectors" in text
     assert 'src="http' not in text
-    best = json.loads(run("predict", "quick", "--machine", machine, "--vary", "cells_per_thread", "--json")[1])
+    best = json.loads(
+        run("predict", "quick", "--machine", machine, "--vary", "cells_per_thread", "--compile", "0", "--json")[1]
+    )
+    assert best["compiled"] is False
     speeds = {one["value"]: one["prediction"]["mlups"] for one in best["values"]}
     assert list(speeds) == sorted(speeds)
     assert speeds[best["around"]["cells_per_thread"]] == max(speeds.values())
-    assert "block around" in run("predict", "quick", "--machine", machine, "--vary", "block")[1]
+    assert "block around" in run("predict", "quick", "--machine", machine, "--vary", "block", "--compile", "0")[1]
     code, _, err = run("predict", "quick", "--machine", machine, "--vary", "colour")
     assert code == 2
     assert "axis of cuda kernels 'colour'" in err
@@ -736,7 +741,11 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
     best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])[
         "first"
     ]
-    for asked in (("quick", "--top", "2", "--compile", "0"), ("scheme=aa",), ("quick", "--vary", "scheme")):
+    for asked in (
+        ("quick", "--top", "2", "--compile", "0"),
+        ("scheme=aa",),
+        ("quick", "--vary", "scheme", "--compile", "0"),
+    ):
         assert run("predict", *asked, "--machine", "h200")[0] == 0
     text = screen.getvalue()
     assert max(map(len, text.splitlines())) <= 80

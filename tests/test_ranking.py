@@ -20,6 +20,7 @@ from lbmtune.cli import tune
 from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Entry, Ranking, ranking, ties
+from lbmtune.cli.varying import around_best
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
@@ -92,6 +93,32 @@ def test_what_was_compiled_decides(asked):
     assert speeds == sorted(speeds, reverse=True)
     assert any(term.name == "local memory" for term in found.entries[-1].prediction.terms)
     assert found.facts()["first"][0]["compiled"] is True
+
+
+def test_an_axis_is_varied_around_the_first_of_the_ranking(asked, capsys):
+    """All values as they are compiled, and the first one as the ranking has it, which is kept and used."""
+    machine, spec = named_machine("h200"), replace(SPEC, axes={"cuda": {**AXES, "block": ("64x1x1", "32x1x1")}})
+    estimate, first = (ranking(spec, machine, 1, count, lambda _: None).entries[0] for count in (0, 100))
+    assert (estimate.config.block[0], first.config.block[0]) == (64, 32)
+    found = around_best(spec, machine, "scheme", 100)
+    assert (found.around, found.predictions[first.config.scheme]) == (first.config, first.prediction)
+    assert any(term.name == "local memory" for term in found.predictions["aa"].terms)
+    assert (found.compiled, len(asked)) == (True, 2)
+    said = "the first of the ranking of few; the kernels of all values are compiled for sm_90"
+    assert capsys.readouterr().err == f"around {first.config.key}, {said}\n"
+    refused = around_best(spec, machine, "block", 100)
+    assert refused.illegal == {"64x1x1": "it does not compile: too much"}
+    assert list(refused.predictions) == ["32x1x1"]
+
+
+def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys):
+    for machine, count in ((named_machine("h200"), 0), (named_machine("k20"), 100)):
+        first = ranked(machine, 0)[0].entries[0]
+        found = around_best(SPEC, machine, "block", count)
+        assert (found.around, found.compiled, asked) == (first.config, False, [])
+        assert found.predictions["x".join(map(str, first.config.block))] == first.prediction
+        said = f"around {first.config.key}, the first of the ranking of few by estimates; no kernel was compiled\n"
+        assert capsys.readouterr().err.endswith(said)
 
 
 def test_how_far_compiling_is_is_told(asked, monkeypatch):

@@ -18,7 +18,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "5 parsecs", "1.2.3s", "-5s"])
 def test_bad_durations_are_bad_input(text: str) -> None:
-    with pytest.raises(InputError, match="is not a number with a unit; write for example 90s, 5m or 1h"):
+    with pytest.raises(InputError, match="is not a positive number with a unit; write for example 90s, 5m or 1h"):
         parse_duration_s(text)
 
 

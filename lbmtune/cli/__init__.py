@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not asked:
             error.show()  # the help
         else:
-            verb, rest = (asked[0], asked[1:]) if asked[0] in command().commands else ("", asked)
-            print(f"lbmtune: {sentence(error, verb, rest)}", file=sys.stderr)
+            verb = asked[0] if asked[0] in command().commands else ""
+            print(f"lbmtune: {sentence(error, verb)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except LbmtuneError as error:
         print(f"lbmtune: {error}", file=sys.stderr)

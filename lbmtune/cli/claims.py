@@ -14,6 +14,7 @@ import typer
 
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
+from lbmtune.cli.numbers import memory_bytes
 from lbmtune.cli.options import RESULTS, Device, Json
 from lbmtune.cli.results import write_claims
 from lbmtune.errors import InputError, NothingValidError
@@ -60,13 +61,8 @@ def claims(
     from lbmtune.claims.store import RESULTS as STORED
     from lbmtune.cli import devices as here
     from lbmtune.cli.claimsfile import load_documents
-    from lbmtune.units import parse_bytes
 
-    budget, documents = parse_bytes(max_footprint), load_documents(only or ())
-    if budget <= 0:
-        raise InputError(
-            f"--max-footprint {max_footprint}: this is no memory; give a device some, for example {BUDGET}."
-        )
+    budget, documents = memory_bytes("--max-footprint", max_footprint, BUDGET), load_documents(only or ())
     where = here.chosen(device)
     folder = out or RESULTS / f"claims-{where if where == 'cpu' else f'gpu{where}'}"
     _check_folder(folder, (folder / STORED).exists(), resume=resume)

@@ -219,7 +219,7 @@ def _check_places(values: Mapping[str, int | str], backend: str) -> None:
 
 def _misplaced(what: str, backend: str, where: str, machine: Machine | None) -> str:
     """Why something of a backend has no place on a device or a machine, and where it has."""
-    place = machine.name if machine else f"device {where}"
+    place = devices.place(where, machine)
     if backend == "cpu":
         return f"{what} does not go with {place}, a GPU; say --device cpu{' instead' if machine else ''}."
     return (

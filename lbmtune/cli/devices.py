@@ -46,6 +46,11 @@ def chosen(device: str | None, backend: str | None = None, machine: Machine | No
     return available()[0]
 
 
+def place(device: str, machine: Machine | None = None) -> str:
+    """A machine, or else a device, in words."""
+    return machine.name if machine else f"device {device}"
+
+
 def bounds(device: str, machine: Machine | None = None) -> Bounds:
     """The limits of a machine, or else of a device; where it is not here, those that every device of its kind has."""
     if machine:

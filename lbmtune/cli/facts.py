@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lbmtune.cli.numbers import whole
 from lbmtune.cli.options import RESULTS, Config, Device, Json, Machine, Out, Sets, Study
+from lbmtune.cli.ranges import COMPILABLE, PRINTED
 from lbmtune.errors import InputError
 
 if TYPE_CHECKING:
@@ -271,21 +273,28 @@ def predict(
     out: Out = RESULTS,
     top: Annotated[
         int | None,
-        typer.Option("--top", metavar="N", min=1, help="how many of the fastest of a study to print (default: 10)"),
+        typer.Option(
+            "--top",
+            metavar="N",
+            help="how many of the fastest of a study to print (default: 10)",
+            parser=whole("--top", PRINTED, 20),
+        ),
     ] = None,
     compiled: Annotated[
         int,
         typer.Option(
             "--compile",
             metavar="N",
-            min=0,
             help="how many of the first a ranking compiles for the device, if NVRTC is here",
+            parser=whole("--compile", COMPILABLE, 50),
         ),
     ] = _COMPILED,
     vary: Annotated[
         str,
         typer.Option(
-            "--vary", metavar="AXIS", help="compare the values of an axis, around CONFIG or around the best of STUDY"
+            "--vary",
+            metavar="AXIS",
+            help="compare the values of an axis, around CONFIG or around the first of STUDY's ranking",
         ),
     ] = "",
     page: Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")] = None,
@@ -295,10 +304,12 @@ def predict(
 
     Where a study is named and no configuration, its whole legal space is ranked.
     """
+    from lbmtune.backend.registry import backend_of
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
     from lbmtune.cli.configs import is_config, resolve, study_spec
     from lbmtune.cli.machines import elsewhere
+    from lbmtune.cli.studyfile import check_acts
     from lbmtune.report.info import subject as solved
 
     _check_asked(subject, top, vary, page)
@@ -306,9 +317,11 @@ def predict(
     if not (vary or is_config(subject)):
         from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
 
-        described = there or here.machine(here.chosen(device))
-        _warn(described)
+        where = here.chosen(device, machine=there)
         spec = study_spec(subject, sets)
+        check_acts(sets or (), backend_of(where), here.place(where, there))
+        described = there or here.machine(where)
+        _warn(described)
         ranked = ranking(spec, described, top or _TOP, compiled, output.note)
         _say_cached([one.prediction for one in ranked.entries], described, spec.case)
         if as_json:
@@ -321,18 +334,20 @@ def predict(
     meant = resolve(subject, gives_case, sets, device, out, there) if is_config(subject) else None
     known = meant.bounds.machine if meant else there
     if vary or meant is None:
-        from lbmtune.backend.registry import backend_of
-        from lbmtune.cli.varying import check_axis, varied
+        from lbmtune.cli.varying import around, around_best, check_axis
 
         given = meant.legal() if meant else None
         where = given.device if given else here.chosen(device, machine=there)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
+        spec = study_spec(study if given else subject, sets)
+        check_acts(sets or (), backend_of(where), here.place(where, known))
         described = known or here.machine(where)
         _warn(described)
-        spec = study_spec(study if given else subject, sets)
         if given:
             spec = replace(spec, case=given.case)
-        found = varied(spec, described, vary, given.config if given else None)
+            found = around(spec, described, vary, given.config)
+        else:
+            found = around_best(spec, described, vary, compiled)
         _say_cached(list(found.predictions.values()), described, spec.case)
         _vary(found, page, as_json)
         return

@@ -23,8 +23,9 @@ def list_catalogue(
     """
     from lbmtune.cli import output
     from lbmtune.cli.configs import study_spec
-    from lbmtune.cli.devices import bounds, chosen
+    from lbmtune.cli.devices import bounds, chosen, place
     from lbmtune.cli.machines import elsewhere
+    from lbmtune.cli.studyfile import check_acts
     from lbmtune.records.study import tables
     from lbmtune.search.space import legal_set
 
@@ -32,6 +33,7 @@ def list_catalogue(
     there = elsewhere(machine, device)
     where = chosen(device, machine=there)
     backend = "cpu" if where == "cpu" else "cuda"
+    check_acts(sets or (), backend, place(where, there))
     here = bounds(where, there)
     space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
     facts = {

@@ -24,6 +24,12 @@ def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
     return [place for target in _targets(key, known) for place in _put(tree, target, _value(text.strip()), item)]
 
 
+def backends(item: str, known: Known) -> set[str]:
+    """The backends on whose kernels 'key=value' acts alone; none where it sets no axis. Raises InputError."""
+    targets = _targets(item.partition("=")[0].strip(), known)
+    return {backend for backend in AXES for target in targets if re.match(rf"axes\.{backend}\b", target)}
+
+
 def _put(tree: dict[str, Any], target: str, value: object, item: str) -> list[str]:
     """Sets a dotted key, in each of several tables of one name, and returns where."""
     *names, last = target.split(".")

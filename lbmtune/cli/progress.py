@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from math import inf
 from types import TracebackType
 from typing import Self
 
@@ -52,7 +53,7 @@ class Progress(Shown, Observer):
         super().__init__(console)
         self._trials: list[Trial] = []
         self._begin_s = self._printed_s = time.monotonic()
-        self._limit_trials = self._limit_s = float("inf")
+        self._limit_trials = self._limit_s = inf
         self._here = 0
 
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
@@ -68,6 +69,12 @@ class Progress(Shown, Observer):
             f"{illegal} illegal points left out{resumed}",
             markup=False,
         )
+        if 0 < self._limit_s < inf:
+            self._console.print(
+                f"the limit of {round(self._limit_s, 1):g} s is for the trials alone, from now on: what came before is "
+                "not in it, nor are finals, runs of seconds and accuracy, which follow",
+                markup=False,
+            )
 
     def finished(self, trial: Trial) -> None:
         """A trial is on disk."""
@@ -101,7 +108,7 @@ class Progress(Shown, Observer):
 
     def _counted(self) -> str:
         limit = self._limit_trials
-        of = f" of {len(self._trials) - self._here + int(limit)}" if limit != float("inf") else ""
+        of = f" of {len(self._trials) - self._here + int(limit)}" if limit != inf else ""
         return f"{len(self._trials)}{of} done"
 
     def _state(self) -> str:
@@ -115,9 +122,9 @@ class Progress(Shown, Observer):
         """By trials at the pace so far, or by the time budget, whichever ends first."""
         passed = time.monotonic() - self._begin_s
         by_time = self._limit_s - passed
-        by_trials = passed / self._here * (self._limit_trials - self._here) if self._here else float("inf")
+        by_trials = passed / self._here * (self._limit_trials - self._here) if self._here else inf
         left = max(min(by_time, by_trials), 0.0)
-        return None if left == float("inf") else left
+        return None if left == inf else left
 
     def _display(self) -> RenderableType:
         table = Table(box=None, pad_edge=False, header_style="bold")

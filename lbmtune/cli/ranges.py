@@ -1,9 +1,10 @@
-"""Which numbers the [protocol] and the [budget] of a study file may hold."""
+"""Which numbers a study file and the options of the verbs may hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from lbmtune.cli.source import Source
 from lbmtune.records.study import TimingProtocol
@@ -49,6 +50,11 @@ PROTOCOL: Mapping[str, Range] = {
 TRIALS = Range(1, 1_000_000_000)
 SAMPLE = Range(0, 1_000_000_000)
 TIME_S = Range(0, 1_000_000_000, above=True)
+SEED = Range(0, 2**32 - 1)
+"""Of NumPy's generators."""
+PRINTED, COMPILABLE = Range(1, 1_000_000_000), Range(0, 1_000_000_000)
+"""Configurations of a ranking."""
+MEMORY_BYTES = Range(1, inf)
 SPEED = Range(-0.5, 0.5)
 """Of a wall or a flow, in cells per step: the method holds for small ones alone."""
 

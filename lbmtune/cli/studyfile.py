@@ -19,8 +19,8 @@ from lbmtune.catalogue.faces import Patch
 from lbmtune.cli.axesfile import AxesFile, spaces
 from lbmtune.cli.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.cli.output import note_once
-from lbmtune.cli.override import override
-from lbmtune.cli.ranges import SAMPLE, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.cli.override import backends, override
+from lbmtune.cli.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.cli.source import Source, read_text
 from lbmtune.errors import InputError, suggestion
 from lbmtune.lattice import LATTICES
@@ -30,12 +30,14 @@ from lbmtune.units import parse_duration_s
 T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
-_LARGEST_SEED = 2**32 - 1  # of NumPy's generators
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """[budget]: trials; time such as '5m'. None: no limit of that kind. sample: first trials, spread over the space."""
+    """[budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
+
+    sample: first trials, spread over the space.
+    """
 
     trials: int | None = None
     time: str | int | float | None = None
@@ -85,6 +87,13 @@ _NAMES: Mapping[str, Iterable[str]] = {
 UNSTABLE_RATE = 1.95
 """A relaxation rate above it that follows from Reynolds number or viscosity gets a warning."""
 
+_FORMS = {
+    "case.domain": f"two or three cell counts; write for example {EXAMPLE_DOMAIN}",
+    "case.faces": "a list of kinds of faces; write those that lbmtune list names",
+    "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
+    "budget.time": "a time; write for example 90s, 5m or 1h",
+}
+"""What a value of more than one type has to be, and what to do."""
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 
 
@@ -118,6 +127,20 @@ def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
     source = Source("the study", "", frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
+
+
+def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
+    """Refuses axes of kernels of the other kind alone, which change nothing there. Raises InputError.
+
+    place: the device or the machine in words.
+    """
+    for item in overrides:
+        kinds = backends(item, TABLES)
+        if kinds and backend not in kinds:
+            raise InputError(
+                f"--set {item} acts on {', '.join(kinds).upper()} kernels alone, and {place} runs {backend.upper()} "
+                f"kernels; leave it out, or set one of their axes: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
+            )
 
 
 def _tree(spec: StudySpec) -> dict[str, Any]:
@@ -219,8 +242,8 @@ def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str 
 
 def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
     """What is wrong with the type of a value, without the words of the parser."""
-    if key == "case.domain":
-        return f"{_at(tree, key)!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}."
+    if key in _FORMS:
+        return f"{_at(tree, key)!r} is not {_FORMS[key]}."
     expected = re.match(r"Expected `(\w+)( \| null)?`, got", message)
     if expected and expected[1] in _KINDS:
         return f"{_at(tree, key)!r} is not {_KINDS[expected[1]]}; correct the value."
@@ -238,8 +261,7 @@ def _at(tree: Mapping[str, Any], key: str) -> object:
 def _spec(file: StudyFile, source: Source) -> StudySpec:
     if not _NAME.fullmatch(file.name):
         source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
-    if not 0 <= file.seed <= _LARGEST_SEED:
-        source.fail("seed", f"{file.seed} is not between 0 and {_LARGEST_SEED}; choose another seed.")
+    check(file.seed, SEED, "seed", source, "choose another seed.")
     bound = file.accuracy.max_error
     if bound is not None and not 0 < bound < inf:
         source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
@@ -304,9 +326,9 @@ def _budget(file: BudgetFile, source: Source) -> Budget:
 
 def _seconds(time: str | float, source: Source) -> float:
     try:
-        seconds = parse_duration_s(str(time))
+        seconds = parse_duration_s(time) if isinstance(time, str) else time
     except InputError as error:
         source.fail("budget.time", str(error))
     if seconds not in TIME_S:
         source.fail("budget.time", f"{time} is not {TIME_S} seconds; leave it out for no limit.")
-    return seconds
+    return float(seconds)

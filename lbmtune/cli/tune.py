@@ -13,8 +13,10 @@ import typer
 
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
+from lbmtune.cli.numbers import time_s, whole
 from lbmtune.cli.options import RESULTS, Device, Json, Sets
-from lbmtune.cli.studyfile import load_study, overridden
+from lbmtune.cli.ranges import SEED, TRIALS
+from lbmtune.cli.studyfile import check_acts, load_study, overridden
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
@@ -52,9 +54,19 @@ def study(
         str | None, typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick)")
     ] = None,
     device: Device = None,
-    trials: Annotated[int | None, typer.Option("--trials", metavar="N", help="end after so many trials", min=1)] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", metavar="N", help="end after so many trials", parser=whole("--trials", TRIALS, 100)),
+    ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="TIME", help="end the search after 90s, 5m, 1h; finals follow")
+        float | None,
+        typer.Option(
+            "--time",
+            metavar="TIME",
+            help="limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before, and "
+            "finals follow",
+            parser=time_s("--time"),
+        ),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
@@ -62,7 +74,9 @@ def study(
         Path | None, typer.Option("--out", metavar="FOLDER", help="default: one under lbmtune-studies")
     ] = None,
     sets: Sets = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="of the search")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="of the search", parser=whole("--seed", SEED, 2))
+    ] = None,
     storage: Annotated[
         str | None, typer.Option("--storage", metavar="URL", help="of Optuna (default: a journal in the study folder)")
     ] = None,
@@ -81,6 +95,7 @@ def study(
         spec = overridden(read_study(out).header.spec, overrides)
     else:
         spec = load_study("quick" if study_file is None else study_file, overrides)
+    check_acts(sets or (), backend_of(where), here.place(where))
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
     if resume:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -13,11 +12,8 @@ UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__
 """Typer carries Click's class with it, or takes it from Click: which one depends on its version."""
 
 
-def sentence(error: Any, verb: str, arguments: Sequence[str]) -> str:
-    """What was given, the rule that it breaks, and what to do. verb: empty where none is known.
-
-    arguments: those after the verb.
-    """
+def sentence(error: Any, verb: str) -> str:
+    """What was given, the rule that it breaks, and what to do. verb: empty where none is known."""
     command = f"lbmtune {verb}".rstrip()
     match type(error).__name__:
         case "NoSuchOption":
@@ -26,10 +22,6 @@ def sentence(error: Any, verb: str, arguments: Sequence[str]) -> str:
         case "MissingParameter":
             wanted = error.param
             return f"{verb} needs {wanted.metavar}, {wanted.help}; {command} --help says more."
-        case "BadParameter":
-            given = f"{max(error.param.opts, key=len)} {_value(error, arguments)}"
-            rule = error.message.partition(", unable")[0]
-            return f"{given}: {_clause(rule)}; {command} --help says what it takes."
     rule, _, meant = error.format_message().partition(". Did ")
     return f"{_clause(rule)}; {f'did {meant}' if meant else f'{command} --help says what it takes.'}"
 
@@ -39,12 +31,6 @@ def _meant(error: Any) -> str:
     known = {name.lstrip("-"): name for param in error.ctx.command.params for name in param.opts if name[0] == "-"}
     near = nearest(error.option_name.lstrip("-"), known)
     return f"did you mean {known[near]}?" if near else ""
-
-
-def _value(error: Any, arguments: Sequence[str]) -> str:
-    """What was given for the parameter."""
-    found, *_ = error.ctx.command.make_parser(error.ctx).parse_args(args=list(arguments))
-    return str(found[error.param.name])
 
 
 def _clause(text: str) -> str:

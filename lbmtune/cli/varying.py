@@ -9,10 +9,12 @@ from lbmtune.errors import unknown
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig, Scalar
     from lbmtune.model.machine import Machine
-    from lbmtune.records import Prediction
+    from lbmtune.records import Prediction, Resources
     from lbmtune.records.study import StudySpec
 
 
@@ -22,7 +24,10 @@ _BAR = 12
 
 @dataclass(frozen=True)
 class Varied:
-    """predictions: by value of the axis, in order; illegal: why the other values are."""
+    """predictions: by value of the axis, in order; illegal: why the other values are.
+
+    compiled: whether predictions know what the kernels were compiled to.
+    """
 
     axis: str
     case: Case
@@ -30,6 +35,7 @@ class Varied:
     machine: str
     predictions: dict[Scalar, Prediction]
     illegal: dict[Scalar, str]
+    compiled: bool
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -39,6 +45,7 @@ class Varied:
             "case": self.case,
             "around": self.around.flat(),
             "machine": self.machine,
+            "compiled": self.compiled,
             "values": [{"value": value, "prediction": found} for value, found in self.predictions.items()],
             "illegal": [{"value": value, "reason": reason} for value, reason in self.illegal.items()],
         }
@@ -60,31 +67,74 @@ def check_axis(axis: str, backend: str) -> None:
         raise unknown(f"axis of {backend} kernels", axis, names)
 
 
-def varied(spec: StudySpec, described: Machine, axis: str, around: KernelConfig | None = None) -> Varied:
-    """The values that a study gives to an axis, all else as in a configuration, by default the one expected to be best.
+def around_best(spec: StudySpec, described: Machine, axis: str, compiled: int) -> Varied:
+    """The values that a study gives to an axis, all else as in the first of its ranking (`cli.ranking`).
+
+    Where the ranking compiles its first kernels, those of all values are compiled, too: estimates beside them would be
+    of another kind. axis: one that kernels for this machine have (`check_axis`).
+    """
+    from lbmtune.cli.output import note
+    from lbmtune.cli.ranking import compiled_first, compiler_of, ranking
+
+    base = ranking(spec, described, 1, compiled, note).entries[0].config
+    configs, illegal = _configs(spec, described, axis, base)
+    where = f"around {base.key}, the first of the ranking of {spec.name}"
+    if not (compiled and compiler_of(described, lambda _: None)):
+        note(f"{where} by estimates; no kernel was compiled")
+        return _varied(spec, described, axis, base, configs, illegal)
+    architecture = described.environment.architecture
+    note(f"{where}; the kernels of all values are compiled for {architecture}")
+    answers = zip(configs, compiled_first(spec.case, list(configs.values()), architecture, note), strict=True)
+    resources = {}
+    for value, answer in answers:
+        if answer.resources is None:
+            illegal[value] = f"it does not compile: {answer.reason.splitlines()[0]}"
+        else:
+            resources[value] = answer.resources
+    return _varied(spec, described, axis, base, {value: configs[value] for value in resources}, illegal, resources)
+
+
+def around(spec: StudySpec, described: Machine, axis: str, base: KernelConfig) -> Varied:
+    """The values that a study gives to an axis, all else as in a configuration, by estimates.
 
     axis: one that kernels for this machine have (`check_axis`).
     """
+    return _varied(spec, described, axis, base, *_configs(spec, described, axis, base))
+
+
+def _configs(
+    spec: StudySpec, described: Machine, axis: str, base: KernelConfig
+) -> tuple[dict[Scalar, KernelConfig], dict[Scalar, str]]:
+    """The legal configurations by value of the axis, and why the other values are illegal."""
     from lbmtune.catalogue.axes import completed
     from lbmtune.catalogue.config import from_flat
     from lbmtune.catalogue.rules import broken
-    from lbmtune.cli.devices import limits_of, predictor
-    from lbmtune.cli.output import note
-    from lbmtune.cli.ranking import ranking
+    from lbmtune.cli.devices import limits_of
 
-    backend, limits = described.environment.backend, limits_of(described)
-    base = around or ranking(spec, described, 1, 0, note).entries[0].config
+    limits = limits_of(described)
     rest = {name: value for name, value in base.flat().items() if (axis, name) != ("storage", "compute")}
-    expected = predictor(spec.case, described)
-    predictions, illegal = {}, {}
-    for value in _values(spec, backend, axis, base):
-        config = from_flat(completed({**rest, axis: value}, limits))
-        reason = broken(spec.case, config, limits)
-        if reason:
-            illegal[value] = reason
-        else:
-            predictions[value] = expected(config)
-    return Varied(axis, spec.case, base, described.name, predictions, illegal)
+    values = _values(spec, described.environment.backend, axis, base)
+    configs = {value: from_flat(completed({**rest, axis: value}, limits)) for value in values}
+    reasons = {value: broken(spec.case, config, limits) for value, config in configs.items()}
+    legal = {value: config for value, config in configs.items() if not reasons[value]}
+    return legal, {value: reason for value, reason in reasons.items() if reason}
+
+
+def _varied(
+    spec: StudySpec,
+    described: Machine,
+    axis: str,
+    base: KernelConfig,
+    configs: Mapping[Scalar, KernelConfig],
+    illegal: dict[Scalar, str],
+    resources: Mapping[Scalar, Resources] | None = None,
+) -> Varied:
+    """resources: of all configurations, where they were compiled."""
+    from lbmtune.cli.devices import predictor
+
+    expected, known = predictor(spec.case, described), resources or {}
+    predictions = {value: expected(config, resources=known.get(value)) for value, config in configs.items()}
+    return Varied(axis, spec.case, base, described.name, predictions, illegal, resources is not None)
 
 
 def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> list[Scalar]:
