@@ -170,7 +170,7 @@ def _roofline(study: StudyRecord) -> Panel:
     caption = (
         f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
         f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
-        "Kinds of kernels stand side by side to be seen apart. "
+        f"{info.roofs_told(study)} Kinds of kernels stand side by side to be seen apart. "
         f"{info.above_the_ceiling(study)} {in_cache_of(study)} {_of_chip(study)} {_of_fluid(study)}"
     )
     caption = " ".join(caption.split())
