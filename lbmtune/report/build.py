@@ -15,7 +15,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.disturbance import description_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
@@ -49,7 +49,7 @@ class Panel:
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
     """The HTML text."""
-    drawn = panels(study)
+    drawn, header = panels(study), study.header
     return filled(
         "report.html",
         ("script.js", "trials.js", "start.js"),
@@ -59,7 +59,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else doubt(study),
         unsteadiness=unsteadiness(study),
-        ceiling_disturbance=ceiling_disturbance(study.header.ceiling.cpu_share),
+        description_disturbance=description_disturbance(header.ceiling.cpu_share, header.calibration_cpu_share),
         subject=info.subject(study.header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=_cards(study),
         panels=drawn,
