@@ -15,7 +15,7 @@ import pytest
 
 import made_up_records as made
 from lbmtune.catalogue.case import Case, box
-from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.rules import broken, cuda_limits
 from lbmtune.claims.judge import verdicts
@@ -358,6 +358,13 @@ def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> No
         )
 
 
+def _shape(config: KernelConfig) -> str:
+    """What a thread and a block do, as far as it is not the default."""
+    usual, flat = CudaConfig().flat(), config.flat()
+    names = [name for name in ("cells_per_thread", "pack", "rows", "barrier") if flat[name] != usual[name]]
+    return ",".join(f"{name}={flat[name]}" for name in ["block", *names])
+
+
 def test_the_fastest_kernels_of_large_domains_are_those_of_now_and_as_the_page_says() -> None:
     rows = []
     for group in json.loads((KEPT / "nvidia-h200" / "fastest.json").read_text())["groups"]:
@@ -367,7 +374,8 @@ def test_the_fastest_kernels_of_large_domains_are_those_of_now_and_as_the_page_s
             assert render(case, config).digest == trial["source_digest"], trial["key"]
             assert trial["outcome"] == "ok"
             what = f"{case.lattice} {case.collision} {case.domain[0]}^3 | {config.representation} {config.storage}"
-            rows.append(f"| {what} | {config.fused_steps} | {trial['final']['mlups']:,.0f} |")
+            rows.append(f"| {what} | {config.fused_steps} | `{_shape(config)}` | {trial['final']['mlups']:,.0f} |")
+    assert len({row.rpartition(" | ")[0] for row in rows}) == len(rows), "each row is told from all others"
     page = (KEPT.parent.parent / "docs" / "moments.md").read_text().partition("fastest.json")[2]
     table = [line for line in page.splitlines() if line.startswith(("| d3q19 ", "| d3q27 "))]
     assert table == rows

@@ -1,18 +1,20 @@
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
-from lbmtune.cli.devices import disturbances
+from lbmtune.cli import devices
 from lbmtune.cli.output import fitted, short, stdout, table
 from lbmtune.cli.progress import Progress, clock
 from lbmtune.cli.results import Written
 from lbmtune.cli.tune import SPARE, _show, overtaken, ranking
 from lbmtune.cli.tune import _header as opening
 from lbmtune.errors import NothingValidError
+from lbmtune.model.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
 from lbmtune.records.disturbance import disturbance, doubt
 from lbmtune.records.study import Budget, TimingProtocol
@@ -21,6 +23,8 @@ from lbmtune.report.info import headline
 from lbmtune.report.tables import trial_table
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.study import run_study
+
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
 def shown(tmp_path, terminal, width=160, **changes):
@@ -187,19 +191,22 @@ def test_a_winner_that_is_hardly_known_though_nothing_disturbed_it(tmp_path, cap
     assert 'id="doubt"' not in page(record)
 
 
-def test_a_ceiling_measured_beside_other_programs_is_told_on_the_page(tmp_path):
+@pytest.mark.parametrize("calibrated", [None, 0.4, 0.98])
+def test_a_machine_described_beside_other_programs_is_told_on_the_page(tmp_path, calibrated):
     record = shown(tmp_path, False)[1]
-    described = replace(machine(), conditions=Conditions(cpu_share=0.69))
+    known = read_machine(RECORDED / "xeon-2-cores" / "machine.toml").cpu
+    calibration = replace(known, conditions=Conditions(cpu_share=calibrated)) if calibrated else None
+    described = replace(machine(), conditions=Conditions(cpu_share=0.69), cpu=calibration)
     found = opening(record.header.spec, described, FakeEvaluator())
-    assert found.ceiling.cpu_share == 0.69
-    (said,) = disturbances(described)
-    marked = replace(record, header=replace(record.header, ceiling=found.ceiling))
-    written = page(marked)
-    assert f'<p class="warning" id="ceiling-disturbance">Disturbed: {said}</p>' in written
+    assert (found.ceiling.cpu_share, found.calibration_cpu_share) == (0.69, calibrated)
+    said = devices.disturbance(described)
+    marked = replace(record.header, ceiling=found.ceiling, calibration_cpu_share=found.calibration_cpu_share)
+    written = page(replace(record, header=marked))
+    assert f'<p class="warning" id="description-disturbance">Disturbed: {said}</p>' in written
     assert written.index(said) < written.index("<h1>")
-    quiet = replace(found.ceiling, cpu_share=0.97)
-    assert 'id="ceiling-disturbance"' not in page(replace(record, header=replace(record.header, ceiling=quiet)))
-    assert 'id="ceiling-disturbance"' not in page(record)
+    quiet = replace(marked, ceiling=replace(found.ceiling, cpu_share=0.97), calibration_cpu_share=0.97)
+    assert 'id="description-disturbance"' not in page(replace(record, header=quiet))
+    assert 'id="description-disturbance"' not in page(record)
 
 
 def kept_up(record, *, disturbed):

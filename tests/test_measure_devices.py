@@ -22,7 +22,8 @@ from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.catalogue.rules import Limits
-from lbmtune.cli.devices import disturbances
+from lbmtune.cli.devices import disturbance
+from lbmtune.cli.facts import _machine_rows
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
@@ -34,6 +35,7 @@ from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.model.walks import calibrated
 from lbmtune.records import Conditions, Resources
 from lbmtune.records.caches import CACHE_VARIABLE
+from lbmtune.records.disturbance import description_disturbance
 from lbmtune.search.lock import device_held
 from small_device import no_device, small_cpu
 
@@ -209,18 +211,46 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
     assert (found.calibration == SHIPPED.calibration) == of_gpu
 
 
-def test_what_was_measured_beside_other_programs_is_told_part_by_part() -> None:
-    quiet, busy = Conditions(cpu_share=0.99), Conditions(cpu_share=0.4)
-    machine = replace(fake_study.machine(), conditions=quiet, cpu=_calibrated(0.99))
-    assert disturbances(machine) == []
-    assert disturbances(replace(machine, cpu=_calibrated(None))) == []
-    (said,) = disturbances(replace(machine, cpu=_calibrated(0.4)))
-    assert said == (
-        "other programs left 40% of the processor when it was calibrated: do not believe predictions, nor shares of "
-        "them; lbmtune devices --calibrate measures again."
+BANDWIDTHS_AT, CALIBRATED_AT = (
+    "40% of the processor when its bandwidths were measured",
+    "30% of the processor when it was calibrated",
+)
+
+
+@pytest.mark.parametrize(
+    ("bandwidths", "calibration", "cause", "spoilt"),
+    [
+        (
+            0.99,
+            0.3,
+            CALIBRATED_AT,
+            "predictions are not reliable, nor shares of them, but the ceiling is, which rests on",
+        ),
+        (None, 0.3, CALIBRATED_AT, "predictions are not reliable, nor shares of them; when the machine"),
+        (0.4, 0.99, BANDWIDTHS_AT, "the ceiling is not reliable, nor shares of it, but predictions are, which rest on"),
+        (0.4, None, BANDWIDTHS_AT, "the ceiling is not reliable, nor predictions that rest on it, nor shares of them;"),
+        (0.4, 0.3, f"{BANDWIDTHS_AT} and {CALIBRATED_AT}", "neither the ceiling nor predictions are reliable, nor"),
+    ],
+)
+def test_what_was_measured_beside_other_programs_is_told_in_one_sentence(
+    bandwidths: float | None, calibration: float | None, cause: str, spoilt: str
+) -> None:
+    machine = replace(fake_study.machine(), conditions=Conditions(cpu_share=bandwidths), cpu=_calibrated(calibration))
+    said = disturbance(machine)
+    assert said.startswith(f"other programs left {cause}: {spoilt}")
+    assert said.endswith("; when the machine is idle, lbmtune devices --refresh measures it again.")
+    assert disturbance(replace(machine, cpu=None)) == description_disturbance(bandwidths, None)
+    assert dict(_machine_rows("cpu", machine))["calibrated"] == (
+        "yes, disturbed by other programs" if calibration == 0.3 else "yes"
     )
-    (said,) = disturbances(replace(machine, conditions=busy))
-    assert said.startswith("other programs left 40% of the processor when its bandwidths were measured: ")
+
+
+@pytest.mark.parametrize("bandwidths", [None, 0.95, 1.0])
+@pytest.mark.parametrize("calibration", [None, 0.95, 1.0])
+def test_nothing_is_said_of_a_description_that_was_left_alone(
+    bandwidths: float | None, calibration: float | None
+) -> None:
+    assert description_disturbance(bandwidths, calibration) == ""
 
 
 def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

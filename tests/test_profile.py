@@ -25,12 +25,20 @@ from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.model.issue import slots
 from lbmtune.model.rungs import expected
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Conditions, Resources
+from lbmtune.records import Conditions, Resources, Term
 from lbmtune.records.best import read_best
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.profile import counter_rows, ladder_rows, profile_page, standing, state_rows, write_profile_page
+from lbmtune.report.profile import (
+    conclusion,
+    counter_rows,
+    ladder_rows,
+    profile_page,
+    standing,
+    state_rows,
+    write_profile_page,
+)
 from made_up_profile import PROFILE
 from script_module import load
 
@@ -56,6 +64,38 @@ def test_without_a_prediction_nothing_is_said_of_it() -> None:
     assert "model" not in [trace.name for trace in ladder_figure_of(silent)]
 
 
+LOSS = "the largest loss, 20.0 % of them, is from datasheet to copy (at the bandwidth of a copy of one array)"
+
+
+def test_the_conclusion_names_the_share_the_largest_loss_its_term_and_what_is_open() -> None:
+    assert conclusion(PROFILE) == (
+        f"The kernel makes 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}, where the model "
+        "expects 20.0 %, by its term memory (160 B). Not explained: +1.7 %, by which the kernel is slower than the "
+        "model expects; of single rungs kernel is furthest from it (+1.7 %)."
+    )
+
+
+def test_the_term_of_a_loss_is_the_one_that_grows_most() -> None:
+    datasheet, copy, streams, streaming, kernel = PROFILE.rungs
+    bytes_alone = replace(streams, model=(Term(name=STREAMS, seconds=62.5e-12, sentence="", source=""),))
+    apart = {"memory": 60e-12, "exchanges": 3e-12, "instructions": 17e-12}
+    told = tuple(Term(name=name, seconds=s, sentence=f"of {name}", source="") for name, s in apart.items())
+    slow = replace(streaming, seconds=160e-12, model=told)
+    found = replace(PROFILE, rungs=(datasheet, copy, bytes_alone, slow, replace(kernel, seconds=160e-12)))
+    assert "from streams to streaming (the kernel without collision), where" in conclusion(found)
+    assert "mostly by its term instructions (of instructions)." in conclusion(found)
+
+
+def test_a_conclusion_without_a_model_or_a_loss_or_beside_others_says_so() -> None:
+    silent = replace(PROFILE, rungs=tuple(replace(one, model_s=None, model=()) for one in PROFILE.rungs))
+    assert conclusion(silent).endswith(f"{LOSS}. Nothing is explained: the model has no prediction of it.")
+    level = replace(PROFILE, rungs=tuple(replace(one, seconds=40e-12) for one in PROFILE.rungs))
+    assert "allows, 100.0 %; no rung loses anything." in conclusion(level)
+    faster = replace(PROFILE, rungs=(*PROFILE.rungs[:-1], replace(PROFILE.rungs[-1], seconds=90e-12)))
+    assert ", by which the kernel is faster than the model expects" in conclusion(faster)
+    assert conclusion(beside_others(0.5)) == "There is no conclusion: the device was not left alone."
+
+
 def ladder_figure_of(profile: Profile) -> Sequence[object]:
     from lbmtune.report.profile import ladder_figure
 
@@ -73,6 +113,7 @@ def test_the_waterfall_ends_at_the_kernel() -> None:
 def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
     page = profile_page(PROFILE)
     assert "10,000 MLUPS, 40% of the datasheet" in page
+    assert page.index(f'<p id="conclusion">{conclusion(PROFILE)}</p>') < page.index("<main>")
     for row in ladder_rows(PROFILE):
         assert f"<td>{row.name}</td>" in page
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
@@ -354,6 +395,7 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "-1.7 %" not in printed
     assert "+1.7 %" in printed
     assert "nJ/LU" in printed
+    assert " ".join(printed.split()).endswith(conclusion(PROFILE))
 
 
 def beside_others(share: float) -> Profile:

@@ -21,7 +21,7 @@ from lbmtune.catalogue.operations import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.records import Outcome, Resources, Sustained
+from lbmtune.records import Outcome, Resources, Sustained, Term
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import build, drawing, figures, info, tables, write_report
@@ -90,6 +90,58 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     assert len(lines) == len(found.roofs)
     roofline = next(panel for panel in build.panels(study) if panel.name == "roofline")
     assert f"the thick one, {name}, is the ceiling: {info.CEILING}." in roofline.caption
+
+
+@pytest.mark.parametrize("fastest", [1.0, 100.0])
+def test_the_winner_is_marked_and_named_on_the_roofline_however_fast_it_is(gpu: StudyRecord, fastest: float) -> None:
+    found = info.roofline_info(gpu)
+    best, *others = found.points
+    assert best.number == gpu.ranked[0].number
+    figure = figures.roofline_figure(replace(found, points=(replace(best, mlups=best.mlups * fastest), *others)))
+    (ring,) = (trace for trace in figure.data if trace.mode == "markers+text")
+    assert ring.name == f"winner: trial {best.number}, {best.mlups * fastest:,.0f} MLUPS"
+    assert ring.text == ("winner",)
+    # around its point, also where kinds are moved aside to be seen apart
+    (kind,) = (trace for trace in figure.data if trace.name == best.kind.name)
+    assert (ring.x[0], ring.y[0]) in zip(kind.x, kind.y, strict=True)
+    assert ring.y[0] < 10 ** figure.layout.yaxis.range[1]
+
+
+def test_a_roofline_without_points_has_its_roofs(gpu: StudyRecord) -> None:
+    found = replace(info.roofline_info(gpu), points=())
+    assert [trace.mode for trace in figures.roofline_figure(found).data] == ["lines"] * len(found.roofs)
+
+
+def _as_told(study: StudyRecord, terms: tuple[Term, ...]) -> StudyRecord:
+    """With a winner whose prediction is made of these terms."""
+    best = study.ranked[0]
+    assert best.prediction
+    told = replace(best, prediction=replace(best.prediction, terms=terms))
+    return replace(study, trials=tuple(told if one is best else one for one in study.trials))
+
+
+def test_the_issue_of_instructions_is_a_level_roof_that_begins_at_the_ceiling(gpu: StudyRecord) -> None:
+    issue = Term(name="instructions", seconds=3e-12, sentence="so many slots", source="planted", alone_s=8e-12)
+    study = _as_told(gpu, (issue,))
+    found = info.roofline_info(study)
+    assert found.issue_mlups == pytest.approx(125_000)
+    (level,) = (trace for trace in figures.roofline_figure(found).data if "issue of the winner" in trace.name)
+    assert level.y == pytest.approx((125_000, 125_000))
+    # where the ceiling allows as much, and on from there
+    assert found.ceiling.bytes_per_s * level.x[0] / found.flops == pytest.approx(125_000e6)
+    assert level.x[1] > level.x[0]
+    assert "other roof: the 125,000 MLUPS that the issue of its instructions allows by itself" in info.roofs_told(study)
+
+
+def test_where_no_other_roof_is_known_a_sentence_says_so(gpu: StudyRecord) -> None:
+    memory, work = (Term(name=name, seconds=1e-9, sentence="", source="") for name in ("memory", "arithmetic"))
+    said = info.roofs_told(_as_told(gpu, ()))
+    assert said.startswith("Bandwidths are the only roofs that are known: what the winner's instructions take was not")
+    (roofline,) = (one for one in build.panels(_as_told(gpu, ())) if one.name == "roofline")
+    assert said in roofline.caption
+    assert "by the model memory alone takes the time of the winner" in info.roofs_told(_as_told(gpu, (memory,)))
+    assert "what the winner takes adds up (memory, arithmetic)" in info.roofs_told(_as_told(gpu, (memory, work)))
+    assert info.roofs_told(made.hopeless_study()) == ""
 
 
 def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
@@ -415,7 +467,8 @@ def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> Non
     parity = figures.parity_figure(replace(info.parity_info(gpu), points=mixed))
     spread = figures.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
     for figure in (figures.roofline_figure(replace(found, points=mixed)), parity, spread):
-        drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in figure.data if t.marker.symbol}
+        traces = [t for t in figure.data if t.marker.symbol and not t.name.startswith("winner")]
+        drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in traces}
         assert drawn == {k.name: (drawing.look(k).colour, drawing.look(k).symbol) for k in kinds}
 
 

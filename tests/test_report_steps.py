@@ -13,7 +13,7 @@ from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.issue import efficiency
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import build, info, step_figures, steps, tables
+from lbmtune.report import bounds, build, info, step_figures, steps, tables
 
 CASE = box("d3q19", "regularised", (256, 256, 256))
 ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
@@ -100,7 +100,7 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
 def test_what_a_term_takes_alone_is_read_in_records_of_before(
     sentence: str, alone_s: float | None, said: float | None
 ) -> None:
-    assert steps.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
+    assert bounds.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
 
 
 CHIP = CudaConfig(
@@ -134,7 +134,7 @@ def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None
     figure = step_figures.steps_figure(found)
     burst = next(t for t in figure.data if t.name == "burst, moments")
     assert (list(burst.x), list(burst.y)) == ([1], [38_000])
-    across = [t for t in figure.data if t.name == "moments on chip, any number of steps"]
+    across = [t for t in figure.data if t.name == "moments on chip, any number of steps, the winner"]
     assert [(t.yaxis, set(t.y)) for t in across] == [("y", {found.stages[1].bytes_per_update}), ("y2", {93_000})]
     assert all(list(t.x) == [1, 4] for t in across)
 
@@ -172,6 +172,25 @@ def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyReco
     roofline = replace(best, prediction=replace(best.prediction, mlups=216_000.0, terms=(of_bytes,)))
     *_, said = steps.why(replace(on_chip, trials=(roofline, *on_chip.trials[1:])))
     assert said == "The 216,000 MLUPS that were predicted are of bytes alone: the device had not been calibrated."
+
+
+def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecord, on_chip: StudyRecord) -> None:
+    found = steps.steps_info(fast)
+    assert found is not None
+    figure = step_figures.steps_figure(found)
+    named = {trace.name: trace for trace in figure.data}
+    ring = named["winner: trial 2, 84,000 MLUPS"]
+    assert (ring.x, ring.y, ring.text) == ((2,), (84_000,), ("winner",))
+    roofs = [y for name, trace in named.items() if name.startswith(("bandwidth", "roofline of pop")) for y in trace.y]
+    assert len(roofs) == 2 * 4 + 2
+    low, high = (10**end for end in figure.layout.yaxis2.range)
+    assert low < min(roofs)
+    assert max(roofs) < high
+    stays = steps.steps_info(on_chip)
+    assert stays is not None
+    shown = [trace.name for trace in step_figures.steps_figure(stays).data]
+    assert "moments on chip, any number of steps, the winner" in shown
+    assert not any(name.startswith("winner") for name in shown)
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:

@@ -78,24 +78,16 @@ def machine(
     described = describe(
         device, refresh=refresh, say=note, max_age_s=max_age_s, calibration=calibration, alone=device_held
     )
-    for remark in disturbances(described):
+    if remark := disturbance(described):
         note(remark)
     return described
 
 
-def disturbances(described: Machine) -> list[str]:
-    """A sentence on each part of a description that was measured while other programs used the processor."""
-    from lbmtune.measure.devices import left_alone
-    from lbmtune.records.disturbance import ceiling_disturbance
+def disturbance(described: Machine) -> str:
+    """One sentence where parts of a description were measured while other programs used the processor; else empty."""
+    from lbmtune.records.disturbance import description_disturbance
 
-    bandwidths, cpu = ceiling_disturbance(described.conditions.cpu_share), described.cpu
-    found = [bandwidths] if bandwidths else []
-    if cpu and not left_alone(cpu.conditions):
-        found.append(
-            f"other programs left {cpu.conditions.cpu_share:.0%} of the processor when it was calibrated: do not "
-            "believe predictions, nor shares of them; lbmtune devices --calibrate measures again."
-        )
-    return found
+    return description_disturbance(described.conditions.cpu_share, described.calibration_cpu_share)
 
 
 def limits_of(described: Machine) -> Limits:

@@ -76,16 +76,24 @@ def _machine_rows(name: str, described: Described) -> list[tuple[str, object]]:
         rows += [("highest clock", _clock(environment.max_sm_clock_hz))]
         rows += [("clock when measured", _clock(described.conditions.sm_clock_hz))]
         rows += [("memory clock when measured", _clock(described.conditions.memory_clock_hz))]
-    rows += [("calibrated", "yes" if described.calibrated else "no; --calibrate does it")]
+    rows += [("calibrated", _calibrated(described))]
     rows += [(what, f"{share:.1%}") for what, share in _shares(described)]
     return [*rows, ("measured", described.date)]
 
 
+def _calibrated(described: Described) -> str:
+    """Whether it is, and whether that may be believed."""
+    from lbmtune.records.disturbance import left_alone
+
+    if not described.calibrated:
+        return "no; --calibrate does it"
+    return "yes" if left_alone(described.calibration_cpu_share) else "yes, disturbed by other programs"
+
+
 def _shares(described: Described) -> list[tuple[str, float]]:
     """What was had of the processor while each part was measured, where that is known."""
-    parts = {"bandwidths": described.conditions, "calibration": described.cpu and described.cpu.conditions}
-    known = ((name, one.cpu_share) for name, one in parts.items() if one)
-    return [(f"CPU share, {name}", share) for name, share in known if share is not None]
+    parts = {"bandwidths": described.conditions.cpu_share, "calibration": described.calibration_cpu_share}
+    return [(f"CPU share, {name}", share) for name, share in parts.items() if share is not None]
 
 
 def _clock(hz: float | None) -> str:

@@ -105,6 +105,7 @@ def _show(found: Profile) -> None:
         console.print(found.counters.source, "", markup=False)
     if rows := shown.state_rows(found):
         output.print_pairs(rows)
+    console.print(f"\n{shown.conclusion(found)}", markup=False)
 
 
 def _write(found: Profile, page: Path) -> None:

@@ -256,6 +256,7 @@ def _header(spec: StudySpec, described: Machine, evaluator: Evaluator) -> StudyH
         backend=described.environment.backend,
         environment=evaluator.environment,
         ceiling=ceiling,
+        calibration_cpu_share=described.calibration_cpu_share,
         last_cache_bytes=last_cache(described.environment.backend, described.caches_bytes),
         legal_configurations=0,
         date=datetime.now(UTC).isoformat(timespec="seconds"),

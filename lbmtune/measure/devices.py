@@ -41,7 +41,7 @@ from lbmtune.measure.workers import (
 from lbmtune.model.machine import Machine
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.disturbance import left_alone
 
 CONFIG_VARIABLE = "LBMTUNE_CONFIG"
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -191,18 +191,13 @@ def _known(path: Path, environment: Environment, max_age_s: float | None) -> Mac
     except InputError:
         return None  # missing, of another version, or damaged: it is measured and written anew
     here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
-    fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine.conditions))
+    fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine.conditions.cpu_share))
     return machine if fit and _identity(machine) == _identity(here) else None
 
 
 def _lacks_calibration(machine: Machine) -> bool:
     """Whether nothing is known of it but bandwidths, or nothing that may be believed."""
-    return not machine.calibrated or bool(machine.cpu and not left_alone(machine.cpu.conditions))
-
-
-def left_alone(conditions: Conditions) -> bool:
-    """Whether no other program took much of the processor; that of a GPU does not matter, nor is it noted."""
-    return conditions.cpu_share is None or conditions.cpu_share >= TimingProtocol().min_cpu_share
+    return not (machine.calibrated and left_alone(machine.calibration_cpu_share))
 
 
 def _identity(machine: Machine) -> tuple[object, ...]:

@@ -162,3 +162,8 @@ class Machine:
     def calibrated(self) -> bool:
         """Whether more than bandwidths was measured."""
         return bool(self.calibration or self.cpu)
+
+    @property
+    def calibration_cpu_share(self) -> float | None:
+        """What a calibration had of the processor; None where nobody noted it, and of a GPU."""
+        return self.cpu.conditions.cpu_share if self.cpu else None

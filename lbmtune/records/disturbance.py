@@ -12,7 +12,7 @@ from lbmtune.records.study import StudyRecord, TimingProtocol
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
     "what each rung loses and what is not explained mean nothing then; profile again when the machine is idle, "
-    "and measure its bandwidths again (lbmtune devices --refresh) where they were disturbed, too"
+    "and describe it again (lbmtune devices --refresh) where that was disturbed, too"
 )
 _TOO_LOW = "the sustained speed is too low and cannot be compared; run again when the machine is idle"
 _UNSTEADY = 0.25
@@ -80,14 +80,38 @@ def profile_disturbance(profile: Profile) -> str:
     return "" if alone else f"{_cause(Conditions())}: {_NO_PROFILE}."
 
 
-def ceiling_disturbance(cpu_share: float | None) -> str:
-    """One sentence where so much of the processor was too little to measure bandwidths; empty where it was not."""
-    if cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share:
+def left_alone(cpu_share: float | None) -> bool:
+    """Whether no other program took much of the processor; that of a GPU does not matter, nor is it noted."""
+    return cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share
+
+
+def description_disturbance(bandwidths: float | None, calibration: float | None) -> str:
+    """One sentence where a machine was described beside other programs: what of it that spoils, and what it does not.
+
+    bandwidths, calibration: the share of the processor while either was measured, None where nobody noted it or where
+    there is none. Empty where both were left alone.
+    """
+    parts = {"its bandwidths were measured": bandwidths, "it was calibrated": calibration}
+    disturbed = {when: share for when, share in parts.items() if share is not None and not left_alone(share)}
+    if not disturbed:
         return ""
+    cause = " and ".join(f"{share:.0%} of the processor when {when}" for when, share in disturbed.items())
+    spoilt = _spoilt(bandwidths, calibration)
     return (
-        f"other programs left {cpu_share:.0%} of the processor when its bandwidths were measured: predictions come out "
-        "too low, shares of the ceiling too high; lbmtune devices --refresh measures again."
+        f"other programs left {cause}: {spoilt}; when the machine is idle, lbmtune devices --refresh measures it again."
     )
+
+
+def _spoilt(bandwidths: float | None, calibration: float | None) -> str:
+    """What rests on what was disturbed: the ceiling on bandwidths, predictions on the calibration if there is one."""
+    if left_alone(bandwidths):
+        fine = "" if bandwidths is None else ", but the ceiling is, which rests on bandwidths"
+        return f"predictions are not reliable, nor shares of them{fine}"
+    if calibration is None:
+        return "the ceiling is not reliable, nor predictions that rest on it, nor shares of them"
+    if left_alone(calibration):
+        return "the ceiling is not reliable, nor shares of it, but predictions are, which rest on the calibration"
+    return "neither the ceiling nor predictions are reliable, nor shares of them"
 
 
 def _cause(found: Conditions) -> str:

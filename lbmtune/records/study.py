@@ -117,7 +117,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> how many points of the axes it removed. last_cache_bytes: of a
     CPU; 0 where it is not known. entries_by: the compiler that told the entries of kernels apart afterwards; empty
-    where that of the study did.
+    where that of the study did. calibration_cpu_share: what other programs left of the processor when it was calibrated
+    for the predictions; None where nobody noted it, and where it was not.
     """
 
     spec: StudySpec
@@ -131,6 +132,7 @@ class StudyHeader:
     version: str
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
+    calibration_cpu_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.disturbance import ceiling_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.disturbance import description_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import figures, info, step_figures, steps, tables
@@ -49,7 +49,7 @@ class Panel:
 
 def page(study: StudyRecord, winner_source: str = "") -> str:
     """The HTML text."""
-    drawn = panels(study)
+    drawn, header = panels(study), study.header
     return filled(
         "report.html",
         ("script.js", "trials.js", "start.js"),
@@ -59,7 +59,7 @@ def page(study: StudyRecord, winner_source: str = "") -> str:
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else doubt(study),
         unsteadiness=unsteadiness(study),
-        ceiling_disturbance=ceiling_disturbance(study.header.ceiling.cpu_share),
+        description_disturbance=description_disturbance(header.ceiling.cpu_share, header.calibration_cpu_share),
         subject=info.subject(study.header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=_cards(study),
         panels=drawn,
@@ -170,7 +170,7 @@ def _roofline(study: StudyRecord) -> Panel:
     caption = (
         f"Lines are bandwidths measured on this device{when}; the thick one, {found.ceiling.name}, is the ceiling: "
         f"{info.CEILING}. A trial on the line moves data as fast as the device can. "
-        "Kinds of kernels stand side by side to be seen apart. "
+        f"{info.roofs_told(study)} Kinds of kernels stand side by side to be seen apart. "
         f"{info.above_the_ceiling(study)} {in_cache_of(study)} {_of_chip(study)} {_of_fluid(study)}"
     )
     caption = " ".join(caption.split())

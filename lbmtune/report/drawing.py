@@ -50,7 +50,7 @@ OUTCOME_COLOURS = {
 }
 PALE = 0.25
 """Opacity of points that do not count."""
-NEUTRAL, CEILING = "#888888", "#c98500"
+NEUTRAL, CEILING, MARK = "#888888", "#c98500", "#e03131"
 BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
 """A legend to the right, for wide figures."""
 MANY = 5000
@@ -112,7 +112,7 @@ def scatter(**settings: Any) -> Any:
     from plotly.graph_objects import Scatter, Scattergl
 
     kind = Scattergl if len(settings["x"]) > MANY else Scatter
-    return kind(mode="markers", **settings)
+    return kind(**{"mode": "markers", **settings})
 
 
 def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:

@@ -9,6 +9,7 @@ from lbmtune.records import Outcome
 from lbmtune.report.drawing import (
     BESIDE,
     CEILING,
+    MARK,
     NEUTRAL,
     OUTCOME_COLOURS,
     PALE,
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 
 
 def roofline_figure(info: RooflineInfo) -> Figure:
-    """Log-log: MLUPS against flop per byte; roofs are bandwidth x intensity / flops per update."""
+    """Log-log: MLUPS against flop per byte; roofs are bandwidth x intensity / flops per update, and level ones."""
     intensities = [p.intensity for p in info.points] or [info.flops / 152]
-    low, high = min(intensities) / 2, max(intensities) * 2
+    ridge = info.issue_mlups * 1e6 * info.flops / info.ceiling.bytes_per_s if info.issue_mlups else 0.0
+    low, high = min(intensities) / 2, max(*intensities, ridge) * 2
     figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
     for roof in sorted(info.roofs, key=lambda r: -r.bytes_per_s):
         top = roof is info.ceiling
@@ -56,10 +58,19 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             hoverinfo="name",
             hoverlabel={"namelength": -1},
         )
+    if info.issue_mlups:
+        figure.add_scatter(
+            x=[ridge, high],
+            y=[info.issue_mlups] * 2,
+            mode="lines",
+            name=f"issue of the winner's instructions: {format_mlups(info.issue_mlups)} MLUPS",
+            line={"width": 2.5, "dash": "dash", "color": CEILING},
+            hoverinfo="name",
+            hoverlabel={"namelength": -1},
+        )
     kinds = by_kind(info.points)
     for kind, mine in kinds:
-        beside = [k for k, others in kinds if _intensities(others) & _intensities(mine)]
-        aside = 1.015 ** (beside.index(kind) - (len(beside) - 1) / 2)  # equal intensities would hide each other
+        aside = _aside(kind, kinds)
         figure.add_trace(
             scatter(
                 x=[p.intensity * aside for p in mine],
@@ -70,12 +81,39 @@ def roofline_figure(info: RooflineInfo) -> Figure:
                 hovertemplate="%{text}<extra></extra>",
             )
         )
+    if info.winner:
+        figure.add_trace(_winner(info.winner, info.flops, _aside(info.winner.kind, kinds)))
     slowest = min((p.mlups for p in info.points), default=info.ceiling.bytes_per_s / info.flops / 1e6 / 10)
-    fastest = max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6
+    fastest = max(
+        max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6, *(p.mlups for p in info.points), 0.0
+    )
     log_axis(figure.update_xaxes, low, high)
     log_axis(figure.update_yaxes, slowest / 1.5, fastest * 1.2)
     figure.update_layout(legend=BESIDE, margin={"r": 24})
     return figure
+
+
+def _aside(kind: Kind, kinds: Sequence[tuple[Kind, list[Point]]]) -> float:
+    """By what factor points of a kind are moved along x: equal intensities would hide each other."""
+    mine = _intensities(dict(kinds)[kind])
+    beside = [k for k, others in kinds if _intensities(others) & mine]
+    return float(1.015 ** (beside.index(kind) - (len(beside) - 1) / 2))
+
+
+def _winner(found: Point, flops: int, aside: float) -> Any:
+    """A ring around the winner, with its name."""
+    return scatter(
+        x=[found.intensity * aside],
+        y=[found.mlups],
+        name=f"winner: trial {found.number}, {format_mlups(found.mlups)} MLUPS",
+        marker={"symbol": "circle-open", "size": 16, "color": MARK, "line": {"width": 2.5, "color": MARK}},
+        hovertext=[_described(found, flops)],
+        hovertemplate="%{hovertext}<extra></extra>",
+        mode="markers+text",
+        text=["winner"],
+        textposition="top center",
+        textfont={"size": 13, "color": MARK},
+    )
 
 
 def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:

@@ -19,6 +19,7 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.bounds import issue_mlups
 from lbmtune.units import format_mlups, format_rate
 
 CEILING = "the fastest copy of many separate streams or update in place"
@@ -76,12 +77,22 @@ class Roof:
 
 @dataclass(frozen=True)
 class RooflineInfo:
-    """flops: operations of one cell update (`catalogue.operations`); ceiling: of the roofs, that of all shares."""
+    """flops: operations of one cell update (`catalogue.operations`); ceiling: of the roofs, that of all shares.
+
+    points: best first; issue_mlups: what the issue of the winner's instructions allows by itself, None where that is
+    not known.
+    """
 
     flops: int
     roofs: tuple[Roof, ...]
     ceiling: Roof
     points: tuple[Point, ...]
+    issue_mlups: float | None = None
+
+    @property
+    def winner(self) -> Point | None:
+        """The first of the points."""
+        return next(iter(self.points), None)
 
 
 @dataclass(frozen=True)
@@ -255,7 +266,40 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
         Roof("copy of one array", ceiling.copy_bytes_per_s),
     )
     best = next(roof for roof in roofs if roof.bytes_per_s == ceiling.best_bytes_per_s)
-    return RooflineInfo(flops_per_update(study.header.spec.case), roofs, best, points(study))
+    found = points(study)
+    return RooflineInfo(
+        flops=flops_per_update(study.header.spec.case),
+        roofs=roofs,
+        ceiling=best,
+        points=found,
+        issue_mlups=issue_mlups(study.ranked[0].prediction) if found else None,
+    )
+
+
+def roofs_told(study: StudyRecord) -> str:
+    """Which roofs of the winner a figure has besides bandwidths, and why not where it has none: a sentence."""
+    if not study.ranked:
+        return ""
+    best = study.ranked[0]
+    allowed = issue_mlups(best.prediction)
+    if allowed:
+        return (
+            f"The level line is the winner's other roof: the {format_mlups(allowed)} "
+            f"{study.header.spec.case.speed_unit} that the issue of its instructions allows by itself."
+        )
+    told = best.prediction.told if best.prediction else ()
+    if len(told) == 1:
+        return f"No other roof is known: by the model {told[0].name} alone takes the time of the winner."
+    if told:
+        named = ", ".join(one.name for one in told)
+        return (
+            f"No other roof is known: by the model what the winner takes adds up ({named}), and no record tells what "
+            "one of these would allow by itself."
+        )
+    return (
+        "Bandwidths are the only roofs that are known: what the winner's instructions take was not recorded, as of a "
+        "device that is not calibrated (lbmtune devices --calibrate)."
+    )
 
 
 def above_the_ceiling(study: StudyRecord) -> str:

@@ -7,8 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.model.marches import MEMORY
+from lbmtune.records import Term
 from lbmtune.records.disturbance import profile_disturbance
-from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES, Profile
+from lbmtune.records.profile import (
+    COLLISION,
+    COPY,
+    DATASHEET,
+    KERNEL,
+    READS,
+    STREAMING,
+    STREAMS,
+    WRITES,
+    Profile,
+    Rung,
+)
 from lbmtune.records.store import write_atomically
 from lbmtune.report.build import filled, panel
 from lbmtune.report.drawing import plain_figure
@@ -31,6 +44,8 @@ MEANING = {
 }
 _MEASURED, _MODEL, _OPEN = "#0072b2", "#e69f00", "#cc79a7"
 UNEXPLAINED = "not explained"
+_ALLOWS = {DATASHEET: "the data sheet", COPY: "a copy of one array"}
+"""What a ladder begins with."""
 
 
 class Row(NamedTuple):
@@ -171,8 +186,60 @@ def standing(profile: Profile) -> Standing:
     )
 
 
+def conclusion(profile: Profile) -> str:
+    """What a profile comes to, in two sentences: how near the ceiling it is, what loses most, and what stays open."""
+    if profile_disturbance(profile):
+        return "There is no conclusion: the device was not left alone."
+    return f"{_reached(profile)} {_left_open(profile)}"
+
+
+def _reached(profile: Profile) -> str:
+    """The share of the first rung, and the rung that loses most with the model's term for it."""
+    top, kernel = profile.rungs[0], profile.rungs[-1]
+    said = (
+        f"The kernel makes {format_mlups(kernel.mlups)} of the {format_mlups(top.mlups)} MLUPS that "
+        f"{_ALLOWS[top.name]} allows, {_part(kernel.mlups / top.mlups)}"
+    )
+    most = max(profile.losses, key=lambda loss: loss.measured)
+    if most.measured <= 0:
+        return f"{said}; no rung loses anything."
+    below = next(number for number, rung in enumerate(profile.rungs) if rung.name == most.name)
+    above = profile.rungs[below - 1]
+    said += f"; the largest loss, {_part(most.measured)} of them, is from {above.name} to {most.name}"
+    said += f" ({MEANING[most.name]})"
+    term = _added(above, profile.rungs[below])
+    if term is None or most.model is None:
+        return f"{said}."
+    mostly = "mostly " if len(profile.rungs[below].model) > 1 else ""
+    return f"{said}, where the model expects {_part(most.model)}, {mostly}by its term {term.name} ({term.sentence})."
+
+
+def _added(above: Rung, below: Rung) -> Term | None:
+    """The term of the model that grows most from a rung to the next; None where there is no model of it."""
+    # that of what moves bytes alone has the name of its rung
+    before = {MEMORY if term.name == above.name else term.name: term.seconds for term in above.model}
+    return max(below.model, key=lambda term: term.seconds - before.get(term.name, 0.0), default=None)
+
+
+def _left_open(profile: Profile) -> str:
+    """What no term explains, and the rung that the model gets least."""
+    known = [(loss.measured - loss.model, loss.name) for loss in profile.losses if loss.model is not None]
+    if profile.unexplained is None or not known:
+        return "Nothing is explained: the model has no prediction of it."
+    slower = "slower" if profile.unexplained > 0 else "faster"
+    difference, name = max(known, key=lambda one: abs(one[0]))
+    return (
+        f"Not explained: {_share(profile.unexplained)}, by which the kernel is {slower} than the model expects; "
+        f"of single rungs {name} is furthest from it ({_share(difference)})."
+    )
+
+
 def _ps(seconds: float) -> str:
     return f"{seconds * 1e12:,.2f}"
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.1f} %"
 
 
 def _share(value: float) -> str:
@@ -201,6 +268,7 @@ def profile_page(profile: Profile) -> str:
         brief=config.brief,
         subject=subject(profile.case, [config]),
         headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
+        conclusion=conclusion(profile),
         disturbance=profile_disturbance(profile),
         panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],

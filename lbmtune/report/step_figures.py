@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
-from lbmtune.report.drawing import BESIDE, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import BESIDE, MARK, MOMENTS_COLOURS, SCHEME_COLOURS, log_axis, plain_figure, wrapped
 from lbmtune.report.info import label, varied_axes
 from lbmtune.report.steps import Stage, StepsInfo, power_bound
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -29,17 +30,23 @@ def steps_figure(info: StepsInfo) -> Figure:
         figure.add_scatter(x=steps, y=bounds, mode="lines", name=f"bandwidth / bytes, {kept}", line=line, yaxis="y2")
         figure.add_scatter(x=steps, y=ideal, mode="lines", line=line, showlegend=False, name=f"without halos, {kept}")
         _stages(figure, info, kept, colour)
+    most = max(len(ideal) for ideal in info.ideal.values())
     for stage in info.stages:
         if stage.on_chip:
-            _across(figure, stage, [1, max(len(ideal) for ideal in info.ideal.values())])
-    figure.add_hline(
-        y=info.one_step_mlups,
-        yref="y2",
+            _across(figure, stage, [1, most], winner=stage is info.winner)
+    figure.add_scatter(
+        x=[1, most],
+        y=[info.one_step_mlups] * 2,
+        mode="lines",
+        name="roofline of populations, T = 1",
+        yaxis="y2",
         line={"width": 1, "color": _NEUTRAL},
-        annotation={"text": "roofline of populations, T = 1", "font": {"size": 11}},
     )
+    if not info.winner.on_chip:
+        _winner(figure, info.winner)
     figure.update_xaxes(dtick=1)
     speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups, s.issue_mlups or s.mlups)]
+    speeds += [info.bytes_per_s / min(ideal) / 1e6 for ideal in info.ideal.values()]
     moved = [b for ideal in info.ideal.values() for b in ideal] + [s.bytes_per_update for s in info.stages]
     figure.update_layout(
         yaxis={"title": "bytes per update", "domain": [0, 0.36]},
@@ -84,9 +91,25 @@ def _stages(figure: Figure, info: StepsInfo, kept: str, colour: str) -> None:
             )
 
 
-def _across(figure: Figure, stage: Stage, steps: Sequence[int]) -> None:
+def _winner(figure: Figure, stage: Stage) -> None:
+    """A ring around the winner, with its name."""
+    figure.add_scatter(
+        x=[stage.steps],
+        y=[stage.mlups],
+        mode="markers+text",
+        name=f"winner: trial {stage.number}, {format_mlups(stage.mlups)} MLUPS",
+        yaxis="y2",
+        marker={"symbol": "circle-open", "size": 19, "color": MARK, "line": {"width": 2.5, "color": MARK}},
+        text=["winner"],
+        textposition="middle right",
+        textfont={"size": 13, "color": MARK},
+        hoverinfo="skip",
+    )
+
+
+def _across(figure: Figure, stage: Stage, steps: Sequence[int], *, winner: bool) -> None:
     """What stays on chip has no number of steps: its bytes and its speed are lines over all of them."""
-    name = f"{stage.kept} on chip, any number of steps"
+    name = f"{stage.kept} on chip, any number of steps{', the winner' if winner else ''}"
     line = {"dash": "longdashdot", "width": 2, "color": KEPT_COLOURS.get(stage.kept, _NEUTRAL)}
     for axis, value, form in (
         ("y", stage.bytes_per_update, "%{y:.3g} B per update"),

@@ -7,14 +7,13 @@ reason.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.model.marches import MEMORY
-from lbmtune.model.subject import ISSUE
-from lbmtune.records import Prediction, Sustained, Term, Trial
+from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.bounds import issue_mlups
 from lbmtune.report.info import case_title, family, kind
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -58,13 +57,15 @@ class Stage:
 class StepsInfo:
     """ideal: bytes per update by what is kept, for 1, 2, ... steps; bytes_per_s: the ceiling of the study.
 
-    one_step_mlups: what populations with one step per launch could reach at that ceiling.
+    one_step_mlups: what populations with one step per launch could reach at that ceiling; winner: of the study, one of
+    the stages unless it was ranked by something else than its speed.
     """
 
     ideal: dict[str, tuple[float, ...]]
     bytes_per_s: float
     one_step_mlups: float
     stages: tuple[Stage, ...]
+    winner: Stage
 
 
 def steps_info(study: StudyRecord) -> StepsInfo | None:
@@ -82,13 +83,14 @@ def steps_info(study: StudyRecord) -> StepsInfo | None:
     most = max(_MOST_STEPS if stencil.dimensions == 2 else _MOST_STEPS // 2, *(steps for *_, steps in best))
     ideal = {kept: tuple(2 * n * stored / t for t in range(1, most + 1)) for kept, n in values.items()}
     stages = tuple(_stage(study, best[key], rate) for key in sorted(best))
-    return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages)
+    first = study.ranked[0]
+    winner = next((s for s in stages if s.number == first.number), None) or _stage(study, first, rate)
+    return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages, winner)
 
 
 def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
     config, measured = from_flat(trial.config), trial.best_measurement
     predicted = trial.prediction
-    issue_s = _issue_alone_s(predicted)
     return Stage(
         number=trial.number,
         kept=config.kept.name,
@@ -98,23 +100,11 @@ def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
         bytes_per_update=measured.bytes_per_update,
         halo_bytes=measured.bytes_per_update * (1 + read_again(study, config)) / 2,
         memory_mlups=rate / measured.bytes_per_update / 1e6,
-        issue_mlups=1e-6 / issue_s if issue_s else None,
+        issue_mlups=issue_mlups(predicted),
         predicted_mlups=predicted.mlups if predicted else None,
         mlups=measured.mlups,
         sustained_mlups=trial.sustained.mlups if trial.sustained else None,
     )
-
-
-def _issue_alone_s(predicted: Prediction | None) -> float | None:
-    """What the issue of instructions takes of an update by itself, where it goes on beside other things."""
-    found = next((one for one in predicted.terms if one.name == ISSUE), None) if predicted else None
-    return alone_s(found) if found else None
-
-
-def alone_s(term: Term) -> float | None:
-    """What a term takes by itself; of records that have no such figure, from their words."""
-    said = re.search(r", ([0-9.e+-]+) ps, \d+ \w[\w ]* on their way$", term.sentence)
-    return term.alone_s if term.alone_s is not None or said is None else float(said[1]) * 1e-12
 
 
 def read_again(study: StudyRecord, config: KernelConfig) -> float:
@@ -131,10 +121,7 @@ def why(study: StudyRecord) -> tuple[str, ...]:
     found = steps_info(study)
     if found is None:
         return ()
-    winner = study.ranked[0]
-    stage = next((s for s in found.stages if s.number == winner.number), None) or _stage(
-        study, winner, found.bytes_per_s
-    )
+    winner, stage = study.ranked[0], found.winner
     binds = _by_terms(winner, stage) if stage.on_chip else _by_terms(winner, stage) or _binds(stage)
     told = (
         _past(study, winner, stage, found),
