@@ -26,9 +26,16 @@ def rung(name: str, ps: float, model_ps: float | None = None, registers: int = 0
         name=name,
         seconds=ps * 1e-12,
         model_s=model_ps * 1e-12 if model_ps else None,
-        model=(Term(name="memory", seconds=model_ps * 1e-12, sentence="160 B", source="made up"),) if model_ps else (),
+        model=(Term(name=_term(name), seconds=model_ps * 1e-12, sentence="160 B", source="made up"),)
+        if model_ps
+        else (),
         resources=Resources(registers=registers) if registers else None,
     )
+
+
+def _term(name: str) -> str:
+    """As `model.rungs` names them: what moves bytes alone has the name of its rung."""
+    return name if name in (DATASHEET, COPY, STREAMS) else "memory"
 
 
 PROFILE = Profile(

@@ -58,10 +58,24 @@ def test_what_a_limit_of_time_covers_is_told_at_the_beginning(tmp_path, budget, 
         run_study(search(tmp_path, FakeEvaluator(), progress), header(study), space_of(study))
     _, second, *_ = console.file.getvalue().splitlines()
     line = (
-        "the limit of 5400 s is for the trials alone, from now on: what came before is not in it, nor are finals, "
+        "the limit of 5,400 s is for the trials alone, from now on: what came before is not in it, nor are finals, "
         "runs of seconds and accuracy, which follow"
     )
     assert (second.rstrip() == line) is said
+
+
+def test_what_is_left_of_a_limit_is_told_as_such(tmp_path):
+    study = spec(budget=Budget(trials=4, seconds=5400.0))
+    folder, kept = search(tmp_path, FakeEvaluator()), header(study)
+    record = run_study(folder, kept, space_of(study))
+    for trials, said in ((8, ["what is left of the limit, "]), (4, [])):
+        console = Console(file=io.StringIO(), width=1000)
+        with Progress(console) as progress:
+            progress.started(
+                replace(kept, spec=replace(study, budget=Budget(trials=trials, seconds=5400.0))), record.trials
+            )
+        assert re.findall("what is left of the limit, ", console.file.getvalue()) == said
+        assert "the limit of 5,400 s" not in console.file.getvalue()
 
 
 def test_trials_go_by_the_numbers_of_their_records(tmp_path):

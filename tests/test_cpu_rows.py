@@ -187,6 +187,11 @@ def test_lean_cells_do_less(lattice: str) -> None:
     lean, twice = (operations(case_of("box", lattice), reads) for reads in ("lean", "twice"))
     assert (lean.quotients, twice.quotients) == (1, 1)
     assert lean.plain < twice.plain
+    texts = [
+        program_of(case_of("box", lattice), config_of("aa", "soa", "fp32", reads=reads)).source
+        for reads in ("lean", "twice")
+    ]
+    assert len(re.findall(r" [-+*/] ", texts[0])) < len(re.findall(r" [-+*/] ", texts[1]))
 
 
 @pytest.mark.parametrize("name", COLLISIONS)

@@ -21,7 +21,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verify import compare, verify
 from lbmtune.records import Resources
 
-AGAIN = ("twice", "ahead")
+AGAIN = ("twice", "ahead", "lean")
 LEGAL = [
     scheme
     for scheme in SCHEMES
@@ -49,8 +49,11 @@ def test_schemes_that_leave_pairs_where_they_were() -> None:
     ],
 )
 def test_every_collision(collision: str, lattice: str, reads: str) -> None:
-    config = config_of("esoteric-twist", "soa", reads=reads)
-    found = interpret(program_of(case_of("channel", lattice, collision), config), periods=1)
+    case, config = case_of("channel", lattice, collision), config_of("esoteric-twist", "soa", reads=reads)
+    if reads == "lean" and broken(case, config, LIMITS):
+        assert collision not in ("bgk", "trt")
+        return
+    found = interpret(program_of(case, config), periods=1)
     assert found.passed, found
 
 

@@ -70,7 +70,7 @@ LOSS = "the largest loss, 20.0 % of them, is from datasheet to copy (at the band
 def test_the_conclusion_names_the_share_the_largest_loss_its_term_and_what_is_open() -> None:
     assert conclusion(PROFILE) == (
         f"The kernel makes 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}, where the model "
-        "expects 20.0 %, by its term memory (160 B). Not explained: +1.7 %, by which the kernel is slower than the "
+        "expects 20.0 %. Not explained: +1.7 %, by which the kernel is slower than the "
         "model expects; of single rungs kernel is furthest from it (+1.7 %)."
     )
 

@@ -97,12 +97,15 @@ def test_the_winner_is_marked_and_named_on_the_roofline_however_fast_it_is(gpu: 
     found = info.roofline_info(gpu)
     best, *others = found.points
     assert best.number == gpu.ranked[0].number
-    figure = figures.roofline_figure(replace(found, points=(replace(best, mlups=best.mlups * fastest), *others)))
+    beside = replace(next(one for one in others if one.kind != best.kind), intensity=best.intensity)
+    points = (replace(best, mlups=best.mlups * fastest), beside)
+    figure = figures.roofline_figure(replace(found, points=points))
     (ring,) = (trace for trace in figure.data if trace.mode == "markers+text")
     assert ring.name == f"winner: trial {best.number}, {best.mlups * fastest:,.0f} MLUPS"
     assert ring.text == ("winner",)
     # around its point, also where kinds are moved aside to be seen apart
     (kind,) = (trace for trace in figure.data if trace.name == best.kind.name)
+    assert ring.x[0] != best.intensity
     assert (ring.x[0], ring.y[0]) in zip(kind.x, kind.y, strict=True)
     assert ring.y[0] < 10 ** figure.layout.yaxis.range[1]
 

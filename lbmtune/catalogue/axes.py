@@ -193,7 +193,7 @@ _CPU = (
     Axis("stride", "elements from one direction array of SoA to the next, as a number in the text; 0: not", (0,)),
     Axis(
         "reads",
-        "populations are read once, again when their pair relaxes, so with the sums of the next cells ahead, or lean",
+        "populations are read once, again by pairs, so with sums of the next cells ahead, or in fewest instructions",
         ("once",),
         READS,
     ),

@@ -352,8 +352,8 @@ class CpuConfig(KernelConfig):
     representation: what a cell keeps, its populations or their moments, whose tiles (`tile_x` cells long) go through
     the steps of a launch with a halo;
     reads: a cell keeps its populations ('once'), or reads each pair again when it relaxes ('twice'), or that with the
-    sums over all populations of the next cells worked out before ('ahead'), or without these but, as there, with what
-    directions along the same axes share worked out once ('lean');
+    sums over all populations of the next cells worked out before ('ahead'), or without these but, as there, in the
+    operator's form of fewest instructions ('lean');
     far_ends: where a row of vectors makes ready what its last cells read, in its loop ('inside') or between two parts
     of it ('between');
     gather: of indirect addressing, by gather and scatter instructions ('vector') or lane by lane ('lanes').

@@ -69,9 +69,11 @@ class Progress(Shown, Observer):
             f"{illegal} illegal points left out{resumed}",
             markup=False,
         )
-        if 0 < self._limit_s < inf:
+        if 0 < self._limit_s < inf and self._limit_trials > 0:
+            seconds = f"{self._limit_s:,.1f}".removesuffix(".0")
+            limit = f"what is left of the limit, {seconds} s," if done else f"the limit of {seconds} s"
             self._console.print(
-                f"the limit of {round(self._limit_s, 1):g} s is for the trials alone, from now on: what came before is "
+                f"{limit} is for the trials alone, from now on: what came before is "
                 "not in it, nor are finals, runs of seconds and accuracy, which follow",
                 markup=False,
             )

@@ -186,6 +186,10 @@ def standing(profile: Profile) -> Standing:
     )
 
 
+_SHOWN = 0.0005
+"""What a share is rounded to where it is printed, halved."""
+
+
 def conclusion(profile: Profile) -> str:
     """What a profile comes to, in two sentences: how near the ceiling it is, what loses most, and what stays open."""
     if profile_disturbance(profile):
@@ -206,19 +210,29 @@ def _reached(profile: Profile) -> str:
     below = next(number for number, rung in enumerate(profile.rungs) if rung.name == most.name)
     above = profile.rungs[below - 1]
     said += f"; the largest loss, {_part(most.measured)} of them, is from {above.name} to {most.name}"
-    said += f" ({MEANING[most.name]})"
+    if MEANING[most.name] != f"the {most.name}":
+        said += f" ({MEANING[most.name]})"
+    if most.model is None:
+        return f"{said}."
+    if most.model <= 0:
+        return f"{said}, where the model expects none."
+    said += f", where the model expects {_part(most.model)}"
     term = _added(above, profile.rungs[below])
-    if term is None or most.model is None:
+    if term is None:
         return f"{said}."
     mostly = "mostly " if len(profile.rungs[below].model) > 1 else ""
-    return f"{said}, where the model expects {_part(most.model)}, {mostly}by its term {term.name} ({term.sentence})."
+    return f"{said}, {mostly}by its term {term.name} ({term.sentence})."
 
 
 def _added(above: Rung, below: Rung) -> Term | None:
-    """The term of the model that grows most from a rung to the next; None where there is no model of it."""
-    # that of what moves bytes alone has the name of its rung
+    """The term of the model that grows most from a rung to the next; None where none grows, or it is the rung itself.
+
+    Of what moves bytes alone the term has the name of its rung.
+    """
     before = {MEMORY if term.name == above.name else term.name: term.seconds for term in above.model}
-    return max(below.model, key=lambda term: term.seconds - before.get(term.name, 0.0), default=None)
+    grown = {term.name: term.seconds - before.get(term.name, 0.0) for term in below.model if term.name != below.name}
+    most = max(below.model, key=lambda term: grown.get(term.name, 0.0), default=None)
+    return most if most and grown.get(most.name, 0.0) > 0 else None
 
 
 def _left_open(profile: Profile) -> str:
@@ -226,10 +240,12 @@ def _left_open(profile: Profile) -> str:
     known = [(loss.measured - loss.model, loss.name) for loss in profile.losses if loss.model is not None]
     if profile.unexplained is None or not known:
         return "Nothing is explained: the model has no prediction of it."
-    slower = "slower" if profile.unexplained > 0 else "faster"
     difference, name = max(known, key=lambda one: abs(one[0]))
+    by = ""
+    if abs(profile.unexplained) >= _SHOWN:
+        by = f", by which the kernel is {'slower' if profile.unexplained > 0 else 'faster'} than the model expects"
     return (
-        f"Not explained: {_share(profile.unexplained)}, by which the kernel is {slower} than the model expects; "
+        f"Not explained: {_share(profile.unexplained)}{by}; "
         f"of single rungs {name} is furthest from it ({_share(difference)})."
     )
 

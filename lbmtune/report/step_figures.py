@@ -44,6 +44,8 @@ def steps_figure(info: StepsInfo) -> Figure:
     )
     if not info.winner.on_chip:
         _winner(figure, info.winner)
+    elif info.winner not in info.stages:
+        _across(figure, info.winner, [1, most], winner=True)
     figure.update_xaxes(dtick=1)
     speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups, s.issue_mlups or s.mlups)]
     speeds += [info.bytes_per_s / min(ideal) / 1e6 for ideal in info.ideal.values()]

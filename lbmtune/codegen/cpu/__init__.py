@@ -46,7 +46,7 @@ from lbmtune.codegen.support import support_digest
 from lbmtune.lattice import Lattice
 
 _BY_AXES = ("ahead", "lean")
-"""Ways to read populations with which directions along the same axes share what can be shared."""
+"""Ways to read populations whose cells have their operator in its form of fewest instructions."""
 _LANE = "lane, with_lane = lanes.lane, lanes.with_lane"
 
 
@@ -292,7 +292,11 @@ def _collision(case: Case, config: CpuConfig, constants: Constants) -> tuple[lis
 
 
 def _relaxation(case: Case, config: CpuConfig) -> Hoisted:
-    return _relaxed(case.collision, case.stencil, case.forced, config.reads in _BY_AXES)
+    return _relaxed_by(case, config.reads)
+
+
+def _relaxed_by(case: Case, reads: str) -> Hoisted:
+    return _relaxed(case.collision, case.stencil, case.forced, reads in _BY_AXES)
 
 
 @cache
@@ -309,7 +313,7 @@ def _relaxed(name: str, lattice: Lattice, forced: bool, by_axis: bool) -> Hoiste
 
 def relaxation_text(case: Case, reads: str) -> str:
     """The assignments of a cell's collision, a line each, for cells that read their populations so."""
-    constants, relaxation = Constants(), _relaxed(case.collision, case.stencil, case.forced, reads in _BY_AXES)
+    constants, relaxation = Constants(), _relaxed_by(case, reads)
     return "\n".join(f"{a.name} = {text(a.value, constants)}" for a in relaxation.body)
 
 
