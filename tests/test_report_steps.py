@@ -193,7 +193,7 @@ def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecor
     assert not any(name.startswith("winner") for name in shown)
     others = replace(stays, stages=tuple(one for one in stays.stages if one is not stays.winner))
     shown = [trace.name for trace in step_figures.steps_figure(others).data]
-    assert shown.count("moments on chip, any number of steps, the winner") == 1
+    assert shown.count("moments on chip, any number of steps, the winner") == 2, "its bytes, and its speed"
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
