@@ -22,6 +22,7 @@ from lbmtune.codegen.probes import (
     KINDS,
     LISTED,
     MEETINGS,
+    PARTS,
     PIECES,
     RUNS,
     SHUFFLED,
@@ -40,8 +41,11 @@ from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
 from lbmtune.measure.calibrate import calibrate, texts
 from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
+from lbmtune.model.measured import Parts
 from lbmtune.records import Resources
 from shim.device import COMPILER, HEADER, HostExecutable, compile_text
+
+WIDTHS = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}
 
 
 class Card:
@@ -84,7 +88,8 @@ class Card:
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         assert 0 <= launch.shared_bytes <= self.limits.shared_bytes_per_block
         self.asked.append((launch.entry, launch.block[0], launch.shared_bytes))
-        if launch.entry not in (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES, PIECES, STRUCTURES):
+        moving = (RUNS, DISPLACED, LISTED, AGAIN, SHUFFLED, SPILLED, HOLES, PIECES, STRUCTURES, PARTS)
+        if launch.entry not in moving:
             return
         source, target, *numbers = arguments
         asked = launch.entry, launch.block, tuple(self.options.items())
@@ -102,6 +107,16 @@ class Card:
             kept = (at % 8 != 0) | (at // 8 % 64 >= holes) | self.fills_holes
             target[:words] = np.where(kept, source[:words], target[:words])
             return
+        if launch.entry == PARTS:
+            accesses, mask = map(int, numbers)
+            elements, width = self.options["STREAMS"], WIDTHS[self.options["ACCESS"]]
+            moved = [self.fills_holes or bool(mask >> n & 1) for n in range(elements)]
+            there, here = (
+                array.view("uint16")[: elements * accesses * width // 2].reshape(accesses, elements, -1)
+                for array in (source, target)
+            )
+            here[:, moved] = there[:, moved]
+            return
         if launch.entry == PIECES:
             accesses, pieces, later = map(int, numbers)
             at = np.arange(accesses)
@@ -110,9 +125,7 @@ class Card:
             target[np.where(apart, at ^ later, at)] = source[at]
             return
         streams, steps, run = self.options["STREAMS"], 1, self.options.get("RUN", 0)
-        width = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}[
-            self.options.get("ELEMENT") or self.options["ACCESS"]
-        ]
+        width = WIDTHS[self.options.get("ELEMENT") or self.options["ACCESS"]]
         load = store = np.zeros(streams, int)
         if launch.entry == RUNS:
             (accesses,) = map(int, numbers)
@@ -193,6 +206,8 @@ def test_a_card_is_calibrated() -> None:
     assert {"apart 0", "apart 64", "in place 8"} <= set(found.holes_bytes_per_s)
     assert {f"{2 * 19 * 4 * 256} 0", f"{2 * 19 * 4 * 2048} 64"} <= set(found.pieces_bytes_per_s)
     assert {"8 x 19 by 512 of 0 stay", "4 x 27 by 512 of 960 in place"} <= set(found.structures_bytes_per_s)
+    assert {"16384 4 x 27 loads", "131072 8 x 19 in place"} <= set(found.planes_bytes_per_s)
+    assert {"2 x 19 1", "8 x 27 9"} <= set(found.parts_bytes_per_s)
     assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
     assert found.l2_latency_s > 0
     assert not [*measured.lacking(found)], "what a file is refused for is what is measured"
@@ -227,6 +242,8 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
     }
     for name, table in whole.items():
         assert table[name] == pytest.approx(both / 1e-3), name
+    for copied in (1, 9):
+        assert found.parts_bytes_per_s[f"8 x 19 {copied}"] == pytest.approx(2 * copied * (1 << 15) / 1e-3)
     for width in (2, 4, 8):
         moved = 19 * (1 << 14) // width * (2 * width + 4)
         assert found.listed_bytes_per_s[f"{width} in place ahead"] == pytest.approx(moved / 1e-3)
@@ -289,7 +306,38 @@ static void call(void** v) {
 extern "C" size_t run_copy_structures(const unsigned* grid, const unsigned* block, void** values) {
     return host::launch(call, grid, block, values, host::as_loop, 0);
 }
+static void part(void** v) {
+    copy_parts(*static_cast<ACCESS**>(v[0]), *static_cast<ACCESS**>(v[1]), *static_cast<int*>(v[2]),
+               *static_cast<unsigned*>(v[3]));
+}
+extern "C" size_t run_copy_parts(const unsigned* grid, const unsigned* block, void** values) {
+    return host::launch(part, grid, block, values, host::as_loop, 0);
+}
 """
+
+
+def run_on_host(entry: str, elements: int, *arguments: Any) -> None:
+    """A copy of structures of so many words, by two blocks."""
+    program = structures_probe(streams=elements, access_bytes=4, local_bytes=64, threads=64)
+    defined = [f"#define {option[2:].replace('=', ' ')}" for option in program.options if option.startswith("-D")]
+    text = "\n".join([f'#include "{HEADER}"', _BLOCK_ON_HOST, *defined, program.source, _ON_HOST])
+    launch = next(one for one in program.period[0] if one.entry == entry)
+    HostExecutable(program, compile_text(text)).launch(launch, (2, 1, 1), arguments)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+@pytest.mark.parametrize("one", [Parts(4, 19, copied) for copied in measured.PARTS], ids=str)
+def test_parts_of_structures_are_copied_and_nothing_else(one: Parts) -> None:
+    """As many elements as the name says, which lie apart."""
+    structures = 100  # no whole number of blocks
+    source = np.random.default_rng(2).integers(1, 1 << 30, (structures, one.elements), np.uint32)
+    target = np.zeros((128, one.elements), np.uint32)
+    run_on_host(PARTS, one.elements, source, target, np.int32(structures), np.uint32(one.mask))
+    (moved,) = np.nonzero(target[0])
+    assert len(moved) == one.copied
+    assert np.diff([*moved, moved[0] + one.elements]).min() >= one.elements // one.copied, "also from one to the next"
+    assert np.array_equal(target[:structures, moved], source[:, moved])
+    assert np.count_nonzero(target) == structures * one.copied
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -297,15 +345,11 @@ extern "C" size_t run_copy_structures(const unsigned* grid, const unsigned* bloc
 def test_structures_are_displaced_and_kept(side: str) -> None:
     """Each element of a structure goes where it should, whatever its thread keeps meanwhile."""
     q, apart, steps, far = 19, 96, 3, 64
-    program = structures_probe(streams=q, access_bytes=4, local_bytes=64, threads=64)
-    defined = [f"#define {option[2:].replace('=', ' ')}" for option in program.options if option.startswith("-D")]
-    text = "\n".join([f'#include "{HEADER}"', _BLOCK_ON_HOST, *defined, program.source, _ON_HOST])
     source = np.random.default_rng(1).integers(0, 1 << 30, (apart * steps, q), np.uint32)
     target = np.zeros_like(source)
     load, load_far, store, store_far = np.multiply(calibrate_memory._SIDES[side], (1, far, 1, far))
     numbers = np.int32([apart * steps, load, load_far, store, store_far, 8, apart, steps])
-    executable = HostExecutable(program, compile_text(text))
-    executable.launch(program.period[0][0], (2, 1, 1), [source, target, *numbers])
+    run_on_host(STRUCTURES, q, source, target, *numbers)
     for at in range(q):
         near, rows = at % 3 - 1, at // 3 % 3 - 1
         by = (store - load) * near + (store_far - load_far) * rows

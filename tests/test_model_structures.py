@@ -1,4 +1,4 @@
-"""Arrays of structures: how much slower they are where threads keep words of local memory."""
+"""Arrays of structures: what of them the cache puts together, by planes, walks, words that threads keep, and rings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 
 from cuda_samples import config
+from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.codegen.probes import DISPLACED, probe
+from lbmtune.model import structures as model_structures
 from lbmtune.model.copies import bandwidth
 from lbmtune.model.local import local_byte_s
 from lbmtune.model.machine import Machine
 from lbmtune.model.measured import Structures, structures
-from lbmtune.model.structures import longer_s
+from lbmtune.model.occupancy import threads_together
+from lbmtune.model.once import rings
+from lbmtune.model.structures import has_parts, longer_s, ring_s
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
@@ -109,3 +116,105 @@ def test_what_was_not_measured_is_as_before(axes: dict[str, Any]) -> None:
     doubles = {name: rate for name, rate in found.structures_bytes_per_s.items() if name.startswith("8 ")}
     before, now = (bandwidth(subject(measured_as(one), 64, scheme="aa", **axes)) for one in ({}, doubles))
     assert now == before
+
+
+PLANE = 256 * 256
+
+
+def by_planes(longer: dict[int, float], local_bytes: int = 0, **axes: Any) -> float:
+    """Seconds per byte of a kernel that takes a cell per thread, beyond a copy of which nothing is displaced.
+
+    longer: seconds of a copy that is displaced by so many structures, beyond one that is not.
+    """
+    assert CARD.calibration is not None
+    none_s = 1 / CARD.calibration.displaced_bytes_per_s["8 of 8 x 19 none by 64"]
+    sides = ("loads", "stores", "in place")
+    planes = {f"{n} 8 x 19 {side}": 1 / (none_s + s) for n, s in longer.items() for side in sides}
+    found = replace(CARD.calibration, planes_bytes_per_s=planes, structures_bytes_per_s={})
+    return 1 / bandwidth(subject(replace(CARD, calibration=found), local_bytes, **axes)) - none_s
+
+
+@pytest.mark.parametrize("scheme", ["pull", "push"])
+def test_as_many_elements_are_late_as_lie_in_other_planes(scheme: str) -> None:
+    """10 of D3Q19 do, where 13 of the copy did; between two distances, and beyond the last one."""
+    longer = {PLANE // 2: 1e-13, 2 * PLANE: 4e-13}
+    assert by_planes(longer, scheme=scheme) == pytest.approx(2e-13 * 10 / 13)
+    assert by_planes({2 * PLANE: 4e-13}, scheme=scheme) == pytest.approx(2e-13 * 10 / 13), "nothing lies in no plane"
+    assert by_planes({PLANE // 2: 1e-13}, scheme=scheme) == pytest.approx(1e-13 * 10 / 13)
+
+
+@pytest.mark.parametrize(("scheme", "times"), [("push", 2), ("esoteric-twist", 1)])
+def test_words_take_as_much_room_as_structures(scheme: str, times: int) -> None:
+    """All threads of the device keep them; a structure is in the cache twice where it goes to another array."""
+    longer = {4 * PLANE: 4e-13}
+    words = CARD.multiprocessors * THREADS * 64 / (times * 19 * 8)
+    none, some = by_planes(longer, scheme=scheme), by_planes(longer, 64, scheme=scheme)
+    assert some / none == pytest.approx(1 + words / PLANE)
+
+
+def walked(threads: int, few: float, as_many: float) -> float:
+    """Bytes per second of a kernel whose threads walk. few, as_many: of copies by 512 threads, and by 1024."""
+    assert CARD.calibration is not None
+    displaced = {**CARD.calibration.displaced_bytes_per_s, "8 of 8 x 19 stores by 64 walking": as_many}
+    of_few = {"8 x 19 by 512 of 0 stores": few, "8 x 19 by 512 of 128 stores": few / 2}
+    found = replace(CARD.calibration, displaced_bytes_per_s=displaced, structures_bytes_per_s=of_few)
+    machine = replace(CARD, calibration=found)
+    walking = config(**DOUBLES, scheme="push", march=8)
+    entry = Entry(registers={256: 255, 512: 128, 768: 80, 1024: 64, 2048: 32}[threads])
+    return bandwidth(Subject(HERE, walking, machine, found, Resources(entries={"step_0": entry})))
+
+
+def test_few_threads_that_walk_touch_less() -> None:
+    """As many as were measured, fewer, as many as have room, more, and half way between."""
+    assert walked(512, 2e12, 1e12) == walked(256, 2e12, 1e12) == pytest.approx(2e12)
+    assert walked(1024, 2e12, 1e12) == walked(2048, 2e12, 1e12) == pytest.approx(1e12)
+    assert walked(768, 2e12, 1e12) == pytest.approx(1 / 0.75e-12)
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("elements", [19, 27])
+def test_as_many_threads_copy_as_the_compiled_probe_has_room_for(width: int, elements: int) -> None:
+    program = probe(streams=elements, access_bytes=width, run_bytes=width, threads=64)
+    registers = compile_cuda(program).resources.entries[DISPLACED].registers
+    assert (
+        threads_together(CudaConfig(block=(64, 1, 1)), Resources(registers=registers), 228 << 10)
+        == (model_structures._COPYING[width, elements])
+    )
+
+
+def test_ghost_cells_are_counted_by_what_is_read_of_them() -> None:
+    """Of a row of 256 four rows beside it have three elements that are read and four one; ends are cut off."""
+    found = dict(model_structures._ghosts("d3q19", "ghost-cell", (256, 1, 1)))
+    # rows beside it: 254 of 256 cells with three; their first and last two, of which some are not read from
+    assert found[3] * 256 == 4 * 254
+    assert sum(count * share * 256 for count, share in found.items()) == 256 * 16 + 2
+    cube = dict(model_structures._ghosts("d3q19", "ghost-cell", (4, 4, 4)))
+    # the middle of six faces is read by five cells; edges of the cube of 6^3 by one
+    assert cube[5] * 64 == 6 * 4
+    assert sum(cube.values()) * 64 == 6 * 16 + 12 * 4
+
+
+@pytest.mark.parametrize("storage", ["fp16s", "fp32", "fp64"])
+def test_a_ring_takes_what_copies_of_parts_take(storage: str) -> None:
+    """And its instructions beyond that alone."""
+    assert CARD.calibration is not None
+    ghosts = config(scheme="ghost-cell", layout="aos", storage=storage, compute="fp64" if storage == "fp64" else "fp32")
+    width, rates = ghosts.stored.bytes, CARD.calibration.parts_bytes_per_s
+    found = Subject(HERE, ghosts, CARD, CARD.calibration, Resources(registers=REGISTERS))
+    cells = model_structures._ghosts("d3q19", "ghost-cell", ghosts.block)
+    expected = sum(share * 2 * count * width / rates[f"{width} x 19 {count}"] for count, share in cells)
+    assert ring_s(found) == pytest.approx(expected)
+    own_s = 2 * 19 * width / CARD.calibration.displaced_bytes_per_s[f"{width} of {width} x 19 none by 64"]
+    moved = traffic(HERE, ghosts).populations
+    assert moved / bandwidth(found) == pytest.approx(own_s + expected)
+    unmeasured = replace(CARD.calibration, parts_bytes_per_s={})
+    alone = rings(replace(found, calibration=unmeasured, machine=replace(CARD, calibration=unmeasured))).seconds
+    assert rings(found).seconds == pytest.approx(max(0.0, alone - expected))
+    assert alone > 0
+
+
+def test_other_layouts_have_no_parts() -> None:
+    assert CARD.calibration is not None
+    for layout, scheme in (("soa", "ghost-cell"), ("aos", "pull"), ("aosoa", "ghost-cell")):
+        one = config(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1)
+        assert not has_parts(Subject(HERE, one, CARD, CARD.calibration, Resources(registers=REGISTERS)))

@@ -32,3 +32,20 @@ extern "C" __global__ void copy_structures(
         for (int q = 0; q < STREAMS; ++q) target[place(q, at, store, store_far, accesses)] = value[q];
     }
 }
+
+// A copy of some elements of each structure: those of a mask, from one array into the same places of another one. What it
+// stores is a part of nearly all of its sectors.
+extern "C" __global__ void copy_parts(const ACCESS* source, ACCESS* target, const int accesses, const unsigned mask) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= accesses) return;
+    const unsigned long long first = (unsigned long long)at * STREAMS;
+    ACCESS value[STREAMS];
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) {
+        if (mask >> q & 1) value[q] = source[first + q];
+    }
+#pragma unroll
+    for (int q = 0; q < STREAMS; ++q) {
+        if (mask >> q & 1) target[first + q] = value[q];
+    }
+}

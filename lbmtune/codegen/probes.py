@@ -13,7 +13,7 @@ from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
 SPILLED, SHUFFLED, EXCHANGED = "copy_spilled", "copy_shuffled", "exchange"
-HOLES, PIECES, STRUCTURES = "copy_holes", "copy_pieces", "copy_structures"
+HOLES, PIECES, STRUCTURES, PARTS = "copy_holes", "copy_pieces", "copy_structures", "copy_parts"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
@@ -102,7 +102,10 @@ def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Progr
 def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threads: int) -> Program:
     """The copy of arrays of structures of so many elements. local_bytes: as of `spilled_probe`."""
     displaced = "load", "load_far", "store", "store_far"
-    arguments = {STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps")}
+    arguments = {
+        STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps"),
+        PARTS: ("source", "target", "accesses", "mask"),
+    }
     return _of_words("probes_structures", arguments, streams, access_bytes, local_bytes, threads)
 
 

@@ -22,7 +22,7 @@ _PARTS: Mapping[str, tuple[Parts, ...]] = {
     "copies by fewer threads": (memory.fewer_threads,),
     "displaced copies": (memory.displaced,),
     "displaced copies by vectors, copies that spill": (memory.shuffled, memory.spilled),
-    "arrays of structures": (memory.structures,),
+    "arrays of structures": (memory.structures, memory.planes, memory.parts),
     "copies by lists": (memory.listed,),
     "issue of instructions, latencies, meetings of blocks": (
         waits.instructions,

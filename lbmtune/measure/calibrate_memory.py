@@ -22,6 +22,7 @@ from lbmtune.codegen.probes import (
     DISPLACED,
     HOLES,
     LISTED,
+    PARTS,
     PIECES,
     RUNS,
     SHUFFLED,
@@ -38,7 +39,17 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibrate_bench import CHECKED_EVERY, Bench, Figures, Kernel, Part, insist, shared_bytes
 from lbmtune.model import measured
 from lbmtune.model.machine import ACCESS_BYTES
-from lbmtune.model.measured import BLOCK, STRUCTURE_FAR, WALKING, WIDTHS, Displaced, Shuffled, Structures
+from lbmtune.model.measured import (
+    BLOCK,
+    STRUCTURE_FAR,
+    WALKING,
+    WIDTHS,
+    Displaced,
+    Parts,
+    Planes,
+    Shuffled,
+    Structures,
+)
 from lbmtune.model.occupancy import threads_together
 
 L1_BYTES = 256 << 10
@@ -118,18 +129,23 @@ def displaced(_: Limits) -> Iterator[Part]:
 
 
 def _displaced(one: Displaced, bench: Bench, kernel: Kernel) -> Figures:
-    width, steps = one.access_bytes, _WALK if one.walking else 1
-    accesses, apart = _walked(STREAMS * bench.stream_bytes // (one.streams * width))
+    steps = _WALK if one.walking else 1
+    accesses, apart = _walked(STREAMS * bench.stream_bytes // (one.streams * one.access_bytes))
+    yield one.name, _displaced_per_s(one, bench, kernel, accesses, apart, steps)
+
+
+def _displaced_per_s(one: Displaced, bench: Bench, kernel: Kernel, accesses: int, apart: int, steps: int) -> float:
+    """apart: accesses of a row, and from one to the next one that a thread takes."""
     load, load_far, store, store_far = _SIDES[one.side]
     load_far, store_far = (far * apart for far in (load_far, store_far))
     numbers = map(np.int32, (accesses, load, load_far, store, store_far, apart, steps))
     to = bench.source if one.side in _IN_PLACE else bench.target
     run = kernel.by(accesses // steps // kernel.launch.block[0], bench.source, to, *numbers)
-    found = bench.copied_per_s(run, 2.0 * one.streams * width * accesses)
+    found = bench.copied_per_s(run, 2.0 * one.streams * one.access_bytes * accesses)
     if one.side not in _IN_PLACE:
         by = (load, load_far), (store, store_far)
-        bench.check(width, one.run_bytes, accesses, *(_amounts(one.streams, *side) for side in by))
-    yield one.name, found
+        bench.check(one.access_bytes, one.run_bytes, accesses, *(_amounts(one.streams, *side) for side in by))
+    return found
 
 
 def shuffled(_: Limits) -> Iterator[Part]:
@@ -288,6 +304,44 @@ def _structures(copies: tuple[Structures, ...], bench: Bench, kernel: Kernel) ->
         if one.side not in _IN_PLACE:
             by = (load, load_far), (store, store_far)
             bench.check(width, width, apart * steps, *(_amounts(elements, *side) for side in by))
+        yield one.name, found
+
+
+def planes(_: Limits) -> Iterator[Part]:
+    """Copies of arrays of structures by rows of so many."""
+    for (width, elements), each in groupby(measured.planes(), lambda one: (one.element_bytes, one.elements)):
+        program = probe(streams=elements, access_bytes=width, run_bytes=width, threads=BLOCK)
+        yield Part("planes_bytes_per_s", program, DISPLACED, partial(_planes, tuple(each)))
+
+
+def _planes(copies: tuple[Planes, ...], bench: Bench, kernel: Kernel) -> Figures:
+    for one in copies:
+        width, elements = one.element_bytes, one.elements
+        room = STREAMS * bench.stream_bytes // (elements * width)
+        apart = min(one.apart, room // _WALK // _GRANULE * _GRANULE)
+        copy = Displaced(width, width, one.side, BLOCK, streams=elements)
+        yield one.name, _displaced_per_s(copy, bench, kernel, room // (_WALK * apart) * _WALK * apart, apart, 1)
+
+
+def parts(_: Limits) -> Iterator[Part]:
+    """Copies of some elements of each structure, which are all that is counted."""
+    for (width, elements), each in groupby(measured.parts(), lambda one: (one.element_bytes, one.elements)):
+        program = structures_probe(streams=elements, access_bytes=width, local_bytes=_SPILLED_ROOM, threads=BLOCK)
+        yield Part("parts_bytes_per_s", program, PARTS, partial(_parts, tuple(each)))
+
+
+def _parts(copies: tuple[Parts, ...], bench: Bench, kernel: Kernel) -> Figures:
+    for one in copies:
+        width, elements = one.element_bytes, one.elements
+        accesses = STREAMS * bench.stream_bytes // (elements * width) // _GRANULE * _GRANULE
+        run = kernel.by(accesses // BLOCK, bench.source, bench.target, np.int32(accesses), np.uint32(one.mask))
+        found = bench.copied_per_s(run, 2.0 * one.copied * width * accesses)
+        looked_at = min(accesses, _LOOKED_AT // elements) * elements * width // 2
+        source, target = (
+            array.view("uint16")[:looked_at].reshape(-1, elements, width // 2) for array in (bench.source, bench.target)
+        )
+        moved = bench.device.xp.asarray([bool(one.mask >> q & 1) for q in range(elements)])
+        insist(bool((target[:, moved] == source[:, moved]).all()) and not bool(target[:, ~moved].any()))
         yield one.name, found
 
 

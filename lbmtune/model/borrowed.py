@@ -58,7 +58,7 @@ def _scaled(found: Calibration, machine: Machine, lender: Machine, memory: float
     # what all threads in flight keep is held against the L2 cache
     kept = l2_bytes * lender.multiprocessors / machine.multiprocessors
     for name, word, factor in (
-        *(("again", 0, l2_bytes), ("pieces", 0, l2_bytes)),
+        *(("again", 0, l2_bytes), ("pieces", 0, l2_bytes), ("planes", 0, l2_bytes)),
         *(("threads", 2, in_flight), ("structures", 4, kept)),
     ):
         changed[f"{name}_bytes_per_s"] = _named_anew(changed[f"{name}_bytes_per_s"], word, factor)

@@ -5,25 +5,22 @@ Each is a pure function of the case, the configuration, what was compiled and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import log
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP
-from lbmtune.model.named import numbered
+from lbmtune.model.named import nearest, numbered
 from lbmtune.model.sectors import Partial, own_cells, partial_sectors, stored_apart
-from lbmtune.model.structures import longer_s
+from lbmtune.model.structures import of_structures
 from lbmtune.model.subject import (
     AHEAD,
     IN_PLACE,
     RUNS,
     SECTORS,
-    WALKERS,
     WORD_BYTES,
     Subject,
-    side_of,
     sides,
     stays_at_home,
     walking_name,
@@ -44,9 +41,9 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     run = subject.run_bytes if by_runs else 0
     by_list = _by_list(subject) if subject.config.indirect else 1.0
     if 0 < run < SECTOR_BYTES:
-        return by_list * _of_structures(subject)
+        return by_list * of_structures(subject)
     known = numbered(tuple(rates), f"{access} of ")
-    rate = rates[known[_nearest(known, run)] if run else str(access)]
+    rate = rates[known[nearest(known, run)] if run else str(access)]
     if by_runs and not subject.config.indirect and _row_bytes(subject) <= SECTOR_BYTES:
         rate *= _of_narrow_rows(subject)
     return by_list * rate
@@ -65,33 +62,6 @@ def _of_narrow_rows(subject: Subject) -> float:
     rates, width = subject.calibration.displaced_bytes_per_s, subject.config.stored.bytes
     known = {one: rates[f"{width} none by {one}"] for one in (WARP // 2, WARP)}
     return min(1.0, known[WARP // 2] / known[WARP])
-
-
-def _of_structures(subject: Subject) -> float:
-    """Of arrays of structures: each access of a warp touches all lines of its cells, as many as a cell has elements.
-
-    Less where threads keep words of local memory from their loads to their stores.
-    """
-    config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
-    name = f"{config.stored.bytes} of {config.stored.bytes} x "
-    streams = _nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, config.kept.values(stencil))
-    if config.by_faces:
-        return rates[f"{name}{streams} none by {WALKERS}"]
-    passes = [one for parity in range(config.propagation.period) for one in config.propagation.passes(stencil, parity)]
-    told = subject.entries if len(subject.entries) == len(passes) else [subject.resources] * len(passes)
-    moved = seconds = 0.0
-    for phase, entry in zip(passes, told, strict=True):
-        side, kept_bytes = side_of(phase), subject.threads * entry.local_bytes
-        rate = rates[f"{name}{streams} {side} by {WALKERS}{walking_name(config)}"]
-        longer = longer_s(subject.machine, config.stored.bytes, streams, side, kept_bytes)
-        moved += len(phase.accesses)
-        seconds += len(phase.accesses) * (1 / rate + longer)
-    return moved / seconds
-
-
-def _nearest(known: Iterable[int], wanted: float) -> int:
-    """By ratio."""
-    return min(known, key=lambda one: abs(log(one / wanted)))
 
 
 def _by_list(subject: Subject) -> float:
@@ -220,7 +190,7 @@ def _longer_s(subject: Subject, copies: _Copies, side: str, usual: str, threads:
     known = sorted(numbered(tuple(copies.rates), f"{copies.name}{side} by ", walking), reverse=True)
 
     def rate(one: str, threads: int) -> float:
-        return copies.rates[f"{copies.name}{one} by {_nearest(known, threads)}{walking}"]
+        return copies.rates[f"{copies.name}{one} by {nearest(known, threads)}{walking}"]
 
     there, usually = rate(side, threads), rate(usual, max(threads, least))
     # displaced by rows alone, small pieces of few threads are slower still than by rows and elements
@@ -248,7 +218,7 @@ def in_place(subject: Subject) -> Term:
         passes = (phase for parity in range(period) for phase in config.propagation.passes(stencil, parity))
         accesses = [one for phase in passes for one in phase.accesses]
         found, further = len(accesses) / period, sum(any(one.read.offset[1:]) for one in accesses) / period
-        copies = _elements(subject, _nearest(_WIDTHS, piece / WARP), in_runs=subject.run_bytes == piece)
+        copies = _elements(subject, nearest(_WIDTHS, piece / WARP), in_runs=subject.run_bytes == piece)
         wide = _side_by_side(config) * config.cells_per_thread * element // copies.width
         # rows that are narrow are slower in any case: all of that is in what is compared with whole warps here
         stays_s = _longer_s(subject, copies, "stay", "none", wide, WARP)

@@ -45,7 +45,10 @@ class Calibration:
     read and written in between ('4980736 16');
     structures: copies of arrays of structures of so many elements, displaced by one and by 65536 structures (`side` as
     of displaced), by so many threads of a multiprocessor that are all there are, each of which keeps so many bytes of
-    local memory besides ('8 x 19 by 512 of 96 in place').
+    local memory besides ('8 x 19 by 512 of 96 in place');
+    planes: the same by as many threads as have room, each of which takes one of them, displaced by one and by so many
+    structures ('131072 8 x 19 stores');
+    parts: copies of so many elements of each structure, which lie apart ('8 x 19 3').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -65,6 +68,8 @@ class Calibration:
     holes_bytes_per_s: dict[str, float] = field(default_factory=dict)
     pieces_bytes_per_s: dict[str, float] = field(default_factory=dict)
     structures_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    planes_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    parts_bytes_per_s: dict[str, float] = field(default_factory=dict)
     stages_s: dict[str, float] = field(default_factory=dict)
 
 

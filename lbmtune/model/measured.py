@@ -61,6 +61,10 @@ STRUCTURE_THREADS, STRUCTURE_KIB = 512, (0, 64, 160, 480)
 """Of a multiprocessor, and of local memory that all of them keep."""
 STRUCTURE_FAR = 1 << 16
 """Structures that lie between one that an element is displaced by rows and its own."""
+PLANES, PLANE_SIDES = (1 << 14, 1 << 15, 1 << 16, 1 << 17), ("loads", "stores", "in place")
+"""The same of copies that vary it."""
+PARTS = (1, 2, 3, 4, 5, 9)
+"""Elements of a structure that are copied."""
 LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
 """Accesses from one piece to the other."""
 
@@ -148,6 +152,50 @@ def structures() -> Iterator[Structures]:
             yield Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
 
 
+class Planes(NamedTuple):
+    """A copy of arrays of structures. apart: structures by which a third of the elements each is displaced by rows."""
+
+    element_bytes: int
+    elements: int
+    apart: int
+    side: str
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.apart} {self.element_bytes} x {self.elements} {self.side}"
+
+
+def planes() -> Iterator[Planes]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
+        yield from (Planes(width, elements, apart, side) for apart, side in product(PLANES, PLANE_SIDES))
+
+
+class Parts(NamedTuple):
+    """A copy of some elements of each structure."""
+
+    element_bytes: int
+    elements: int
+    copied: int
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.element_bytes} x {self.elements} {self.copied}"
+
+    @property
+    def mask(self) -> int:
+        """Those that are copied: as far from each other as that many can be."""
+        return sum(1 << self.elements * (2 * n + 1) // (2 * self.copied) for n in range(self.copied))
+
+
+def parts() -> Iterator[Parts]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(WIDTHS, STRUCTURE_CELLS):
+        yield from (Parts(width, elements, copied) for copied in PARTS)
+
+
 def names(*, neighbours: bool = True) -> dict[str, list[str]]:
     """Of the figures of a calibrated GPU, by table of `Calibration`.
 
@@ -171,6 +219,8 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
         "holes_bytes_per_s": [f"{where} {holes}" for where in ("apart", "in place") for holes in HOLES],
         "pieces_bytes_per_s": [f"{2 * STREAMS * WORD_BYTES * later} {n}" for later in LATER for n in PIECES],
         "structures_bytes_per_s": [one.name for one in structures()],
+        "planes_bytes_per_s": [one.name for one in planes()],
+        "parts_bytes_per_s": [one.name for one in parts()],
         "stages_s": [f"{barrier} by {warps}" for barrier in BARRIERS[: 2 + neighbours] for warps in EXCHANGE_WARPS],
     }
 

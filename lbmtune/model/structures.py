@@ -1,16 +1,148 @@
-"""Arrays of structures: how much longer copies of them take whose threads keep words of local memory.
+"""Arrays of structures: how fast copies of them are that move what a scheme moves, and how that depends on the cache.
 
 Each sector holds values of several directions, which cells of several planes access. In place it is loaded, and stored
-in pieces by threads of these planes, and the L2 cache puts them together as long as it has it. Words that are kept from
-the loads to the stores delay these, and take room in that cache; sectors that it has lost meanwhile are stored piece by
-piece, as if to another array. Copies that do so are measured (`Calibration.structures_bytes_per_s`).
+in pieces by threads of these planes, and the L2 cache puts them together as long as it has it. How long that is follows
+from what goes through it meanwhile: one plane, and the words that threads keep in local memory; or, where threads walk
+from plane to plane, what all of them touch. Words that are kept from the loads to the stores delay these besides.
+Copies that do so are measured (`Calibration.displaced_bytes_per_s`, `planes_bytes_per_s`, `structures_bytes_per_s`).
+A ring of ghost cells has a few elements of each structure, and the rest of its sectors comes along: that is what copies
+of parts take (`Calibration.parts_bytes_per_s`).
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
+
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.march import SECTOR_BYTES
+from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.catalogue.storage import frame
+from lbmtune.lattice import lattice
 from lbmtune.model.local import local_byte_s
 from lbmtune.model.machine import Machine
-from lbmtune.model.subject import between
+from lbmtune.model.named import nearest, numbered
+from lbmtune.model.subject import WALKERS, Subject, between, side_of, walking_name
+from lbmtune.records import Entry
+
+_STAY = "none"
+"""The side of a copy of which nothing is displaced."""
+_COPYING = {(4, 19): 1280, (4, 27): 1152, (8, 19): 1024, (8, 27): 768}
+"""Threads of a multiprocessor that have room for displaced copies of structures, by bytes of an element and elements:
+of 48, 56, 64 and 80 registers each, as compiled for compute capability 9.0."""
+
+
+def of_structures(subject: Subject) -> float:
+    """Bytes per second: each access of a warp touches all lines of its cells, as many as a cell has elements."""
+    config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
+    name = f"{config.stored.bytes} of {config.stored.bytes} x "
+    elements = nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, config.kept.values(stencil))
+    if config.by_faces:
+        return rates[f"{name}{elements} {_STAY} by {WALKERS}"]
+    if has_parts(subject):
+        width = config.stored.bytes
+        own_s = 2 * stencil.q * width / rates[f"{name}{elements} {_STAY} by {WALKERS}"]
+        return traffic(subject.case, config).populations / (own_s + ring_s(subject))
+    passes = [one for parity in range(config.propagation.period) for one in config.propagation.passes(stencil, parity)]
+    told = subject.entries if len(subject.entries) == len(passes) else [subject.resources] * len(passes)
+    moved = [len(phase.accesses) for phase in passes]
+    byte_s = (_byte_s(subject, elements, phase, entry) for phase, entry in zip(passes, told, strict=True))
+    return sum(moved) / sum(count * seconds for count, seconds in zip(moved, byte_s, strict=True))
+
+
+def _byte_s(subject: Subject, elements: int, phase: Phase, entry: Entry) -> float:
+    """Seconds per byte of a pass. elements: of the structures that were copied."""
+    config, side = subject.config, side_of(phase)
+    threads = subject.threads_of(entry.registers)
+    kept_bytes = threads * entry.local_bytes
+    name = f"{config.stored.bytes} of {config.stored.bytes} x {elements}"
+    as_many_s = 1 / subject.calibration.displaced_bytes_per_s[f"{name} {side} by {WALKERS}{walking_name(config)}"]
+    if side == _STAY or config.marches or config.indirect:
+        copied_s = as_many_s
+    elif config.march > 1:
+        copied_s = _walked_s(subject, elements, side, threads, as_many_s)
+    else:
+        copied_s = _by_planes_s(subject, elements, phase, kept_bytes, as_many_s)
+    return copied_s + longer_s(subject.machine, config.stored.bytes, elements, side, kept_bytes)
+
+
+def _walked_s(subject: Subject, elements: int, side: str, threads: int, as_many_s: float) -> float:
+    """Seconds per byte where threads walk: between copies by few of them, and by as many as have room."""
+    copied = (subject.config.stored.bytes, elements)
+    few = {count: s for count, local, s in _copied(subject.machine, *copied, side) if not local}
+    for count, few_s in few.items():
+        share = (threads - count) / (_COPYING[copied] - count) if count < _COPYING[copied] else 1.0
+        return few_s + (as_many_s - few_s) * min(1.0, max(0.0, share))
+    return as_many_s
+
+
+def _by_planes_s(subject: Subject, elements: int, phase: Phase, kept_bytes: float, as_many_s: float) -> float:
+    """Seconds per byte where each thread takes one cell.
+
+    Longer than a copy in which nothing is displaced, by how far planes lie apart in what goes through the cache, and by
+    the share of the elements that lie in other planes than their cell's. as_many_s: where nobody has measured planes.
+    """
+    case, config, rates = subject.case, subject.config, subject.calibration
+    width, side = config.stored.bytes, side_of(phase)
+    known = numbered(tuple(rates.planes_bytes_per_s), "", f" {width} x {elements} {side}")
+    if not known:
+        return as_many_s
+    none_s = 1 / rates.displaced_bytes_per_s[f"{width} of {width} x {elements} {_STAY} by {WALKERS}"]
+    curve = [(float(apart), 1 / rates.planes_bytes_per_s[name] - none_s) for apart, name in sorted(known.items())]
+    x, y, _ = case.domain
+    # in place a structure is in the cache once, to another array twice
+    cached_bytes = (1 if side == "in place" else 2) * elements * width
+    apart = x * y + kept_bytes * subject.machine.multiprocessors / cached_bytes
+    return none_s + between(curve, apart) * _in_other_planes(phase, side) / _displaced(elements)
+
+
+def _in_other_planes(phase: Phase, side: str) -> float:
+    """Share of the accesses of a pass, on the side that is displaced."""
+    places = [one.write if side == "stores" else one.read for one in phase.accesses]
+    return sum(one.offset[2] != 0 for one in places) / len(places)
+
+
+def _displaced(elements: int) -> float:
+    """The same of a copy: groups of three elements are displaced by a plane back, by none, and by one forward."""
+    return sum(n // 3 % 3 != 1 for n in range(elements)) / elements
+
+
+def has_parts(subject: Subject) -> bool:
+    """Whether a kernel keeps rings of ghost cells of structures, and copies of parts of such were measured."""
+    config = subject.config
+    cut = any(frame(subject.case.stencil, config).blocks or ())
+    return cut and 0 < subject.run_bytes < SECTOR_BYTES and bool(subject.calibration.parts_bytes_per_s)
+
+
+def ring_s(subject: Subject) -> float:
+    """Seconds per update of what refreshes rings of ghost cells, each structure of which has a few elements.
+
+    A copy of as many loads the sectors that they come from, completes and stores those that they go to. That the kernel
+    that collides loads these again is not added: cells of one plane share what several rings of it are refreshed from.
+    Of twelve kernels the one makes up for the other (`docs/model.md`).
+    """
+    config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.parts_bytes_per_s
+    width = config.stored.bytes
+    of_width = {int(name.split()[2]) for name in rates if name.startswith(f"{width} x ")}
+    before = f"{width} x {nearest(of_width, stencil.q)} "
+    curve = [(float(n), 2 * n * width / rates[name]) for n, name in sorted(numbered(tuple(rates), before).items())]
+    return sum(share * between(curve, count) for count, share in _ghosts(stencil.name, config.scheme, config.block))
+
+
+@lru_cache(maxsize=1024)
+def _ghosts(name: str, scheme: str, block: tuple[int, int, int]) -> tuple[tuple[int, float], ...]:
+    """Elements of a ghost cell that are read, and how many such cells there are for each cell of a block."""
+    import numpy as np
+
+    stencil = lattice(name)
+    read = np.zeros([n + 2 for n in block], int)
+    for access in SCHEMES[scheme].phase(stencil, 0).accesses:
+        x, y, z = access.read.offset
+        read[1 + x :, 1 + y :, 1 + z :][: block[0], : block[1], : block[2]] += 1
+    read[1:-1, 1:-1, 1:-1] = 0
+    found = np.bincount(read.ravel())[1:]
+    return tuple((count, float(cells) / prod(block)) for count, cells in enumerate(found, 1) if cells)
 
 
 def longer_s(machine: Machine, element_bytes: int, elements: int, side: str, kept_bytes: float) -> float:
@@ -19,15 +151,24 @@ def longer_s(machine: Machine, element_bytes: int, elements: int, side: str, kep
     Longer than where they keep none, and than writing and reading these takes anywhere. 0 where nobody has measured
     such structures. side: as of displaced copies. The machine is calibrated.
     """
-    assert machine.calibration is not None
-    asked, curve = (str(element_bytes), str(elements), "stay" if side == "none" else side), []
-    for name, rate in machine.calibration.structures_bytes_per_s.items():
-        width, _, cells, _, threads, _, local, *where = name.split()
-        if (width, cells, " ".join(where)) == asked:
-            kept, of_thread = int(threads) * int(local), int(local)
-            words_s = of_thread * local_byte_s(machine, element_bytes, kept, walking=True)
-            curve.append((kept, 1 / rate - words_s / (elements * element_bytes)))
+    curve = []
+    for threads, local_bytes, seconds in _copied(machine, element_bytes, elements, side):
+        kept = threads * local_bytes
+        words_s = local_bytes * local_byte_s(machine, element_bytes, kept, walking=True)
+        curve.append((kept, seconds - words_s / (elements * element_bytes)))
     if not curve:
         return 0.0
     (_, none_s), *others = sorted(curve)
     return between([(kept, max(0.0, seconds - none_s)) for kept, seconds in others], kept_bytes)
+
+
+def _copied(machine: Machine, element_bytes: int, elements: int, side: str) -> list[tuple[int, int, float]]:
+    """Copies by few threads: how many, local memory of each, and seconds per byte."""
+    assert machine.calibration is not None
+    asked = (str(element_bytes), str(elements), "stay" if side == _STAY else side)
+    found = []
+    for name, rate in machine.calibration.structures_bytes_per_s.items():
+        width, _, cells, _, threads, _, local, *where = name.split()
+        if (width, cells, " ".join(where)) == asked:
+            found.append((int(threads), int(local), 1 / rate))
+    return found

@@ -62,12 +62,15 @@ class Subject:
         passes = [one for parity in range(scheme.period) for one in passes_of(self.config, stencil, parity)]
         return tuple(told[one.entry] for one in passes) if all(one.entry in told for one in passes) else ()
 
+    def threads_of(self, registers: int) -> int:
+        """Those that share a multiprocessor where each has so many: whole warps, lanes without a thread included."""
+        found = Entry(registers=registers, shared_bytes=self.shared_bytes)
+        return threads_together(self.config, found, self._shared_limit_bytes)
+
     @cached_property
     def threads(self) -> int:
-        """Those that share a multiprocessor: whole warps, lanes without a thread included."""
-        registers = max(entry.registers for entry in self.entries or (self.resources,))
-        most = Entry(registers=registers, shared_bytes=self.shared_bytes)
-        found = threads_together(self.config, most, self._shared_limit_bytes)
+        """Those that share a multiprocessor in all passes."""
+        found = self.threads_of(max(entry.registers for entry in self.entries or (self.resources,)))
         if not self.config.marches:
             return found
         # few blocks lie apart, one on each pair; of two on a pair one multiprocessor has both if it has room
