@@ -124,7 +124,7 @@ def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Con
         for buffer in simulation.buffers.values():
             fill_with_noise(buffer, NOISE, np, config.stored)
 
-    return Contender(config.brief, kind, reset, simulation.step)
+    return Contender(config.said, kind, reset, simulation.step)
 
 
 def peer_contender(pattern: str, threads: int, bits: int, flat: list[Any], arrays: list[Any]) -> Contender:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat, parse_config
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
+from lbmtune.catalogue.rules import Limits
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
 
@@ -70,6 +72,19 @@ def test_flat_form_round_trips(config: KernelConfig) -> None:
 def test_text_form_round_trips(config: KernelConfig) -> None:
     assert parse_config(str(config)) == config
     assert parse_config(config.brief) == config
+
+
+@given(configs)
+def test_what_is_said_of_a_configuration_means_the_same_on_any_device(config: KernelConfig) -> None:
+    """Whatever it has, and were it all by default, which a device would fill in."""
+    device = Limits(cores=7, vector_bits=64)
+    for one in (config, type(config)()):
+        read = {name: value for name, _, value in (part.partition("=") for part in one.said.split(","))}
+        filled = completed(read, device)
+        assert {name: str(filled[name]) for name in one.BY_DEVICE} == {name: read[name] for name in one.BY_DEVICE}
+        assert parse_config(one.said) == one
+    filled = completed({"backend": "cpu"}, device)
+    assert [filled[name] for name in CpuConfig.BY_DEVICE] == [7, 64], "what nobody has said is the device's"
 
 
 @given(configs)

@@ -51,6 +51,8 @@ class KernelConfig:
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]]
+    BY_DEVICE: ClassVar[tuple[str, ...]] = ()
+    """Axes that the command line asks the device for where nothing is said of them (`axes.completed`)."""
 
     scheme: str = "pull"
     layout: str = "soa"
@@ -160,12 +162,20 @@ class KernelConfig:
 
     @property
     def brief(self) -> str:
-        """The identity as text that the command line reads back."""
-        return ",".join(f"{name}={value}" for name, value in self.identity.items())
+        """The identity as text."""
+        return _text(self.identity)
+
+    @property
+    def said(self) -> str:
+        """The text that the command line reads back as this configuration on any device.
+
+        Beside the identity it has what would be filled in by the device that reads it.
+        """
+        return _text({name: value for name, value in self.flat().items() if name in {*self.identity, *self.BY_DEVICE}})
 
     def __str__(self) -> str:
         """The text form that the command line reads back."""
-        return self.brief
+        return self.said
 
     @classmethod
     def _parse(cls, values: Mapping[str, Scalar]) -> Self:
@@ -365,6 +375,7 @@ class CpuConfig(KernelConfig):
     """
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
+    BY_DEVICE: ClassVar[tuple[str, ...]] = ("threads", "vector_bits")
 
     threads: int = 1
     vector_bits: int = 512
@@ -461,6 +472,10 @@ def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
 def defaults(backend: str) -> Mapping[str, Scalar]:
     """What the axes of a backend's configurations are where nothing is said, in flat form."""
     return MappingProxyType(CONFIGS[backend]().flat())
+
+
+def _text(values: Mapping[str, Scalar]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items())
 
 
 def _scalar(value: object) -> Scalar:

@@ -28,7 +28,7 @@ class ClaimsProgress(Shown, Observer):
         """The run begins."""
         self._total, self._done = len(planned), len(done)
         count = sum(len(plan.runnable) for plan in planned)
-        resumed = f", {len(done)} groups done before" if done else ""
+        resumed = f", {len(done)} {'group' if len(done) == 1 else 'groups'} done before" if done else ""
         self._say(f"{self._documents} documents on {self._device}: {count} variants in {self._total} groups{resumed}")
 
     def measuring(self, plan: Plan) -> None:

@@ -91,7 +91,7 @@ def _show(found: Profile) -> None:
     console = output.stdout()
     if remark := profile_disturbance(found):
         console.print(f"disturbed: {remark}", "", markup=False)
-    console.print(f"{from_flat(found.config).brief} on {found.environment.device}", "", markup=False)
+    console.print(f"{from_flat(found.config).said} on {found.environment.device}", "", markup=False)
     console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.ladder_rows(found)), "")
     named = ("rung", "term", "ps>", "figures", "source")
     console.print(output.table("what the model's time is made of", named, shown.term_rows(found)), "")

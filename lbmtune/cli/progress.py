@@ -63,7 +63,7 @@ class Progress(Shown, Observer):
         self._limit_trials, self._limit_s = budget_left(header.spec, done)
         self._limit_trials = min(self._limit_trials, header.legal_configurations - len(done))
         illegal = sum(header.illegal_configurations.values())
-        resumed = f", {len(done)} trials done before" if done else ""
+        resumed = f", {len(done)} {'trial' if len(done) == 1 else 'trials'} done before" if done else ""
         self._console.print(
             f"{header.spec.name} on {header.environment.device}: {header.legal_configurations} legal configurations, "
             f"{illegal} illegal points left out{resumed}",

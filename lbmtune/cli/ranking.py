@@ -209,7 +209,7 @@ def print_ranking(ranked: Ranking) -> None:
     from lbmtune.report.info import subject
 
     rows = (
-        (format_mlups(prediction.mlups), binding(prediction), "yes" if compiled else "no", config.key, config.brief)
+        (format_mlups(prediction.mlups), binding(prediction), "yes" if compiled else "no", config.key, config.said)
         for config, prediction, compiled in ranked.entries
     )
     title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{subject(ranked.case, [])}"

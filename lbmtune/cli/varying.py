@@ -55,7 +55,7 @@ class Varied:
         """What is varied, around what, and where; below it, of what case."""
         from lbmtune.report.info import subject
 
-        return f"{self.axis} around {self.around.brief} on {self.machine}\n{subject(self.case, [])}"
+        return f"{self.axis} around {self.around.said} on {self.machine}\n{subject(self.case, [])}"
 
 
 def check_axis(axis: str, backend: str) -> None:

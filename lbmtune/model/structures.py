@@ -70,11 +70,12 @@ def _byte_s(subject: Subject, elements: int, phase: Phase, entry: Entry) -> floa
 def _walked_s(subject: Subject, elements: int, side: str, threads: int, as_many_s: float) -> float:
     """Seconds per byte where threads walk: between copies by few of them, and by as many as have room."""
     copied = (subject.config.stored.bytes, elements)
-    few = {count: s for count, local, s in _copied(subject.machine, *copied, side) if not local}
-    for count, few_s in few.items():
-        share = (threads - count) / (_COPYING[copied] - count) if count < _COPYING[copied] else 1.0
-        return few_s + (as_many_s - few_s) * min(1.0, max(0.0, share))
-    return as_many_s
+    few = [(count, seconds) for count, local, seconds in _copied(subject.machine, *copied, side) if not local]
+    if not few:
+        return as_many_s
+    (count, few_s), most = few[0], _COPYING[copied]
+    share = min(1.0, max(0.0, (threads - count) / (most - count))) if count < most else 1.0
+    return few_s + share * (as_many_s - few_s)
 
 
 def _by_planes_s(subject: Subject, elements: int, phase: Phase, kept_bytes: float, as_many_s: float) -> float:

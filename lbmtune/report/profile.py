@@ -281,7 +281,7 @@ def profile_page(profile: Profile) -> str:
         ("script.js", "start.js"),
         drawn,
         profile=profile,
-        brief=config.brief,
+        brief=config.said,
         subject=subject(profile.case, [config]),
         headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
         conclusion=conclusion(profile),

@@ -104,7 +104,7 @@ def _remark(trial: Trial) -> str:
 
 def config_text(config: dict[str, Scalar]) -> str:
     """The form that the command line reads back."""
-    return from_flat(config).brief
+    return from_flat(config).said
 
 
 def winner_table(study: StudyRecord, program: Program) -> Pairs:

@@ -138,7 +138,8 @@ def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     if conditions(case):
         return f"reads {config.reads} with faces {case.faces}: what completes cells at such a face is not in memory"
     if config.reads == "lean" and case.collision not in _LEANER:
-        return f"reads lean with collision {case.collision}: no form of fewer instructions; it is reads twice"
+        have = " and ".join(_LEANER)
+        return f"reads lean with collision {case.collision}: {have} have a form of fewer instructions; take reads twice"
     if config.memory.run > 1:
         return f"reads {config.reads} with layout {config.layout}: cells that lie in groups would be put together twice"
     phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
