@@ -9,10 +9,10 @@ fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags and
 fast-bgk (populations with several steps per launch), moments-fp32, moments-fp64, moments-fp16s, porous-fp64,
 porous-fp32 (sites listed), porous-direct-fp64 and porous-direct-fp32 (a few kernels of the whole box), small-32 to
 small-128 (small domains), fast-384 (the fast box with 384^3 cells),
-unseen-d3q27-trt-fp64, unseen-oblong and unseen-fast (cases that the model was not made by), profile (the ladders of the
-best kernels recorded, and of some that are not), turns (kernels of small domains beside one another),
-fastest (those of large domains: scripts/fastest.toml), accuracy (what 16 bits and steps per launch cost), physics (what
-regularised collision changes), sanitize (one kernel of each skeleton under compute-sanitizer);
+unseen-d3q27-trt-fp64, unseen-oblong, unseen-fast and unseen-cavity (cases that the model was not made by), profile
+(the ladders of the best kernels recorded, and of some that are not), turns (kernels of small domains beside one
+another), fastest (those of large domains: scripts/fastest.toml), accuracy (what 16 bits and steps per launch cost),
+physics (what regularised collision changes), sanitize (one kernel of each skeleton under compute-sanitizer);
 fast-seeds (the fast box searched with three seeds, which have to find the same speed), only where it is asked for.
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
@@ -58,6 +58,7 @@ from lbmtune.units import parse_duration_s  # noqa: E402
 
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
 OBLONG = "case.domain=208x224x192"
+BETWEEN_WALLS = "case.domain=192x208x224"
 LISTED, DIRECT = ("addressing=indirect", SANDSTONE), "addressing=direct"
 STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fp32": ("d3q19-box", ("storage=fp32",)),
@@ -83,6 +84,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
     "unseen-oblong": ("d3q27-box", ("case.collision=trt", "storage=fp64", OBLONG, "seed=2")),
     "unseen-fast": ("d3q27-box-fast", ("storage=fp64", OBLONG, "seed=2")),
+    "unseen-cavity": (
+        "d3q19-cavity",
+        ("case.lattice=d3q27", "case.collision=trt", "storage=fp64", BETWEEN_WALLS, "seed=3"),
+    ),
 }
 """The study file of each part, and what is set in it."""
 PARTS = (
