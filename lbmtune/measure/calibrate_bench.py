@@ -24,7 +24,7 @@ _STREAM_BYTES = 48 << 20
 """Of a stream: all of them together are far larger than any cache."""
 _BLOCK_BYTES = 1 << 10
 """What the system keeps of the shared memory of each block."""
-_SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.01
+_SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.002
 """Fewer than of the bandwidths that kernels are held against: there are many figures."""
 _SHORT_SAMPLES = 5
 
