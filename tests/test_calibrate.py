@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -39,6 +39,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure import calibrate_bench, calibrate_memory, calibrate_waits
 from lbmtune.measure.calibrate import calibrate, texts
+from lbmtune.measure.calibrate_bench import Part
 from lbmtune.model import measured
 from lbmtune.model.machine import Calibration
 from lbmtune.model.measured import Parts
@@ -267,6 +268,94 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
 def test_a_copy_that_moves_something_else_is_noticed(wrong: dict[str, bool]) -> None:
     with pytest.raises(RuntimeError, match="did not move what it should"):
         calibrate(Card(**wrong), compiled, lambda _: None)  # type: ignore[arg-type]
+
+
+class Noted(NamedTuple):
+    """What a copy was launched with. to_itself: from an array to the same one."""
+
+    blocks: int
+    to_itself: bool
+    numbers: tuple[int, ...]
+
+
+class Measuring:
+    """A bench with arrays as large as on a card, and a kernel that notes what it is asked for and moves nothing."""
+
+    stream_bytes, source, target = 48 << 20, object(), object()
+    device = Card()
+    launch = Launch(DISPLACED, (), block=(64, 1, 1), covers=(64, 1, 1))
+
+    def __init__(self) -> None:
+        self.asked: list[Noted] = []
+
+    def by(self, blocks: int, *arguments: Any) -> Callable[[], None]:
+        source, target, *numbers = arguments
+        return lambda: self.asked.append(Noted(blocks, source is target, tuple(map(int, numbers))))
+
+    def copied_per_s(self, run: Callable[[], None], moved: float) -> float:
+        run()
+        return moved
+
+    def check(self, *_: Any) -> None: ...
+
+
+def measured_by(parts: Iterable[Part]) -> dict[str, tuple[float, Noted]]:
+    """By name, bytes that were counted and what was asked for."""
+    found = {}
+    for part in parts:
+        bench = Measuring()
+        for name, moved in part.figures(bench, bench):  # type: ignore[arg-type]
+            found[name] = moved, bench.asked.pop()
+    return found
+
+
+IN_OTHERS = {"loads": (1, 0), "stores": (0, 1), "in place": (1, 1), "stay": (0, 0)}
+"""Whether loads and stores are displaced, by side."""
+
+
+def test_planes_are_as_far_apart_as_their_names_say() -> None:
+    """Each thread takes one structure of about all that there is room for."""
+    for name, (moved, noted) in measured_by(calibrate_memory.planes(Card.limits)).items():
+        apart, width, _, elements, *side = name.split()
+        loads, stores = IN_OTHERS[" ".join(side)]
+        accesses, *rest = noted.numbers
+        far = int(apart)
+        assert rest == [loads, far * loads, stores, far * stores, far, 1], name
+        assert noted.to_itself == (side == ["in", "place"])
+        assert noted.blocks * 64 == accesses
+        assert accesses % far == 0, "whole planes"
+        assert moved == 2 * accesses * int(width) * int(elements) > 0.8 * 2 * 19 * (48 << 20)
+
+
+def test_threads_that_keep_words_go_through_structures_one_after_another() -> None:
+    """As many as a card has at a time, through a quarter of its arrays."""
+    for name, (moved, noted) in measured_by(calibrate_memory.structures(Card.limits)).items():
+        width, _, elements, _, threads, _, local, *side = name.split()
+        loads, stores = IN_OTHERS[" ".join(side)]
+        accesses, *rest, words, apart, steps = noted.numbers
+        assert rest == [loads, 65536 * loads, stores, 65536 * stores], name
+        assert (words, apart) == (int(local) // 4, 132 * int(threads))
+        assert noted.blocks * 64 == apart
+        assert accesses == apart * steps
+        assert moved == 2 * accesses * int(width) * int(elements) > 0.8 * 2 * 19 * (48 << 20) / 4
+
+
+class Idle(Card):
+    """One that copies nothing."""
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None: ...
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("card", [Card(fills_holes=True), Idle()], ids=["more", "nothing"])
+def test_parts_that_are_not_what_was_asked_for_are_noticed(card: Card) -> None:
+    """Other elements of a structure are left as they were, and these are copied."""
+    part = next(calibrate_memory.parts(Card.limits))
+    launch = next(one for one in part.program.period[0] if one.entry == part.entry)
+    bench = calibrate_bench.Bench(card)  # type: ignore[arg-type]
+    kernel = calibrate_bench.Kernel(card.load(part.program, compiled(part.program)), launch)
+    with pytest.raises(RuntimeError, match="did not move what it should"):
+        list(part.figures(bench, kernel))
 
 
 @pytest.mark.parametrize("access_bytes", [2, 4, 8, 16])

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +30,11 @@ from lbmtune.measure.microbench import Rate
 from lbmtune.measure.timing import excite, measure
 from lbmtune.measure.verify import awkward_domain, verify
 from lbmtune.model.toml import read_machine
-from lbmtune.records import Measurement, Resources
+from lbmtune.records import Measurement, Resources, Verification
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
+from seconds import close
 from shim.device import COMPILER, HostDevice, compile_on_host
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
@@ -199,12 +201,18 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
     monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
     timed: list[str] = []
+    verified: list[str] = []
 
     def noted(simulation: Simulation, protocol: TimingProtocol) -> Measurement:
         timed.append(simulation.program.case.collision)
         return measure(simulation, protocol)
 
+    def proven(program: Program, *rest: Any) -> Verification:
+        verified.append(program.case.collision)
+        return verify(program, *rest)
+
     monkeypatch.setattr(ladder, "measure", noted)
+    monkeypatch.setattr(ladder, "verify", proven)
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     small = box("d2q9", "bgk", (64, 24, 1))
     chosen = config(scheme="pull", block=(32, 2, 1))
@@ -212,11 +220,12 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ladder.climb(TimedHost(), asked, lambda _: None)
     assert [one.name for one in found.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
     assert timed == [NO_COLLISION, "bgk"], "the one without collision is the rung above"
+    assert set(verified) == {NO_COLLISION, "bgk"}, "what is timed is right"
     assert [one.name for one in found.apart] == [READS, WRITES, COLLISION]
     assert found.rung(DATASHEET).seconds == found.rung(DATASHEET).model_s == pytest.approx(72 / 4e9)
     assert found.rung(COPY).seconds == pytest.approx(72 / 2e9)
     assert found.rung(COPY).model_s == pytest.approx(72 / machine.copy_bytes_per_s)
-    assert found.rung(STREAMS).model_s == pytest.approx(72 / machine.calibration.runs_bytes_per_s["4"])  # type: ignore[union-attr]
+    assert found.rung(STREAMS).model_s == close(72 / machine.calibration.runs_bytes_per_s["4"])  # type: ignore[union-attr]
     assert found.counters.source == "no counters: they were not asked for"
     assert sum(loss.measured for loss in found.losses) == pytest.approx(
         1 - found.rungs[-1].mlups / found.rungs[0].mlups
@@ -260,6 +269,7 @@ class Copier(TimedHost):
     [
         ({"scheme": "pull"}, "unsigned int", 0, 2),
         ({"scheme": "aa"}, "unsigned int", 0, 1),
+        ({"scheme": "pull", "block": (32, 32, 1)}, "unsigned int", 0, 2),
         ({"scheme": "pull", "cells_per_thread": 4}, "uint4", 0, 2),
         ({"scheme": "aa", "layout": "aosoa", "width": 32}, "unsigned int", 32, 1),
         ({"scheme": "pull", "layout": "aosoa", "width": 32, "storage": "fp16s"}, "unsigned short", 32, 2),
@@ -291,6 +301,7 @@ def test_the_copy_of_streams_moves_what_the_kernel_does(
     (found,) = device.asked
     assert (found.options["STREAMS"], found.options["ACCESS"], int(found.options["RUN"])) == ("9", access, run)
     assert found.in_place == (arrays == 1)
+    assert found.threads == min(prod(chosen.block), 512), "more have no room for the registers of a wide copy"
     assert set(found.elements) == {values * size}
     assert 9 * found.accesses * {"unsigned int": 4, "uint4": 16, "unsigned short": 2}[access] == values * size
     assert (found.blocks - 1) * found.threads < found.accesses <= found.blocks * found.threads
@@ -304,6 +315,33 @@ def test_a_copy_of_streams_that_moves_nothing_is_noticed(monkeypatch: pytest.Mon
     assert one._subject
     with pytest.raises(RuntimeError, match="did not move what it should"):
         one._cuda_streams(one._subject)
+
+
+def test_a_timed_rung_tells_how_far_its_samples_lie_apart_and_whether_it_was_disturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measurement = Measurement(
+        mlups=1000.0,
+        ci_low_mlups=980.0,
+        ci_high_mlups=1040.0,
+        bandwidth_bytes_per_s=1e9,
+        bytes_per_update=72.0,
+        samples_s=(1e-3,),
+        steps_per_sample=1,
+        sites=1000,
+        disturbed=True,
+    )
+    monkeypatch.setattr(ladder, "measure", lambda *_: measurement)
+    monkeypatch.setattr(ladder._Ladder, "_simulation", lambda *_: None)
+    small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1))
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    asked = ladder.Asked(small, chosen, machine, TimingProtocol())
+    one = ladder._Ladder(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    made = ladder._Made(render(small, chosen), Binary(b"", "", Resources(registers=40)))
+    found = one._timed(KERNEL, made)
+    assert (found.name, found.seconds, found.disturbed) == (KERNEL, close(1e-9), True)
+    assert found.spread == pytest.approx(0.03)
+    assert found.resources == Resources(registers=40)
 
 
 @needs_compiler

@@ -26,6 +26,7 @@ from lbmtune.model.machine import CpuCalibration, Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.walks import SHARES, Walk, calibrated, fillings
 from lbmtune.records import Environment
+from seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
 WIDTHS = (4, 32, 64)
@@ -101,7 +102,7 @@ def test_every_walk_was_calibrated() -> None:
 def test_memory_is_bytes_over_the_rate_of_the_walk() -> None:
     (memory,) = cpu_terms(subject(ALIGNED), without=CPU_TERMS)
     assert memory.name == "memory"
-    assert memory.seconds == pytest.approx(228 / RATES["copy, 64 bytes"])
+    assert memory.seconds == close(228 / RATES["copy, 64 bytes"])
     assert memory.sentence.startswith("228 bytes per update at ")
     assert memory.sentence.endswith("GB/s, copy, 64 bytes")
 
@@ -113,7 +114,7 @@ def test_what_is_asked_for_ahead_has_its_share_of_both_rates() -> None:
     assert asked(subject(replace(config, scheme="aa"))) == pytest.approx((0 + 18) / 38)
     memory = cpu_terms(subject(config))[0]
     expected = 228 * (18 / 19 / RATES["copy, 64 bytes, ahead"] + 1 / 19 / RATES["copy, 64 bytes"])
-    assert memory.seconds == pytest.approx(expected)
+    assert memory.seconds == close(expected)
 
 
 def test_few_threads_have_so_many_times_what_one_has() -> None:
@@ -138,13 +139,13 @@ def test_arithmetic_goes_by_lanes_and_threads() -> None:
         return next(one.seconds for one in cpu_terms(subject(config)) if one.name == "arithmetic")
 
     plain = operations(CASE).plain
-    assert seconds(SCALAR) == pytest.approx((plain / 5e9 + 1 / 8e8) / 4)
-    assert seconds(ALIGNED) == pytest.approx((plain / 3e9 + 1 / 2e8) / 16 / 4)
-    assert seconds(replace(ALIGNED, threads=1)) == pytest.approx(4 * seconds(ALIGNED))
+    assert seconds(SCALAR) == close((plain / 5e9 + 1 / 8e8) / 4)
+    assert seconds(ALIGNED) == close((plain / 3e9 + 1 / 2e8) / 16 / 4)
+    assert seconds(replace(ALIGNED, threads=1)) == close(4 * seconds(ALIGNED))
     # 10 of 19 populations come from the side, by 3 instructions each; they stay where they are when they are written
-    assert seconds(GROUPS) - seconds(ALIGNED) == pytest.approx(3 * 10 / 3e9 / 16 / 4)
+    assert seconds(GROUPS) - seconds(ALIGNED) == close(3 * 10 / 3e9 / 16 / 4)
     halves = replace(ALIGNED, storage="fp16s")
-    assert seconds(halves) - seconds(ALIGNED) == pytest.approx(2 * 19 * 2 / 3e9 / 16 / 4)
+    assert seconds(halves) - seconds(ALIGNED) == close(2 * 19 * 2 / 3e9 / 16 / 4)
 
 
 @pytest.mark.parametrize(("mixed", "alone"), [(3e9, 3e9), (5e9, 3e9), (6e9, 1e9)])
@@ -155,7 +156,7 @@ def test_sums_go_on_beside_products_as_far_as_that_has_been_measured(mixed: floa
     plain, _, with_product = operations(CASE)
     slowest = max(plain / mixed, with_product / alone, (plain - with_product) / alone)
     expected = (slowest + 1 / 2e8) / 16 / 4
-    assert seconds(ALIGNED, "arithmetic", replace(MACHINE, cpu=found)) == pytest.approx(expected)
+    assert seconds(ALIGNED, "arithmetic", replace(MACHINE, cpu=found)) == close(expected)
 
 
 def test_sums_gain_nothing_beside_products_where_work_on_so_many_values_was_not_measured() -> None:
@@ -184,9 +185,9 @@ def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
         return next(one.seconds for one in every if one.name == "refills")
 
     fourteen_s = 4e-9 + (7e-9 - 4e-9) / 6
-    assert longer_s(row) == pytest.approx((7e-9 + (14 * 7e-9 + 2 * fourteen_s) / 16) / 2)
-    assert longer_s(replace(row, threads=2)) == pytest.approx(2 * longer_s(row))
-    assert longer_s(replace(row, vector_bits=512)) == pytest.approx((1.1e-9 + (14 * 1.1e-9 + 2 * 0.6e-9) / 16) / 2)
+    assert longer_s(row) == close((7e-9 + (14 * 7e-9 + 2 * fourteen_s) / 16) / 2)
+    assert longer_s(replace(row, threads=2)) == close(2 * longer_s(row))
+    assert longer_s(replace(row, vector_bits=512)) == close((1.1e-9 + (14 * 1.1e-9 + 2 * 0.6e-9) / 16) / 2)
     assert longer_s(replace(row, padding=208)) == 0
     # 19 that are read, or those with as many that are written, all in one set or some of them beside it
     some = replace(row, scheme="pull", streaming_stores=1, vector_bits=512)
@@ -194,7 +195,7 @@ def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
     assert 0 < longer_s(replace(row, scheme="pull")) <= 3e-9
     # of halves a vector of the same bytes has twice as many cells
     halves = replace(row, storage="fp16s", vector_bits=512, row_padding=2048 - 17 - 1024)
-    assert longer_s(halves) == pytest.approx(longer_s(row) / 2, rel=0.1)
+    assert longer_s(halves) == close(longer_s(row) / 2, rel=0.1)
     # what waits for each line: a scalar, and a vector where no walk of its kind was measured
     scalar = replace(row, vector_bits=0)
     assert longer_s(scalar) == longer_s(scalar, MACHINE) > 0
@@ -232,8 +233,8 @@ def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
     config = replace(SEVERAL, tile_z=1)
     assert kept_bytes(subject(config)) == 8 * (1 + 4) * (16 + 128 + 1) * 19 * 4 < 1 << 20
     alone = 0.75 * 152 / 80e9
-    assert seconds(config, "cache", without=("arithmetic",)) == pytest.approx(alone)
-    assert seconds(config, "cache") == pytest.approx(alone - seconds(config, "arithmetic"))
+    assert seconds(config, "cache", without=("arithmetic",)) == close(alone)
+    assert seconds(config, "cache") == close(alone - seconds(config, "arithmetic"))
     slow = replace(MACHINE, cpu=replace(FOUND, multiply_add_per_s={"4": 1e9, "32": 1e9, "64": 1e9}))
     assert seconds(config, "cache", slow) == 0
     assert seconds(config, "memory") < 0.5 * seconds(replace(config, steps=1), "memory")
@@ -244,7 +245,7 @@ def test_work_on_more_values_than_registers_hold_takes_longer_as_far_as_that_has
     spilled = replace(MACHINE, cpu=replace(FOUND, worked_per_s={"4": 6e9, "32": 3e9, "64": 2e9}))
     quotients_s = operations(CASE).quotients / (16 * 4) / FOUND.divide_per_s["64"]
     plain_s = _arithmetic(subject(ALIGNED)).seconds - quotients_s
-    assert _arithmetic(subject(ALIGNED, spilled)).seconds == pytest.approx(1.5 * plain_s + quotients_s)
+    assert _arithmetic(subject(ALIGNED, spilled)).seconds == close(1.5 * plain_s + quotients_s)
     assert _arithmetic(subject(SCALAR, spilled)) == _arithmetic(subject(SCALAR))
     # where sums go on beside products, each of them still takes as long as was measured with as many values
     beside = {"4": 9e9, "32": 7e9, "64": 5e9}
@@ -261,31 +262,29 @@ def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_meas
         MACHINE, cpu=replace(FOUND, cached_hidden={"in place, 32 bytes": 0.5, "in place, 64 bytes": 0.75})
     )
     alone, arithmetic = seconds(config, "cache", without=("arithmetic",)), seconds(config, "arithmetic")
-    assert seconds(config, "cache", machine) == pytest.approx(alone - 0.75 * min(alone, arithmetic))
+    assert seconds(config, "cache", machine) == close(alone - 0.75 * min(alone, arithmetic))
     assert seconds(config, "cache", machine, ("arithmetic",)) == alone
     slow = {"4": 1e9, "32": 1e9, "64": 1e9}
     slower = replace(machine, cpu=replace(machine.cpu, multiply_add_per_s=slow))  # type: ignore[type-var]
-    assert seconds(config, "cache", slower) == pytest.approx(0.25 * alone)
+    assert seconds(config, "cache", slower) == close(0.25 * alone)
 
 
 def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_one() -> None:
     config = replace(SEVERAL, tile_y=32)
     assert kept_bytes(subject(config)) == 32 * (4 + 4) * (16 + 128 + 1) * 19 * 4 > 1 << 20
     unknown = seconds(config, "cache", without=("arithmetic",))
-    assert unknown == pytest.approx(0.75 * 152 / 80e9)
+    assert unknown == close(0.75 * 152 / 80e9)
     last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
     machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
-    assert seconds(config, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 40e9)
+    assert seconds(config, "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 40e9)
     ahead = replace(config, prefetch_local=64, prefetch_propagated=64)
-    assert seconds(ahead, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 50e9)
+    assert seconds(ahead, "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 50e9)
     some = replace(config, scheme="esoteric-twist", prefetch_propagated=64)
     share = asked(subject(some))
     assert 0 < share < 1
     mean = 0.75 * 152 * (share / 50e9 + (1 - share) / 40e9)
-    assert seconds(some, "cache", machine, ("arithmetic",)) == pytest.approx(mean)
-    assert seconds(replace(config, tile_y=8, tile_z=1), "cache", machine, ("arithmetic",)) == pytest.approx(
-        0.75 * 152 / 80e9
-    )
+    assert seconds(some, "cache", machine, ("arithmetic",)) == close(mean)
+    assert seconds(replace(config, tile_y=8, tile_z=1), "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 80e9)
 
 
 SWEEP = replace(SEVERAL, tile_y=32)
@@ -317,7 +316,7 @@ def test_what_fills_the_last_cache_is_slower_and_what_it_cannot_hold_comes_from_
     )
     machine = replace(MACHINE, cpu=found, caches_bytes={**MACHINE.caches_bytes, "L3": round(l3_bytes)})
     found_s = seconds(SWEEP, "cache", machine, ("arithmetic",))
-    assert found_s == pytest.approx(0.75 * 152 / expected, rel=1e-6)
+    assert found_s == close(0.75 * 152 / expected, rel=1e-5)
 
 
 def test_arithmetic_hides_behind_memory_as_far_as_that_has_been_measured() -> None:
@@ -327,12 +326,12 @@ def test_arithmetic_hides_behind_memory_as_far_as_that_has_been_measured() -> No
     one = replace(ODD, scheme="aa")
     alone = seconds(one, "arithmetic")
     assert alone < seconds(one, "memory")
-    assert seconds(one, "arithmetic", machine) == pytest.approx(0.75 * alone)
+    assert seconds(one, "arithmetic", machine) == close(0.75 * alone)
     ahead = replace(one, prefetch_local=64, prefetch_propagated=64)
-    assert seconds(ahead, "arithmetic", machine) == pytest.approx(0.25 * alone)
-    assert seconds(SEVERAL, "arithmetic", machine) == pytest.approx((1 - 0.25 / 4) * alone)
+    assert seconds(ahead, "arithmetic", machine) == close(0.25 * alone)
+    assert seconds(SEVERAL, "arithmetic", machine) == close((1 - 0.25 / 4) * alone)
     slow = replace(machine, cpu=replace(machine.cpu, multiply_add_per_s={"4": 1e8, "32": 1e8, "64": 1e8}))  # type: ignore[type-var]
-    assert seconds(one, "arithmetic", slow) == pytest.approx(
+    assert seconds(one, "arithmetic", slow) == close(
         seconds(one, "arithmetic", replace(slow, cpu=replace(slow.cpu, hidden={}))) - 0.25 * seconds(one, "memory")  # type: ignore[type-var]
     )
 
@@ -359,14 +358,14 @@ def test_moments_are_charged_for_their_halo_and_for_what_their_cells_do() -> Non
     assert 80 < counted.plain < 120
     regularised = CpuSubject(replace(CASE, collision="regularised"), moments, MACHINE, FOUND)
     (found,) = (one.seconds for one in cpu_terms(regularised) if one.name == "arithmetic")
-    assert found == pytest.approx(regularised.repeated * (counted.plain / 3e9 + 1 / 2e8) / 16 / 4)
+    assert found == close(regularised.repeated * (counted.plain / 3e9 + 1 / 2e8) / 16 / 4)
 
 
 def test_moments_send_all_populations_of_each_step_through_a_cache() -> None:
     moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32)
     for config in (moments, replace(moments, steps=2), replace(moments, storage="fp16s")):
         moved = subject(config).repeated * 228  # read, and written to lines that nobody has read before
-        assert seconds(config, "cache", without=("arithmetic",)) == pytest.approx(moved / 80e9)
+        assert seconds(config, "cache", without=("arithmetic",)) == close(moved / 80e9)
 
 
 def test_what_one_step_asks_for_the_next_rows_is_all_asked_for() -> None:
@@ -375,7 +374,7 @@ def test_what_one_step_asks_for_the_next_rows_is_all_asked_for() -> None:
     assert asked(subject(rows)) == 1
     last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
     machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
-    assert seconds(rows, "cache", machine, ("arithmetic",)) == pytest.approx(0.75 * 152 / 40e9)
+    assert seconds(rows, "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 40e9)
 
 
 @pytest.mark.parametrize("config", [ALIGNED, ODD, SCALAR, GROUPS, replace(SCALAR, scheme="aa")])
@@ -407,7 +406,7 @@ def test_arithmetic_is_estimated_by_the_clock(config: CpuConfig, operations_s: f
     counted = operations(CASE)
     found = predict(CASE, config, CLOCKED)
     (estimate,) = (term for term in found.terms if term.name == "arithmetic")
-    assert estimate.seconds * 4 == pytest.approx(counted.plain * operations_s + counted.quotients * quotients_s)
+    assert estimate.seconds * 4 == close(counted.plain * operations_s + counted.quotients * quotients_s)
     assert estimate.source == "estimated by the clock, not measured"
     (memory,) = predict(CASE, config, replace(CLOCKED, core_clock_hz=None)).terms
     assert found.mlups == pytest.approx(1e-6 / (memory.seconds + estimate.seconds))

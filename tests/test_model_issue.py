@@ -26,6 +26,7 @@ from lbmtune.model.queues import shares
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Environment, Term
 from lbmtune.search.space import legal_set
+from seconds import close
 
 # a card with 132 multiprocessors of compute capability 9.0, with bandwidths measured on it
 CARD = Machine(
@@ -305,7 +306,7 @@ def test_warps_of_one_block_meet_and_those_of_several_go_on() -> None:
         assert rate
         config = replace(MOMENTS, block=(32, 16 if meeting else 8, 1))
         wave = efficiency(cube(256), config, 132, 1 if meeting else 2).wave
-        assert found.seconds == pytest.approx(found.slots / 32 / rate.issued / wave)
+        assert found.seconds == close(found.slots / 32 / rate.issued / wave)
 
 
 def test_instructions_and_exchanges_of_one_step_hide_behind_each_other_by_warps() -> None:

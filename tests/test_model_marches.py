@@ -32,6 +32,7 @@ from lbmtune.model.spilled import found_in_l1, loop_answers_s
 from lbmtune.model.subject import LAUNCH, LOCAL, Subject, launched_blocks
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources, Term
+from seconds import close
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
@@ -121,14 +122,14 @@ def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() ->
     with_it = {"block by 8": 5e-7, "block by 12": 6e-7, "block by 16": 7e-7}
     found = Subject(CASE, MARCH, CARD, replace(CARD.calibration, stages_s=none | with_it), Resources(registers=168))
     turns = -(-launched_blocks(found) // 132) * 70
-    assert stages_wait(found) == pytest.approx(turns * 2e-7 / 256**3)
+    assert stages_wait(found) == close(turns * 2e-7 / 256**3)
     assert stages_wait(replace(found, config=replace(MARCH, steps=1))) == 0
     assert stages_wait(replace(found, calibration=replace(CARD.calibration, stages_s={}))) == 0
     beside = {name.replace("block", "neighbours"): seconds for name, seconds in with_it.items()}
     flags_s = 16 * 12 / (max(CARD.calibration.instructions_per_s.values()) / 132)
     waiting = replace(found, config=replace(MARCH, barrier="neighbours"))
     waiting = replace(waiting, calibration=replace(CARD.calibration, stages_s=none | beside))
-    assert stages_wait(waiting) == pytest.approx(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
+    assert stages_wait(waiting) == close(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
 
 
 def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_march_allows() -> None:
@@ -137,13 +138,13 @@ def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_marc
     latency_s = CARD.calibration.latency_s / (256**3 * 3)
     found = Subject(CASE, replace(MARCH, march=192), CARD, CARD.calibration, Resources(registers=168))
     waves = -(-launched_blocks(found) // 132)
-    assert planes_wait(found).seconds == pytest.approx(waves * (128 + 6) * latency_s)
+    assert planes_wait(found).seconds == close(waves * (128 + 6) * latency_s)
     falling = replace(found, config=replace(MARCH, march=192, chunks="falling"))
     passed = passed_planes(CASE, falling.config)
     assert len({*passed}) > 1
     waves = -(-launched_blocks(falling) // 132)
     mean = 256 / len(passed) + 6
-    assert planes_wait(falling).seconds == pytest.approx(waves * mean * latency_s), "as the mean of a column"
+    assert planes_wait(falling).seconds == close(waves * mean * latency_s), "as the mean of a column"
 
 
 def test_between_walls_stages_leave_out_planes_that_they_have_no_use_of() -> None:
@@ -309,7 +310,7 @@ def test_the_more_words_there_are_the_fewer_does_l1_have(less: int, more: int) -
 def test_spilled_registers_take_longer_the_fewer_of_them_l1_has() -> None:
     assert spilling(MARCH, 0, 0) == 0
     assert 0 < spilling(MARCH, 200, 80) < spilling(MARCH, 200, 400) < spilling(MARCH, 200, 800)
-    assert spilling(MARCH, 400, 80) == pytest.approx(2 * spilling(MARCH, 200, 80), rel=0.05)
+    assert spilling(MARCH, 400, 80) == close(2 * spilling(MARCH, 200, 80), rel=0.05)
 
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:
@@ -318,12 +319,12 @@ def test_kernels_on_chip_pay_for_what_they_spill() -> None:
     clean, spilled = (predict(case, resident, CARD, Resources(registers=255, spill_bytes=n)) for n in (0, 1600))
     assert CARD.calibration
     more_s = 1e-6 / spilled.mlups - 1e-6 / clean.mlups
-    assert more_s == pytest.approx(1600 / 16 / CARD.calibration.local_bytes_per_s["L2"])
+    assert more_s == close(1600 / 16 / CARD.calibration.local_bytes_per_s["L2"])
     # on 32^3 cells few multiprocessors ask for it: what counts is that a warp waits, for seven loads at a time
     small, few = box("d3q19", "bgk", (32, 32, 32)), replace(resident, block=(32, 2, 1))
     clean, spilled = (predict(small, few, CARD, Resources(registers=255, spill_bytes=n)) for n in (0, 1600))
     waited_s = 0.47 * 1600 / 4 / 7 * CARD.calibration.l2_latency_s
-    assert 1e-6 / spilled.mlups - 1e-6 / clean.mlups == pytest.approx(waited_s / 32**3)
+    assert 1e-6 / spilled.mlups - 1e-6 / clean.mlups == close(waited_s / 32**3)
 
 
 def test_spilled_registers_wait_for_l2_as_far_as_it_keeps_them() -> None:
@@ -338,6 +339,6 @@ def test_spilled_registers_wait_for_l2_as_far_as_it_keeps_them() -> None:
         return next(term.seconds for term in found if term.name == LOCAL)
 
     full, half, quarter = (term(96, share) for share in (1.0, 0.5, 0.25))
-    assert full - half == pytest.approx(2 * (half - quarter))
+    assert full - half == close(2 * (half - quarter))
     assert full > half > quarter
     assert term(16000, 1.0) == term(16000, 0.5)

@@ -16,6 +16,7 @@ from lbmtune.model.machine import Machine
 from lbmtune.model.predict import predict
 from lbmtune.model.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment, Term, worth_telling
+from seconds import close
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
 GPU = Machine(
@@ -55,7 +56,7 @@ def test_cuda_takes_the_copy_of_its_width(config: CudaConfig, bytes_per_s: float
     assert "19-stream copy" in found.ceiling_source
     (memory,) = found.terms
     assert memory.sentence == f"{moved} bytes per update at {bytes_per_s / 1e9:.4g} GB/s"
-    assert memory.seconds == pytest.approx(moved / bytes_per_s)
+    assert memory.seconds == close(moved / bytes_per_s)
     assert found.limit.startswith(f"memory: {memory.sentence}, ")
 
 
@@ -137,7 +138,7 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
     assert found.mlups == pytest.approx(measured_mlups, rel=0.18)
     assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges"}
     assert machine.calibration
-    assert found.seconds_of("meeting") == pytest.approx(machine.calibration.meeting_s / edge**3)
+    assert found.seconds_of("meeting") == close(machine.calibration.meeting_s / edge**3)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
@@ -157,7 +158,7 @@ def test_terms_add_up_to_the_time_of_an_update_the_largest_first(config: CudaCon
     machine = recorded if calibrated else replace(recorded, calibration=None)
     found = predict(box("d3q19", "regularised" if config.of_moments else "bgk", (edge,) * 3), config, machine)
     seconds = [term.seconds for term in found.terms]
-    assert sum(seconds) == pytest.approx(1e-6 / found.mlups)
+    assert sum(seconds) == close(1e-6 / found.mlups)
     assert seconds == sorted(seconds, reverse=True)
     assert found.binding == found.terms[0].name
     assert all(term.sentence and term.source for term in found.terms)

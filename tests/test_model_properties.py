@@ -24,6 +24,7 @@ PEAK_BYTES_PER_S = 4.8e12
 BOX, MOMENTS = box("d3q19", "bgk", (256, 256, 256)), box("d3q19", "regularised", (256, 256, 256))
 STONE = porous("d3q19", "bgk", (64, 64, 64), 1.2, "blocks:fraction=0.3", (1e-6, 0.0, 0.0))
 MARCH = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), rows=2, march=64, prefetch=1)
+STRUCTURES = CudaConfig(layout="aos", storage="fp64", compute="fp64")
 LEAN, SPILLED = Resources(registers=64), Resources(registers=128, spill_bytes=400, local_bytes=160)
 
 
@@ -48,6 +49,9 @@ KINDS: dict[str, Kind] = {
     "pull": Kind(BOX, CudaConfig(), LEAN),
     "in place, vectors that spill": Kind(BOX, CudaConfig(scheme="aa", cells_per_thread=4, block=(64, 1, 1)), SPILLED),
     "structures": Kind(BOX, CudaConfig(scheme="push", layout="aos"), LEAN),
+    "structures of doubles that spill": Kind(BOX, replace(STRUCTURES, scheme="aa"), SPILLED),
+    "structures in columns that spill": Kind(BOX, replace(STRUCTURES, scheme="esoteric-twist", march=8), SPILLED),
+    "rings of structures": Kind(BOX, replace(STRUCTURES, scheme="ghost-cell", block=(64, 1, 1)), LEAN),
     "columns": Kind(BOX, CudaConfig(march=8), LEAN),
     "solid cells": Kind(STONE, CudaConfig(scheme="push", flags="memory"), LEAN),
     "solid cells, spilled": Kind(STONE, CudaConfig(scheme="esoteric-pull", flags="memory"), SPILLED),

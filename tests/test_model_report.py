@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.cli.machines import named_machine
 from lbmtune.model.predict import predict
+from lbmtune.model.toml import read_machine
+from lbmtune.records.store import read_study
 from lbmtune.report import varied
 from lbmtune.report.model import (
     Judged,
@@ -32,6 +34,7 @@ from lbmtune.report.model import (
     write_tables,
 )
 from lbmtune.units import format_mlups
+from script_module import load
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
@@ -203,6 +206,67 @@ def test_bars_go_by_kind_size_and_device() -> None:
     assert [(bar.bound, bar.holds) for bar in cpu] == [(0.15, False), (0.95, True)]
     alike = bars([replace(one(n, 1.0), measured=100.0 + n) for n in range(5)])
     assert "rank" not in {bar.figure for bar in alike}
+
+
+def test_an_order_is_asked_for_where_most_of_a_set_lies_apart() -> None:
+    """Not because of one kernel that is slow and one that is fast."""
+    alike = [replace(one(n, 1.0), measured=100.0 + n / 10) for n in range(50)]
+    ends = [replace(one(n, 1.0), measured=speed) for n, speed in ((50, 1.0), (51, 1000.0))]
+    assert "rank" not in {bar.figure for bar in bars(alike + ends)}
+
+
+def test_of_what_is_expected_to_be_as_fast_the_first_keys_come_first() -> None:
+    judged = [replace(one(n, 1.0), predicted=5000.0) for n in range(1, 31)]
+    assert by_set(judged).loc["card/box", "first 10"] == pytest.approx(10 / 30)
+
+
+def test_a_change_has_the_sign_of_what_is_lost_and_may_be_small() -> None:
+    whole, worse = by_set([one(n, 1.1) for n in range(1, 4)]), by_set([one(n, 1.101) for n in range(1, 4)])
+    assert re.search(r"halos +0\.001 +0\.001 ", with_ablation(whole, {"halos": worse}))
+    assert re.search(r"halos +-0\.001 +-0\.001 ", with_ablation(worse, {"halos": whole}))
+    hardly = by_set([one(n, 1.1004) for n in range(1, 4)])
+    assert "halos" not in with_ablation(whole, {"halos": hardly})
+
+
+SCRIPT = load(ROOT / "scripts" / "model_report.py")
+
+
+def test_the_script_predicts_by_what_it_is_told_to() -> None:
+    """Every sixth kernel of a large set and all of a small one, with what was compiled and with all terms, or not."""
+    machine = read_machine(RECORDED / "machine.toml")
+    large, small = (read_study(RECORDED / name) for name in ("d3q19-sphere-fast-fp32", "d3q19-small-32"))
+    assert len(SCRIPT.judged("s", small, machine, every=6)) == 64
+    usual = SCRIPT.judged("s", large, machine, every=6)
+    assert len(usual) == -(-200 // 6)
+    for known in ({"without": frozenset({"instructions"})}, {"compiled": False}):
+        other = SCRIPT.judged("s", large, machine, every=6, **known)
+        assert [one.key for one in other] == [one.key for one in usual]
+        assert [one.measured for one in other] == [one.measured for one in usual]
+        assert sum(a.predicted != b.predicted for a, b in zip(other, usual, strict=True)) > 10, known
+
+
+def test_the_script_takes_a_shared_processor_as_it_was_or_as_it_is_described() -> None:
+    folder = RECORDED.parent / "zen3-2-cores"
+    study, machine = read_study(folder / "d3q19-box-fast-fp32"), read_machine(folder / "machine.toml")
+    was, told = (SCRIPT.judged("s", study, machine, described=described) for described in (False, True))
+    case = study.header.spec.case
+    configs = {trial.key: from_flat(trial.config) for trial in study.trials}
+    assert all(one.predicted == predict(case, configs[one.key], machine).mlups for one in told)
+    assert by_set(was).loc["s", "rank"] > by_set(told).loc["s", "rank"] + 0.3
+
+
+def test_terms_are_held_against_all_of_them_on_the_same_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where what is left out is none of them, every sixth kernel is predicted as it is anyway."""
+    shutil.copytree(RECORDED / "d3q19-small-32", tmp_path / "card" / "small")
+    shutil.copy(RECORDED / "machine.toml", tmp_path / "card")
+    monkeypatch.setattr(SCRIPT, "_FEW", 10)
+    monkeypatch.setattr(SCRIPT, "TERMS", ("none of them",))
+    assert SCRIPT.main([str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
+    printed_text = capsys.readouterr().out
+    assert "without a term" in printed_text
+    assert "none of them" not in printed_text
 
 
 def test_the_figure_has_logarithmic_speeds_and_no_two_sets_look_alike() -> None:

@@ -21,6 +21,7 @@ from lbmtune.model.spilled import local_memory, spilled_bytes
 from lbmtune.model.subject import SOLID, Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
+from seconds import close
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
@@ -154,9 +155,9 @@ def test_holes_take_what_a_copy_with_as_many_takes_longer(sample: Sample) -> Non
     stored = 19 * WIDE / 4 / (WIDE - 1)
     longer_s = 64 * (1 / 2e12 - 1 / 4e12) / 8
     more_s = (2 * stored * 32 - 2 * 19 * 8) / bandwidth(one)
-    assert solid_cells(one).seconds == pytest.approx(stored * longer_s + more_s)
+    assert solid_cells(one).seconds == close(stored * longer_s + more_s)
     filled = subject(one.case, DIRECT, {})  # nobody has measured it: what completes them is read
-    assert solid_cells(filled).seconds == pytest.approx(stored / 16 * 32 / bandwidth(one) + more_s)
+    assert solid_cells(filled).seconds == close(stored / 16 * 32 / bandwidth(one) + more_s)
 
 
 def test_pieces_take_what_a_copy_that_stores_as_many_takes_longer(sample: Sample) -> None:
@@ -170,7 +171,7 @@ def test_pieces_take_what_a_copy_that_stores_as_many_takes_longer(sample: Sample
     row_s, plane_s = 64 * (1 / 2e12 - 1 / 4e12), 64 * (1 / 2e12 - 1 / 4e12 + 0.9 * (1 / 1e12 - 1 / 2e12))
     holes_s = 64 * (1 / 2e12 - 1 / 4e12) * (found.rows + found.planes) * 2
     longer_s = solid_cells(both).seconds - solid_cells(alone).seconds
-    assert longer_s == pytest.approx(found.rows * row_s + found.planes * plane_s - holes_s, rel=1e-3)
+    assert longer_s + holes_s == close(found.rows * row_s + found.planes * plane_s, rel=1e-3)
 
 
 def test_spilled_words_of_warps_with_solid_cells(sample: Sample) -> None:
@@ -185,7 +186,7 @@ def test_spilled_words_of_warps_with_solid_cells(sample: Sample) -> None:
     completed_s = stored * lost * 64 * (1 / 2e12 - 1 / 4e12) * 2 / 8
     assert 0 < lost < 1
     expected = local_memory(whole).seconds * 64 / 63 + completed_s
-    assert local_memory(one).seconds == pytest.approx(expected)
+    assert local_memory(one).seconds == close(expected)
 
 
 def test_entries_that_ask_for_no_links_spill_less(sample: Sample) -> None:
@@ -201,7 +202,7 @@ def test_what_the_launch_has_loaded_takes_what_was_measured_in_place(sample: Sam
     found = touched(one.case, one.config)
     longer_s = 64 * (1 / 3e12 - 1 / 4e12) * found.partial / found.stored
     more_s = (found.paired * 32 - 2 * 19 * 8) / bandwidth(one)
-    assert solid_cells(one).seconds == pytest.approx(found.stored * longer_s + more_s)
+    assert solid_cells(one).seconds == close(found.stored * longer_s + more_s)
 
 
 def test_lists_and_boxes_have_no_holes(sample: Sample) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from cuda_samples import config
 from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.catalogue.case import Case, box
+from lbmtune.catalogue.case import Case, box, porous
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.codegen.probes import DISPLACED, probe
@@ -19,12 +20,14 @@ from lbmtune.model.copies import bandwidth
 from lbmtune.model.local import local_byte_s
 from lbmtune.model.machine import Machine
 from lbmtune.model.measured import Structures, structures
+from lbmtune.model.named import nearest
 from lbmtune.model.occupancy import threads_together
 from lbmtune.model.once import rings
 from lbmtune.model.structures import has_parts, longer_s, ring_s
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
+from seconds import close
 
 CARD = read_machine(Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
 HERE: Case = box("d3q19", "bgk", (256, 256, 256))
@@ -90,7 +93,7 @@ def test_what_lies_at_home_is_a_copy_that_stays() -> None:
 @pytest.mark.parametrize(("scheme", "side"), [("pull", "loads"), ("push", "stores")])
 def test_a_kernel_takes_as_much_longer_as_the_copy(scheme: str, side: str) -> None:
     before, now = (bandwidth(subject(machine, 64, scheme=scheme)) for machine in (measured_as({}), slower()))
-    assert 1 / now - 1 / before == pytest.approx(LONGER_S[side] * THREADS * 64 / KEPT_BYTES)
+    assert 1 / now - 1 / before == close(LONGER_S[side] * THREADS * 64 / KEPT_BYTES)
 
 
 @pytest.mark.parametrize("local_bytes", [(64, 0), (0, 64), (64, 64)])
@@ -101,7 +104,7 @@ def test_each_parity_takes_longer_by_what_its_own_entry_keeps(local_bytes: tuple
     away = [any(any(a.write.offset) for a in scheme.passes(HERE.stencil, n)[0].accesses) for n in (0, 1)]
     assert sorted(away) == [False, True]
     kept = THREADS * local_bytes[away.index(True)]
-    assert 1 / now - 1 / before == pytest.approx(LONGER_S["in place"] * kept / KEPT_BYTES / 2)
+    assert 1 / now - 1 / before == close(LONGER_S["in place"] * kept / KEPT_BYTES / 2)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +141,9 @@ def by_planes(longer: dict[int, float], local_bytes: int = 0, **axes: Any) -> fl
 def test_as_many_elements_are_late_as_lie_in_other_planes(scheme: str) -> None:
     """10 of D3Q19 do, where 13 of the copy did; between two distances, and beyond the last one."""
     longer = {PLANE // 2: 1e-13, 2 * PLANE: 4e-13}
-    assert by_planes(longer, scheme=scheme) == pytest.approx(2e-13 * 10 / 13)
-    assert by_planes({2 * PLANE: 4e-13}, scheme=scheme) == pytest.approx(2e-13 * 10 / 13), "nothing lies in no plane"
-    assert by_planes({PLANE // 2: 1e-13}, scheme=scheme) == pytest.approx(1e-13 * 10 / 13)
+    assert by_planes(longer, scheme=scheme) == close(2e-13 * 10 / 13)
+    assert by_planes({2 * PLANE: 4e-13}, scheme=scheme) == close(2e-13 * 10 / 13), "nothing lies in no plane"
+    assert by_planes({PLANE // 2: 1e-13}, scheme=scheme) == close(1e-13 * 10 / 13)
 
 
 @pytest.mark.parametrize(("scheme", "times"), [("push", 2), ("esoteric-twist", 1)])
@@ -203,10 +206,10 @@ def test_a_ring_takes_what_copies_of_parts_take(storage: str) -> None:
     found = Subject(HERE, ghosts, CARD, CARD.calibration, Resources(registers=REGISTERS))
     cells = model_structures._ghosts("d3q19", "ghost-cell", ghosts.block)
     expected = sum(share * 2 * count * width / rates[f"{width} x 19 {count}"] for count, share in cells)
-    assert ring_s(found) == pytest.approx(expected)
+    assert ring_s(found) == close(expected)
     own_s = 2 * 19 * width / CARD.calibration.displaced_bytes_per_s[f"{width} of {width} x 19 none by 64"]
     moved = traffic(HERE, ghosts).populations
-    assert moved / bandwidth(found) == pytest.approx(own_s + expected)
+    assert moved / bandwidth(found) == close(own_s + expected)
     unmeasured = replace(CARD.calibration, parts_bytes_per_s={})
     alone = rings(replace(found, calibration=unmeasured, machine=replace(CARD, calibration=unmeasured))).seconds
     assert rings(found).seconds == pytest.approx(max(0.0, alone - expected))
@@ -218,3 +221,114 @@ def test_other_layouts_have_no_parts() -> None:
     for layout, scheme in (("soa", "ghost-cell"), ("aos", "pull"), ("aosoa", "ghost-cell")):
         one = config(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1)
         assert not has_parts(Subject(HERE, one, CARD, CARD.calibration, Resources(registers=REGISTERS)))
+
+
+def test_each_entry_keeps_its_words_by_as_many_threads_as_it_has_room_for() -> None:
+    """One of half the registers runs by twice the threads, whatever the other one of the step has."""
+    scheme = config(**DOUBLES, scheme="aa").propagation
+    away = next(n for n in (0, 1) if any(any(a.write.offset) for a in scheme.passes(HERE.stencil, n)[0].accesses))
+
+    def longer_of(registers: int) -> float:
+        entries = {
+            f"step_{away}": Entry(registers=registers, local_bytes=64),
+            f"step_{1 - away}": Entry(registers=128, local_bytes=0),
+        }
+        seconds = [
+            1 / bandwidth(replace(subject(one, 64, scheme="aa"), resources=Resources(entries=entries)))
+            for one in (slower(), measured_as({}))
+        ]
+        return seconds[0] - seconds[1]
+
+    assert longer_of(64) == close(2 * longer_of(128))
+
+
+def planes_of(apart: int, seconds: float) -> Machine:
+    """A machine on which copies of D3Q19 and D3Q27 that are displaced so far take so much longer."""
+    assert CARD.calibration is not None
+    rates = CARD.calibration.displaced_bytes_per_s
+    found = {
+        f"{apart} 8 x {q} {side}": 1 / (1 / rates[f"8 of 8 x {q} none by 64"] + seconds)
+        for q, side in product((19, 27), ("loads", "stores", "in place"))
+    }
+    return replace(CARD, calibration=replace(CARD.calibration, planes_bytes_per_s=found, structures_bytes_per_s={}))
+
+
+def longer_by_planes(case: Case, machine: Machine, local_bytes: int = 0) -> float:
+    assert machine.calibration is not None
+    elements = case.stencil.q
+    none_s = 1 / machine.calibration.displaced_bytes_per_s[f"8 of 8 x {elements} none by 64"]
+    return 1 / bandwidth(replace(subject(machine, local_bytes, scheme="push"), case=case, machine=machine)) - none_s
+
+
+def test_a_plane_is_as_large_as_the_domain_has_it_along_two_axes() -> None:
+    """Whatever lies along the third one."""
+    machine = planes_of(1 << 20, 1e-12)
+    large, small, flat = (
+        longer_by_planes(box("d3q19", "bgk", domain), machine)
+        for domain in ((256, 128, 64), (64, 128, 256), (128, 64, 512))
+    )
+    assert large == close(4 * small)
+    assert flat == close(small)
+
+
+def test_of_d3q27_as_many_elements_lie_in_other_planes_as_in_the_copy() -> None:
+    assert longer_by_planes(box("d3q27", "bgk", (256, 256, 256)), planes_of(PLANE, 1e-12)) == close(1e-12)
+
+
+def test_fewer_multiprocessors_keep_fewer_words() -> None:
+    machine = planes_of(1 << 20, 1e-12)
+    none, whole, half = (
+        longer_by_planes(HERE, replace(machine, multiprocessors=count), local)
+        for count, local in ((132, 0), (132, 256), (66, 256))
+    )
+    assert whole > none
+    assert half - none == close((whole - none) / 2)
+
+
+def test_words_take_the_room_of_fewer_structures_that_are_longer() -> None:
+    """Of 27 elements for 19, all of which lie in other planes as often as those of the copy: 10 of 13 do in D3Q19."""
+    machine, other = planes_of(1 << 20, 1e-12), box("d3q27", "bgk", (256, 256, 256))
+    short, long = (longer_by_planes(case, machine, 256) - longer_by_planes(case, machine, 0) for case in (HERE, other))
+    assert long == close(short * 13 / 10 * 19 / 27, rel=1e-3)
+
+
+def test_cells_of_a_list_lie_in_no_planes() -> None:
+    """What their copies take longer is in those by a list."""
+    here = porous("d3q19", "bgk", (64, 64, 64), 1.2, "blocks:fraction=0.3", (1e-6, 0.0, 0.0))
+    slow, fast = (
+        bandwidth(replace(subject(planes_of(PLANE, s), 0, scheme="push", addressing="indirect"), case=here))
+        for s in (1e-9, 0.0)
+    )
+    assert slow == fast
+
+
+def test_tiles_with_faces_are_copied_where_they_lie() -> None:
+    """Of a tile of moments nothing is displaced, in structures either."""
+    assert CARD.calibration is not None
+    tiles = CudaConfig(representation="moments", halo="faces", layout="aos", block=(8, 8, 8))
+    case = box("d3q19", "regularised", (256, 256, 256))
+    found = Subject(case, tiles, CARD, CARD.calibration, Resources(registers=64))
+    assert bandwidth(found) == min(
+        rate for name, rate in CARD.calibration.displaced_bytes_per_s.items() if name == "4 of 4 x 9 none by 64"
+    )
+
+
+def test_a_ring_of_d3q27_takes_what_its_own_parts_take() -> None:
+    assert CARD.calibration is not None
+    large = {name: rate / 2 for name, rate in CARD.calibration.parts_bytes_per_s.items() if " x 27 " in name}
+    found = replace(CARD.calibration, parts_bytes_per_s=CARD.calibration.parts_bytes_per_s | large)
+    ghosts, here = config(**{**DOUBLES, "block": (8, 8, 8)}, scheme="ghost-cell"), replace(HERE, lattice="d3q27")
+    before, after = (ring_s(Subject(here, ghosts, CARD, one, Resources())) for one in (CARD.calibration, found))
+    assert after == close(2 * before)
+
+
+def test_runs_of_whole_sectors_have_no_parts() -> None:
+    assert CARD.calibration is not None
+    for width, parts in ((8, False), (4, True)):
+        one = config(scheme="ghost-cell", layout="aosoa", width=width)
+        assert has_parts(Subject(HERE, one, CARD, CARD.calibration, Resources(registers=REGISTERS))) == parts
+
+
+def test_the_nearest_of_two_is_so_by_ratio() -> None:
+    assert nearest((4, 16), 9) == 16
+    assert nearest((4, 16), 7) == 4

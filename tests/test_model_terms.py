@@ -27,6 +27,7 @@ from lbmtune.model.spilled import estimated, local_bytes_of_moves, local_memory,
 from lbmtune.model.subject import Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
+from seconds import close
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
@@ -76,7 +77,7 @@ def test_blocks_of_half_a_warp_are_as_many_as_those_of_a_whole_one() -> None:
     # twice the blocks, and as many turns more, of which one is not hidden: an update has twice the slots
     turns = [256**3 / n / (32 * CARD.multiprocessors) for n in (16, 32)]
     found = [first_and_last(one).seconds * of for one, of in zip((half, whole), turns, strict=True)]
-    assert found[0] == pytest.approx(2 * found[1])
+    assert found[0] == close(2 * found[1])
 
 
 @pytest.mark.parametrize("layout", sorted(set(LAYOUTS) & {"soa", "aosoa", "aos"}))
@@ -187,9 +188,7 @@ def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
     machine = replace(CARD.calibration, displaced_bytes_per_s={**measured, f"2 rows by {wide}": 9e12})
     config = CudaConfig(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
     found = in_place(Subject(CASE, config, CARD, machine, LEAN))
-    assert found.seconds == pytest.approx(
-        76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"])
-    )
+    assert found.seconds == close(76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"]))
 
 
 def test_rows_of_one_sector_are_slow_and_longer_ones_are_not() -> None:
@@ -255,11 +254,11 @@ def test_what_both_passes_spill_takes_what_each_of_them_takes() -> None:
     own = Resources(registers=64, spill_bytes=2 * 128, local_bytes=128)
     assert local_bytes_of_moves(subject(config, most)) == 128
     collides, moves = (local_memory(subject(replace(config, scheme="esoteric-pull"), one)) for one in (most, own))
-    assert local_memory(subject(config, most)).seconds == pytest.approx(collides.seconds + moves.seconds)
+    assert local_memory(subject(config, most)).seconds == close(collides.seconds + moves.seconds)
     assert local_memory(subject(config, most)).sentence.startswith(f"{1000 / 2 + 256 / 2:.3g} bytes")
     little = replace(most, spill_bytes=100, local_bytes=128)
     alone = local_memory(subject(replace(config, scheme="esoteric-pull"), little))
-    assert local_memory(subject(config, little)).seconds == pytest.approx(2 * alone.seconds)
+    assert local_memory(subject(config, little)).seconds == close(2 * alone.seconds)
 
 
 def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
@@ -280,9 +279,9 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
         for name, entry in entries.items()
     }
     both = local_memory(subject(aa, told))
-    assert both.seconds == pytest.approx((alone["step_0"] + alone["step_1"]) / 2)
+    assert both.seconds == close((alone["step_0"] + alone["step_1"]) / 2)
     assert both.sentence.startswith("95 bytes")
-    assert local_memory(subject(swap, told)).seconds == pytest.approx(alone["step_0"] + alone["move_0"])
+    assert local_memory(subject(swap, told)).seconds == close(alone["step_0"] + alone["move_0"])
     without = Resources(entries={name: entry for name, entry in entries.items() if name != "step_1"})
     assert passes_spill(subject(aa, without)) == passes_spill(subject(aa, replace(without, entries={})))
 
@@ -310,7 +309,7 @@ def test_rows_that_are_displaced_take_what_such_a_copy_takes_longer(scheme: str,
     rates = {f"4 {side} by {wide}": 2e12, f"4 none by {wide}": 3e12}
     known = replace(CARD.calibration, displaced_bytes_per_s={**CARD.calibration.displaced_bytes_per_s, **rates})
     found = partial(replace(subject(CudaConfig(scheme=scheme, block=(wide, 64 // wide, 1))), calibration=known))
-    assert found.seconds == pytest.approx(MOVES_ALONG_X / 13 * (152 / 2e12 - 152 / 3e12))
+    assert found.seconds == close(MOVES_ALONG_X / 13 * (152 / 2e12 - 152 / 3e12))
 
 
 def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer() -> None:
@@ -321,11 +320,11 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     listed = CudaConfig(addressing="indirect", block=(64, 1, 1), prefetch_index=65536)
     slow = {**rates, "4 loads ahead": rates["4 loads"] / 2}
     slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
-    assert words_ahead(slower).seconds == pytest.approx(18 * 12 / rates["4 loads"])
-    assert words_ahead(subject(listed)).seconds == pytest.approx(18 * max(0.0, of_access["ahead"]))
+    assert words_ahead(slower).seconds == close(18 * 12 / rates["4 loads"])
+    assert words_ahead(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
     found = partial(replace(subject(listed), case=rows))
     assert found.seconds > 0
-    assert found.seconds == pytest.approx(MOVES_ALONG_X * of_access["displaced"])
+    assert found.seconds == close(MOVES_ALONG_X * of_access["displaced"])
 
 
 @pytest.mark.parametrize(
@@ -416,7 +415,7 @@ def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words()
     rates, by = CARD.calibration.displaced_bytes_per_s, f"by {read.block[0]}"
     longer_s = 2 * 4 * 32 * 19 / 13 * (1 / rates[f"4 stores {by}"] - 1 / rates[f"4 none {by}"]) / 2
     taken = [partial(Subject(walls, one, CARD, CARD.calibration, Resources())).seconds for one in (read, known)]
-    assert taken[0] - taken[1] == pytest.approx(4 * 18 / 128 * longer_s)
+    assert taken[0] - taken[1] == close(4 * 18 / 128 * longer_s)
 
 
 def test_vectors_share_sectors_as_vectors_do() -> None:
@@ -427,7 +426,7 @@ def test_vectors_share_sectors_as_vectors_do() -> None:
     each_s = 2 * 16 * 32 * 19 / 13 * (1 / rates["4 x 4 in place by 64"] - 1 / rows) / 2
     count = max(partial_sectors(CASE, config))
     assert count == pytest.approx(2 * 10 / 128 / 2)
-    assert partial(subject(config)).seconds == pytest.approx(count * each_s)
+    assert partial(subject(config)).seconds == close(count * each_s)
 
 
 def test_spilled_bytes_take_what_a_copy_that_spills_takes_longer() -> None:
@@ -443,7 +442,7 @@ def test_spilled_bytes_take_what_a_copy_that_spills_takes_longer() -> None:
     for kept, expected in ((here, byte_s[0]), ((here + there) / 2, sum(byte_s) / 2)):
         spilled = Resources(registers=64, spill_bytes=100, local_bytes=kept / threads)  # type: ignore[arg-type]
         found = local_memory(subject(CudaConfig(block=(64, 1, 1)), spilled))
-        assert found.seconds == pytest.approx(100 * expected)
+        assert found.seconds == close(100 * expected)
 
 
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,6 +25,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure import counters, ladder, once, perf
 from lbmtune.measure.microbench import Bandwidths, Rate
 from lbmtune.model.issue import slots
+from lbmtune.model.machine import Machine
 from lbmtune.model.rungs import expected
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term
@@ -39,6 +42,7 @@ from lbmtune.report.profile import (
     state_rows,
     write_profile_page,
 )
+from lbmtune.units import format_mlups
 from made_up_profile import PROFILE
 from script_module import load
 
@@ -154,6 +158,39 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
     assert climbed.counters.source.startswith(("perf events", "no counters: "))
     assert bool(climbed.counters.found) == (climbed.counters.source == "perf events")
     assert msgspec.json.decode(msgspec.json.encode(climbed), type=Profile) == climbed
+
+
+def on_a_processor(machine: Machine) -> ladder._Ladder:
+    asked = ladder.Asked(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
+    return ladder._Ladder(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
+
+
+def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    caches: list[int] = []
+
+    def measured(_device: object, _compiler: object, cache_bytes: int, _say: object) -> Bandwidths:
+        caches.append(cache_bytes)
+        return Bandwidths(copy=Rate(4e10, 0.01), in_place=Rate(3e10, 0.01), streams={"32": Rate(2e10, 0.02)})
+
+    monkeypatch.setattr(ladder, "measure_bandwidths", measured)
+    machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
+    for known in ({"L2": 1 << 20, "L3": 32 << 20}, {}):
+        list(on_a_processor(replace(machine, caches_bytes=known))._copies())
+    assert caches == [32 << 20, ladder._UNKNOWN_CACHE_BYTES]
+
+
+def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10,240 cells in 6 steps."""
+    updates = 32 * 20 * 16 * 6
+    monkeypatch.setattr(ladder.perf, "counted", lambda _: {"instructions": 300.0 * updates, perf.MISSES: updates / 4})
+    monkeypatch.setattr(ladder, "steps_per_sample", lambda *_: 6)
+    device = SimpleNamespace(time_s=lambda _: 1e-3)
+    simulation = SimpleNamespace(cycle_steps=2, device=device, step=lambda _: None)
+    machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
+    found = on_a_processor(machine)._counted(simulation)  # type: ignore[arg-type]
+    assert {one.name: one.value for one in found.found} == pytest.approx(
+        {"instructions": 300, perf.MISSES: 0.25, "bytes fetched by these misses": 16}
+    )
 
 
 def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
@@ -318,6 +355,36 @@ def test_blocks_that_run_at_the_same_time_decide_what_is_read_again() -> None:
     assert many.memory_bytes > 1.02 * few.memory_bytes > profile.bytes_per_update
 
 
+def test_a_profile_names_the_description_that_it_is_held_against() -> None:
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    found = expected(PROFILE, replace(machine, name="another one", date="2030-01-01T00:00:00+00:00"))
+    assert (found.machine, found.machine_date) == ("another one", "2030-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"layout": "aos"},
+        {"scheme": "ghost-cell", "layout": "aos"},
+        {"addressing": "indirect", "layout": "aosoa", "width": 32},
+        {"block": (8, 16, 1)},
+    ],
+    ids=str,
+)
+def test_the_copy_of_streams_is_expected_to_displace_nothing(axes: dict[str, Any]) -> None:
+    """Nor to know of lists, rings and rows of blocks: what these take is lost from that rung to the next one."""
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    assert machine.calibration
+    config = CudaConfig(**axes)
+    found = expected(replace(PROFILE, config=config.flat(), key=config.key), machine).rung(STREAMS)
+    rate = {
+        "soa": machine.calibration.runs_bytes_per_s["4"],
+        "aosoa": machine.calibration.runs_bytes_per_s["4 of 128"],
+        "aos": machine.calibration.displaced_bytes_per_s["4 of 4 x 19 none by 64"],
+    }[config.layout]
+    assert found.model_s == pytest.approx(PROFILE.bytes_per_update / rate)
+
+
 @pytest.fixture(params=["aa", "aos", "many-steps", "one-step-fp16s", "one-step-fp32", "one-step-fp64"])
 def kept_profile(request: pytest.FixtureRequest) -> Profile:
     return kept()[f"nvidia-h200/{request.param}"]
@@ -350,6 +417,29 @@ def test_profiles_that_are_kept_are_whole() -> None:
         assert [one.name for one in profile.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
         assert profile.verification.passed
         assert not any(one.disturbed for one in profile.rungs)
+
+
+def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> None:
+    """Rounded as it prints them."""
+    text = (REPOSITORY / "docs" / "profile.md").read_text()
+    written = {}
+    for line in text.splitlines():
+        if match := re.match(r"\| .* \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \| (-?[\d.]+) % \| ([\d.]+) \|$", line):
+            speed, *figures = match.groups()
+            written[speed] = tuple(map(float, figures))
+    now = {}
+    for profile in kept().values():
+        found, mlups = standing(profile), profile.rungs[-1].mlups
+        assert found.rung is not None
+        assert found.unexplained is not None
+        assert found.bytes_ratio is not None
+        shares = (mlups / profile.rungs[0].mlups, found.rung, found.unexplained)
+        now[format_mlups(mlups)] = (*(round(100 * share, 1) for share in shares), round(found.bytes_ratio, 3))
+    assert written == now
+
+
+def test_no_profiles_are_not_within_the_bars(tmp_path: Path) -> None:
+    assert PROFILES.main([str(tmp_path), "--out", str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize("representation", ["moments", "populations"])

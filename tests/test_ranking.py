@@ -35,6 +35,7 @@ from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set
+from seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
 AXES = {"scheme": ("pull", "aa"), "block": ("32x1x1", "64x1x1"), "cells_per_thread": (1, 2), "layout": ("soa",)}
@@ -282,11 +283,30 @@ def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
         lender.calibration.threads_bytes_per_s, found.calibration.threads_bytes_per_s, strict=True
     ):
         assert int(own.split()[2]) == round(int(of_lender.split()[2]) * threads)
+    for of_lender, own in zip(lender.calibration.planes_bytes_per_s, found.calibration.planes_bytes_per_s, strict=True):
+        assert int(own.split()[0]) == round(int(of_lender.split()[0]) / 10), "as far apart in so much smaller a cache"
     local_bytes = 64 << 10  # a tenth of the L2 cache is shared by fewer multiprocessors
     ours, theirs = (longer_s(one, 8, 27, "in place", kept) for one, kept in ((found, local_bytes), (lender, 0)))
     assert ours > theirs == 0
     at_once = local_bytes * 10 * 80 / 132
-    assert ours == pytest.approx(longer_s(lender, 8, 27, "in place", at_once) * 4800 / 900, rel=0.05)
+    assert ours == close(longer_s(lender, 8, 27, "in place", at_once) * 4800 / 900, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["h100", "a100", "v100", "k20"])
+def test_words_of_structures_take_no_longer_on_a_card_of_a_data_sheet(name: str) -> None:
+    """Where they cost the lender nothing beyond what words cost anywhere, and where there are none at all."""
+    lender, found = named_machine("h200"), named_machine(name)
+    assert lender.calibration
+    assert found.calibration
+    lenders, ours = (one.structures_bytes_per_s for one in (lender.calibration, found.calibration))
+    assert len(ours) == len(lenders)
+    assert min(ours.values()) > 0
+    memory = found.copy_bytes_per_s / lender.copy_bytes_per_s
+    for side in ("stay", "loads", "stores", "in place"):
+        without = f"8 x 27 by 512 of 0 {side}"
+        assert ours[without] == pytest.approx(lenders[without] * memory)
+    for kept_bytes in (1 << 10, 16 << 10, 256 << 10):
+        assert longer_s(lender, 4, 19, "loads", kept_bytes) == longer_s(found, 4, 19, "loads", kept_bytes) == 0
 
 
 def test_a_machine_that_nobody_knows():

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from lbmtune.model.local import local_byte_s
 from lbmtune.model.machine import Calibration, Datasheet, Machine
 
 LENDER_BYTES_PER_S = 4.8e12
@@ -59,11 +60,31 @@ def _scaled(found: Calibration, machine: Machine, lender: Machine, memory: float
     kept = l2_bytes * lender.multiprocessors / machine.multiprocessors
     for name, word, factor in (
         *(("again", 0, l2_bytes), ("pieces", 0, l2_bytes), ("planes", 0, l2_bytes)),
-        *(("threads", 2, in_flight), ("structures", 4, kept)),
+        ("threads", 2, in_flight),
     ):
         changed[f"{name}_bytes_per_s"] = _named_anew(changed[f"{name}_bytes_per_s"], word, factor)
     l1_bytes = _L1_BYTES.get(machine.environment.architecture, found.l1_bytes)
-    return replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)
+    scaled = replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)
+    return replace(scaled, structures_bytes_per_s=_structures(replace(machine, calibration=scaled), kept))
+
+
+def _structures(machine: Machine, kept: float) -> dict[str, float]:
+    """Copies of structures whose threads keep so many times as many words, which take as much longer or less.
+
+    What all else takes longer for them is as it was measured with the words of the lender.
+    """
+    assert machine.calibration is not None
+    found = {}
+    for name, rate in machine.calibration.structures_bytes_per_s.items():
+        words = name.split()
+        element_bytes, elements, threads, local_bytes = (int(words[at]) for at in (0, 2, 4, 6))
+        fewer_bytes = round(local_bytes * kept)
+        before_s, now_s = (
+            local * local_byte_s(machine, element_bytes, threads * local, walking=True) / (elements * element_bytes)
+            for local in (local_bytes, fewer_bytes)
+        )
+        found[" ".join((*words[:6], str(fewer_bytes), *words[7:]))] = 1 / (1 / rate - before_s + now_s)
+    return found
 
 
 def _named_anew(rates: Mapping[str, float], word: int, factor: float) -> dict[str, float]:

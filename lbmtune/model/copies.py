@@ -13,7 +13,7 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.march import SECTOR_BYTES, WARP
 from lbmtune.model.named import nearest, numbered
 from lbmtune.model.sectors import Partial, own_cells, partial_sectors, stored_apart
-from lbmtune.model.structures import of_structures
+from lbmtune.model.structures import of_structures, undisplaced
 from lbmtune.model.subject import (
     AHEAD,
     IN_PLACE,
@@ -37,16 +37,30 @@ def bandwidth(subject: Subject, *, by_runs: bool = True) -> float:
     Streams that lie apart are as many open pages of memory, and closer ones are fewer. Source: measured,
     `Calibration.runs_bytes_per_s`, `listed_bytes_per_s`; `displaced_bytes_per_s` where single elements lie together.
     """
-    rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
     run = subject.run_bytes if by_runs else 0
     by_list = _by_list(subject) if subject.config.indirect else 1.0
     if 0 < run < SECTOR_BYTES:
         return by_list * of_structures(subject)
-    known = numbered(tuple(rates), f"{access} of ")
-    rate = rates[known[nearest(known, run)] if run else str(access)]
+    rate = _of_runs(subject, run)
     if by_runs and not subject.config.indirect and _row_bytes(subject) <= SECTOR_BYTES:
         rate *= _of_narrow_rows(subject)
     return by_list * rate
+
+
+def plain_bandwidth(subject: Subject) -> float:
+    """The same where nothing is displaced, nor found by a list, and threads go along all cells: what a copy of such
+    streams has by itself, whatever the kernel does with them.
+    """
+    if 0 < subject.run_bytes < SECTOR_BYTES:
+        return undisplaced(subject)
+    return _of_runs(subject, subject.run_bytes)
+
+
+def _of_runs(subject: Subject, run_bytes: int) -> float:
+    """Of streams of which so many bytes lie together; 0: all of them."""
+    rates, access = subject.calibration.runs_bytes_per_s, subject.access_bytes
+    known = numbered(tuple(rates), f"{access} of ")
+    return rates[known[nearest(known, run_bytes)] if run_bytes else str(access)]
 
 
 def _row_bytes(subject: Subject) -> float:

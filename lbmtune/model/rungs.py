@@ -7,7 +7,8 @@ from dataclasses import replace
 from lbmtune.catalogue.case import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.model.again import memory_bytes
-from lbmtune.model.copies import bandwidth
+from lbmtune.model.copies import plain_bandwidth
+from lbmtune.model.cpu_terms import CALIBRATED
 from lbmtune.model.machine import Machine
 from lbmtune.model.predict import ceiling, predict
 from lbmtune.model.subject import Subject
@@ -49,7 +50,7 @@ def _expected(profile: Profile, rung: Rung, machine: Machine) -> Rung:
 def _streams(profile: Profile, config: KernelConfig, machine: Machine) -> tuple[float, str]:
     if isinstance(config, CudaConfig) and machine.calibration:
         subject = Subject(profile.case, config, machine, machine.calibration, Resources())
-        return bandwidth(subject), "calibrated by micro-benchmarks"
+        return plain_bandwidth(subject), CALIBRATED
     found = ceiling(config, machine)
     return found.bytes_per_s, found.source
 

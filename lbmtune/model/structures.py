@@ -35,20 +35,35 @@ of 48, 56, 64 and 80 registers each, as compiled for compute capability 9.0."""
 
 def of_structures(subject: Subject) -> float:
     """Bytes per second: each access of a warp touches all lines of its cells, as many as a cell has elements."""
-    config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.displaced_bytes_per_s
-    name = f"{config.stored.bytes} of {config.stored.bytes} x "
-    elements = nearest({int(one.split()[4]) for one in rates if one.startswith(name)}, config.kept.values(stencil))
+    config, stencil = subject.config, subject.case.stencil
     if config.by_faces:
-        return rates[f"{name}{elements} {_STAY} by {WALKERS}"]
+        return undisplaced(subject)
     if has_parts(subject):
-        width = config.stored.bytes
-        own_s = 2 * stencil.q * width / rates[f"{name}{elements} {_STAY} by {WALKERS}"]
+        own_s = 2 * stencil.q * config.stored.bytes / undisplaced(subject)
         return traffic(subject.case, config).populations / (own_s + ring_s(subject))
+    elements = _elements(subject)
     passes = [one for parity in range(config.propagation.period) for one in config.propagation.passes(stencil, parity)]
-    told = subject.entries if len(subject.entries) == len(passes) else [subject.resources] * len(passes)
+    told = subject.entries or [subject.resources] * len(passes)
     moved = [len(phase.accesses) for phase in passes]
     byte_s = (_byte_s(subject, elements, phase, entry) for phase, entry in zip(passes, told, strict=True))
     return sum(moved) / sum(count * seconds for count, seconds in zip(moved, byte_s, strict=True))
+
+
+def undisplaced(subject: Subject) -> float:
+    """The same of a copy whose elements all stay in their own structure."""
+    return subject.calibration.displaced_bytes_per_s[f"{_copies(subject)}{_elements(subject)} {_STAY} by {WALKERS}"]
+
+
+def _copies(subject: Subject) -> str:
+    """How the names of copies by accesses as wide as its elements begin."""
+    return f"{subject.config.stored.bytes} of {subject.config.stored.bytes} x "
+
+
+def _elements(subject: Subject) -> int:
+    """Of the structures that were copied, of which most are like its own."""
+    name, rates = _copies(subject), subject.calibration.displaced_bytes_per_s
+    known = {int(one.split()[4]) for one in rates if one.startswith(name)}
+    return nearest(known, subject.config.kept.values(subject.case.stencil))
 
 
 def _byte_s(subject: Subject, elements: int, phase: Phase, entry: Entry) -> float:
@@ -56,9 +71,9 @@ def _byte_s(subject: Subject, elements: int, phase: Phase, entry: Entry) -> floa
     config, side = subject.config, side_of(phase)
     threads = subject.threads_of(entry.registers)
     kept_bytes = threads * entry.local_bytes
-    name = f"{config.stored.bytes} of {config.stored.bytes} x {elements}"
-    as_many_s = 1 / subject.calibration.displaced_bytes_per_s[f"{name} {side} by {WALKERS}{walking_name(config)}"]
-    if side == _STAY or config.marches or config.indirect:
+    name = f"{_copies(subject)}{elements} {side} by {WALKERS}{walking_name(config)}"
+    as_many_s = 1 / subject.calibration.displaced_bytes_per_s[name]
+    if side == _STAY or config.indirect:
         copied_s = as_many_s
     elif config.march > 1:
         copied_s = _walked_s(subject, elements, side, threads, as_many_s)
@@ -89,7 +104,7 @@ def _by_planes_s(subject: Subject, elements: int, phase: Phase, kept_bytes: floa
     known = numbered(tuple(rates.planes_bytes_per_s), "", f" {width} x {elements} {side}")
     if not known:
         return as_many_s
-    none_s = 1 / rates.displaced_bytes_per_s[f"{width} of {width} x {elements} {_STAY} by {WALKERS}"]
+    none_s = 1 / undisplaced(subject)
     curve = [(float(apart), 1 / rates.planes_bytes_per_s[name] - none_s) for apart, name in sorted(known.items())]
     x, y, _ = case.domain
     # in place a structure is in the cache once, to another array twice
@@ -121,7 +136,7 @@ def ring_s(subject: Subject) -> float:
 
     A copy of as many loads the sectors that they come from, completes and stores those that they go to. That the kernel
     that collides loads these again is not added: cells of one plane share what several rings of it are refreshed from.
-    Of twelve kernels the one makes up for the other (`docs/model.md`).
+    Of eleven kernels the one makes up for the other (`docs/model.md`).
     """
     config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.parts_bytes_per_s
     width = config.stored.bytes
