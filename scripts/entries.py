@@ -1,12 +1,12 @@
-"""Tells the entries of recorded kernels apart: compiles them again, by NVRTC and without a GPU.
+"""Tells the entries of recorded kernels apart, and what their code says: compiles them again, without a GPU.
 
     python scripts/entries.py [FOLDER]
 
 Looks below studies/recorded by default, at sets of GPUs whose trials say of a kernel what its largest entry uses, as
-all did before there were entries. Kernels of several entries are compiled, if something is spilled: of one entry the
-largest is its own, and where the largest spills nothing none does. Where the very binary comes out that was recorded,
-its entries go into the record, and the compiler into study.json (`entries_by`); others stay as they are, and are
-counted. Exit code 2 where there is no set.
+all did before there were entries, or of a march nothing of the words that it overtakes. Kernels of several entries and
+marches are compiled, if something is spilled: of one entry the largest is its own, and where the largest spills nothing
+none does. Where the very binary comes out that was recorded, its entries go into the record, and the compiler into
+study.json (`entries_by`); others stay as they are, and are counted. Exit code 2 where there is no set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import msgspec
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.codegen.render import render
 from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Entry, Trial
@@ -46,12 +46,15 @@ class Found(NamedTuple):
 def told_apart(case: Case, architecture: str, trial: Trial) -> Found:
     """The entries of a trial, compiled again. Raises DeviceUnavailableError without NVRTC."""
     config, known = from_flat(trial.config), trial.resources
-    if known is None or not known.spill_bytes or known.entries:
+    if known is None or not known.spill_bytes:
+        return Found({})
+    unseen = isinstance(config, CudaConfig) and config.marches and known.overtaken is None
+    if known.entries and not unseen:
         return Found({})
     program = render(case, config)
     if program.digest != trial.source_digest:
         return Found({}, "of another text")
-    if len(program.entries) == 1:
+    if len(program.entries) == 1 and not unseen:
         return Found({})
     try:
         found = compile_cuda(program, architecture)

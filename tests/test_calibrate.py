@@ -210,6 +210,7 @@ def test_a_card_is_calibrated() -> None:
     assert {"16384 4 x 27 loads", "131072 8 x 19 in place"} <= set(found.planes_bytes_per_s)
     assert {"2 x 19 1", "8 x 27 9"} <= set(found.parts_bytes_per_s)
     assert {"none by 8", "block by 12", "neighbours by 16"} <= set(found.stages_s)
+    assert set(found.overtaken_s) == {f"{how} by {warps}" for how in ("used", "overtaken") for warps in (8, 16, 32)}
     assert found.l2_latency_s > 0
     assert not [*measured.lacking(found)], "what a file is refused for is what is measured"
     assert len(heard) > 4
@@ -256,6 +257,9 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
     for there_and_back in ("conversion", "shared memory"):
         assert found.instructions_per_s[there_and_back] == pytest.approx(2 * 132 * 32 * turns / 1e-3)
     assert found.stages_s == pytest.approx(dict.fromkeys(found.stages_s, 1e-3 / 2000))
+    for warps in (8, 16, 32):
+        words = 2 * 2000 * warps
+        assert found.overtaken_s[f"overtaken by {warps}"] == pytest.approx(1e-3 / words, rel=1e-6, abs=0)
     assert found.latency_s == found.l2_latency_s == pytest.approx(1e-3 / (1 << 14))
     assert found.meeting_s == pytest.approx(1e-3 / 500)
     copies = [2 * 19 * 4 * edge**3 for edge in (32, 48, 64, 96, 128)]

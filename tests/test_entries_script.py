@@ -24,6 +24,9 @@ from script_module import load
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "entries.py"
 SPILLS = CudaConfig(scheme="aa", block=(64, 1, 1), cells_per_thread=2, max_registers=64)
+MARCH = CudaConfig(
+    representation="moments", layout="rows", block=(32, 16, 1), rows=5, march=32, prefetch=1, max_registers=96
+)
 
 pytestmark = needs_nvrtc
 
@@ -117,6 +120,24 @@ def test_of_one_entry_the_largest_is_its_own(
     folder = recorded(one)
     assert script.main([str(folder)]) == 0
     assert capsys.readouterr().out == f"{folder}: nothing to tell apart\n"
+
+
+def test_of_a_march_that_spills_the_words_that_it_overtakes_are_told(
+    script: ModuleType, recorded: Callable[[Trial], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though it has one entry, and others have been told apart before that was looked at."""
+    one = trial(MARCH)
+    assert one.resources is not None
+    assert one.resources.overtaken
+    before = replace(one, resources=replace(one.resources, overtaken=None))
+    folder = recorded(before)
+    assert read_study(folder).trials == (before,)
+    assert script.main([str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder}: 1 told apart\n"
+    (filled,) = read_study(folder).trials
+    assert filled.resources is not None
+    assert filled.resources.overtaken == one.resources.overtaken
+    assert filled.resources.entries["step_0"].overtaken == one.resources.overtaken
 
 
 def test_a_folder_without_a_set_is_said(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

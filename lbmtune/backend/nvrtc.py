@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.backend.sass import overtaken
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Entry, Resources
@@ -142,9 +143,12 @@ def _check(library: ctypes.CDLL, status: int) -> None:
 
 
 def resources(log: str, image: bytes) -> Resources:
-    """Figures of each entry, from the assembler's log; the code is the whole cubin."""
+    """Figures of each entry, from the assembler's log, and what its code tells; the code is the whole cubin."""
     _, *told = re.split(r"Compiling entry function '(\w+)'", log)
-    entries = dict(zip(told[::2], map(_entry, told[1::2]), strict=True))
+    seen = overtaken(image)
+    entries = {
+        name: replace(_entry(part), overtaken=seen.get(name)) for name, part in zip(told[::2], told[1::2], strict=True)
+    }
     return Resources(entries=entries, code_bytes=len(image))
 
 

@@ -14,6 +14,7 @@ RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_lis
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
 SPILLED, SHUFFLED, EXCHANGED = "copy_spilled", "copy_shuffled", "exchange"
 HOLES, PIECES, STRUCTURES, PARTS = "copy_holes", "copy_pieces", "copy_structures", "copy_parts"
+OVERTAKEN = "overtake"
 AGAIN_EACH = 8
 """Accesses of a thread to a tile that is read again."""
 WORD_BYTES = 4
@@ -146,6 +147,20 @@ def exchange_probe(*, meeting: str, threads: int) -> Program:
     options = "--std=c++17", f"-DMEETS={MEETINGS[meeting]}"
     arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
     return _program("probes_exchange", options, arguments, threads, 0)
+
+
+def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads: int) -> Program:
+    """The one that stores words whose load is on its way, or that was waited for.
+
+    local_bytes: of a thread, all of which it goes through; together: words that it takes in a turn.
+    """
+    options = (
+        "--std=c++17",
+        f"-DLOCAL={local_bytes // WORD_BYTES}",
+        f"-DTOGETHER={together}",
+        f"-DOVERTAKES={int(overtakes)}",
+    )
+    return _program("probes_overtaken", options, {OVERTAKEN: ("target", "turns")}, threads, 0)
 
 
 def _program(

@@ -27,6 +27,7 @@ _PARTS: Mapping[str, tuple[Parts, ...]] = {
     "issue of instructions, latencies, meetings of blocks": (
         waits.instructions,
         waits.stages,
+        waits.overtaken,
         waits.latencies,
         waits.meeting,
     ),

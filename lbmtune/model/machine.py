@@ -34,6 +34,9 @@ class Calibration:
     each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
     stages_s: of a stage of so many warps, one block on a multiprocessor, after which each exchanges eight words with
     those beside it, by whom it waits for before it reads them ('none by 8', 'block by 12', 'neighbours by 16');
+    overtaken_s: of a multiprocessor, for a word of local memory of a warp that memory has to bring, loaded two at a
+    time and stored anew, behind its load or while that is on its way, by so many warps ('used by 16', 'overtaken by
+    8');
     meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
     bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
     spilled: copies whose threads write so many bytes of local memory besides and read them again, which is not counted,
@@ -71,6 +74,7 @@ class Calibration:
     planes_bytes_per_s: dict[str, float] = field(default_factory=dict)
     parts_bytes_per_s: dict[str, float] = field(default_factory=dict)
     stages_s: dict[str, float] = field(default_factory=dict)
+    overtaken_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from lbmtune.model.copies import bandwidth
 from lbmtune.model.named import numbered
 from lbmtune.model.occupancy import warps_of
 from lbmtune.model.once import launch
+from lbmtune.model.overtaken import overtaken
 from lbmtune.model.queues import Shares, shares
 from lbmtune.model.spilled import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
 from lbmtune.model.subject import (
@@ -29,6 +30,7 @@ from lbmtune.model.subject import (
     LATENCY,
     LAUNCH,
     LOCAL,
+    OVERTAKEN,
     STAGES,
     WALLS,
     WORD_BYTES,
@@ -81,6 +83,10 @@ def terms(subject: Subject, without: Collection[str]) -> list[Term]:
     result = overlapped(case, config, memory, computed, waits, together, met)
     if LOCAL not in without:
         result.append(local_memory(subject, computed, met, found.useful if found else 1.0))
+    held = None if OVERTAKEN in without else overtaken(subject, _turns(subject))
+    if held:
+        waited = 0.0 if LOCAL in without else _local_alone_s(subject)
+        result.append(_behind_waits(subject, held, computed, waited, met))
     return [*result, begun] if begun else result
 
 
@@ -303,12 +309,28 @@ def _local_waits_s(subject: Subject, computed: Sequence[Term], met: float) -> fl
     from L1 that stands behind eight of its thread from memory takes 220 to 360 cycles longer, about as long as L2
     takes.
     """
-    case, config, answers_s = subject.case, subject.config, loop_answers_s(subject)
+    config, answers_s = subject.config, loop_answers_s(subject)
     if config.steps == 1:
         return answers_s / subject.calibration.latency_s * planes_wait(subject).seconds
-    waited = (1 - found_in_l1(subject)) * answers_s
-    alone = waited * _turns(subject) / (case.fluid_sites * config.steps)
-    together = subject.blocks
     parts = [one.seconds for one in computed]
-    with_it, without = (_stages(case, config, parts, together, met, waited)[0].total for waited in (alone, 0.0))
-    return with_it - without
+    return _staged_s(subject, parts, met, _local_alone_s(subject)) - _staged_s(subject, parts, met, 0.0)
+
+
+def _local_alone_s(subject: Subject) -> float:
+    """What a warp waits for them in an update with several steps, if nothing hides it."""
+    waited = (1 - found_in_l1(subject)) * loop_answers_s(subject)
+    return waited * _turns(subject) / (subject.case.fluid_sites * subject.config.steps)
+
+
+def _staged_s(subject: Subject, computed: Sequence[float], met: float, alone: float) -> float:
+    """As of `_stages`."""
+    return _stages(subject.case, subject.config, computed, subject.blocks, met, alone)[0].total
+
+
+def _behind_waits(subject: Subject, held: Term, computed: Sequence[Term], waited: float, met: float) -> Term:
+    """What it takes that a multiprocessor is held up, beyond what its warps wait for anyway with several steps."""
+    if subject.config.steps == 1:
+        return held
+    parts = [one.seconds for one in computed]
+    seconds = _staged_s(subject, [*parts, held.seconds], met, waited) - _staged_s(subject, parts, met, waited)
+    return replace(held, seconds=seconds, alone_s=held.seconds)

@@ -49,6 +49,8 @@ WARPS, CHAINS = (4, 8, 12, 16, 24, 32), 8
 """Of a multiprocessor, and instructions of each that do not wait for each other."""
 BARRIERS, EXCHANGE_WARPS = ("none", "block", "neighbours"), (8, 12, 16)
 """By whom a warp waits for that it exchanges words with, and warps of a block."""
+OVERTAKING, OVERTAKEN_WARPS = ("used", "overtaken"), (8, 16, 32)
+"""Whether a word is stored when its load has been waited for, or before that, and warps of a multiprocessor."""
 LAUNCHED, SMALL_EDGES = ("call", "graph", "dependent"), (32, 48, 64, 96, 128)
 """Ways of launching, and edges of cubes of words whose copies are small."""
 AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
@@ -128,6 +130,11 @@ def shuffled() -> Iterator[Shuffled]:
 def listed_name(access_bytes: int, side: str, *, is_displaced: bool = False, ahead: bool = False) -> str:
     """Of a copy whose loads, or stores, or both in place find their place in a list."""
     return f"{access_bytes} {side}{' displaced' * is_displaced}{' ahead' * ahead}"
+
+
+def overtaken_name(how: str, warps: int) -> str:
+    """Of words that are stored as `OVERTAKING` says, by so many warps."""
+    return f"{how} by {warps}"
 
 
 class Structures(NamedTuple):
@@ -221,6 +228,7 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
         "structures_bytes_per_s": [one.name for one in structures()],
         "planes_bytes_per_s": [one.name for one in planes()],
         "parts_bytes_per_s": [one.name for one in parts()],
+        "overtaken_s": [overtaken_name(how, warps) for how in OVERTAKING for warps in OVERTAKEN_WARPS],
         "stages_s": [f"{barrier} by {warps}" for barrier in BARRIERS[: 2 + neighbours] for warps in EXCHANGE_WARPS],
     }
 

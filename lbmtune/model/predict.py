@@ -18,11 +18,12 @@ from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms
 from lbmtune.model.machine import ACCESS_BYTES, Machine
 from lbmtune.model.marches import EXCHANGE, memory_term
 from lbmtune.model.spilled import estimated
-from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, RINGS, STAGES, WALLS, Subject
+from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, OVERTAKEN, RINGS, STAGES, WALLS, Subject
 from lbmtune.model.terms import ONCE, SECONDS, SHARES
 from lbmtune.records import Prediction, Resources, Term, worth_telling
 
-TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, EXCHANGE, WALLS, STAGES, LATENCY, AGAIN, LAUNCH, MEETING, *CPU_TERMS)
+_OF_MARCHES = (EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN)
+TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, *_OF_MARCHES, LAUNCH, MEETING, *CPU_TERMS)
 """What can be left out to see what it is worth."""
 DATASHEET = "data sheet, not measured"
 

@@ -23,7 +23,7 @@ RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "
 SOLID = "solid cells"
 THREADS, WAVES = "threads in flight", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
-WALLS, AGAIN, MEETING = "walls", "read again", "meeting"
+WALLS, AGAIN, MEETING, OVERTAKEN = "walls", "read again", "meeting", "overtaken loads"
 _IN_TILES = {"tiled": 0, "tiled-cells": 1}
 """Tiles of memory that a value has before another one begins; 0: all of them. Blocks that are tiles go through whole
 ones, others through rows of them."""

@@ -32,13 +32,16 @@ class Entry:
     """What the compiler gave a function that is launched.
 
     registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
-    shared_bytes: of a block, with what launches ask for (without, in records from before that was counted).
+    shared_bytes: of a block, with what launches ask for (without, in records from before that was counted);
+    overtaken: words of local memory that a pass of its loop stores before their load is waited for (None: nobody
+    has looked).
     """
 
     registers: int = 0
     spill_bytes: int = 0
     local_bytes: int = 0
     shared_bytes: int = 0
+    overtaken: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +57,9 @@ class Resources(Entry):
 
     def __post_init__(self) -> None:
         for figure in (one.name for one in fields(Entry) if self.entries):
-            largest = max(getattr(entry, figure) for entry in self.entries.values())
-            if getattr(self, figure) not in (0, largest):
+            told = [getattr(entry, figure) for entry in self.entries.values()]
+            largest = max((one for one in told if one is not None), default=None)
+            if getattr(self, figure) not in (0, None, largest):
                 raise ValueError(f"{figure} {getattr(self, figure)}, but {largest} is the largest of the entries")
             object.__setattr__(self, figure, largest)
 

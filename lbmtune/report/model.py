@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +21,8 @@ SMALL = 128**3
 _KINDS = {"one step": False, "several steps": True}
 _BOUNDS = {"one step": {"median": 0.07, "90 %": 0.18}, "several steps": {"median": 0.12, "90 %": 0.25}}
 """Of errors on large domains of GPUs."""
+_ENOUGH = 20
+"""Kernels of a scheme or a tenth that are held to bars by themselves: of fewer the 90th percentile is that of two."""
 _APART = 1.1
 """Speeds that lie so far apart, in nine tenths of a set, have an order that can be got right."""
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
@@ -101,19 +103,28 @@ def by_set(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def pooled(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """Errors of all kernels on large domains of GPUs together, by steps per launch, by scheme and by tenth of MLUPS."""
+    """Errors of all kernels on large domains of a GPU, by steps per launch, by scheme and by tenth of MLUPS."""
     import pandas
 
     rows = {}
-    for kind, mine in _large(frame(judged)):
-        rows[kind] = errors(mine)
-        rows |= {f"{kind}, {scheme}": errors(part) for scheme, part in mine.groupby("scheme")}
-        tenth = (mine.measured.rank(method="first") - 1) * _TENTHS // len(mine)
-        rows |= {
-            f"{kind}, tenth {int(n) + 1}: {part.measured.min():,.0f} to {part.measured.max():,.0f} MLUPS": errors(part)
-            for n, part in mine.groupby(tenth)
-        }
+    for name, kind, mine in _parts(frame(judged)):
+        rows[f"{name}, {kind}"] = errors(mine)
+        rows |= {f"{name}, {kind}, {part}": errors(each) for part, each in _by_scheme_and_tenth(mine)}
     return pandas.DataFrame(rows).T
+
+
+def _by_scheme_and_tenth(mine: pandas.DataFrame) -> Iterator[tuple[str, pandas.DataFrame]]:
+    """Of a card, with as many steps; tenths are those of measured MLUPS, the slowest first."""
+    yield from ((str(scheme), part) for scheme, part in mine.groupby("scheme"))
+    tenth = (mine.measured.rank(method="first") - 1) * _TENTHS // len(mine)
+    for n, part in mine.groupby(tenth):
+        yield f"tenth {int(n) + 1}: {part.measured.min():,.0f} to {part.measured.max():,.0f} MLUPS", part
+
+
+def _parts(table: pandas.DataFrame) -> Iterator[tuple[str, str, pandas.DataFrame]]:
+    """Kernels on large domains, by card and by steps per launch, as far as there are."""
+    for name, mine in table.groupby(table.set.str.partition("/")[0]):
+        yield from ((str(name), kind, part) for kind, part in _large(mine))
 
 
 def _large(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
@@ -136,9 +147,17 @@ def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def bars(judged: Sequence[Judged]) -> list[Bar]:
-    """What all large domains of GPUs are held to together, and each set by itself: large ones, small ones, and CPUs."""
+    """What all large domains of a GPU are held to together, each scheme and each tenth of MLUPS of them, and each set
+    by itself: large ones, small ones, and CPUs.
+    """
     table = frame(judged)
-    together = [bar for kind, mine in _large(table) for bar in _of_errors("all of them", kind, mine)]
+    together = [
+        bar
+        for name, kind, mine in _parts(table)
+        for part, each in (("all", mine), *_by_scheme_and_tenth(mine))
+        if part == "all" or len(each) >= _ENOUGH
+        for bar in _of_errors(f"{name}, {part}", kind, each)
+    ]
     return [*together, *(bar for name, mine in table.groupby("set") for bar in _bars(str(name), mine))]
 
 
@@ -176,7 +195,7 @@ def judgement(judged: Sequence[Judged]) -> str:
 def printed(judged: Sequence[Judged]) -> str:
     """All of them as text."""
     tables = (
-        ("errors of all large domains of GPUs together, by scheme, by tenth of MLUPS", pooled(judged)),
+        ("errors of all large domains of a GPU together, by scheme, by tenth of MLUPS", pooled(judged)),
         ("errors |predicted / measured - 1|, ranks, best of the first 10 over best", by_set(judged)),
         ("median errors by scheme", by_scheme(judged)),
         ("median errors by tenth of MLUPS, the slowest first", by_tenth(judged)),

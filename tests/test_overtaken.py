@@ -1,0 +1,256 @@
+"""Words that are stored while a load of them is on its way: read off compiled code, and in the model."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuda_samples import needs_nvrtc
+from lbmtune.backend.nvrtc import architectures, compile_cuda, compile_text
+from lbmtune.backend.sass import Instruction, _instruction, _loop, _overtaken, overtaken
+from lbmtune.catalogue.case import box
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.codegen.probes import OVERTAKEN as PROBE
+from lbmtune.codegen.probes import overtaken_probe
+from lbmtune.model.again import kept
+from lbmtune.model.machine import Machine
+from lbmtune.model.marches import terms
+from lbmtune.model.overtaken import held_up_s
+from lbmtune.model.overtaken import overtaken as term_of
+from lbmtune.model.predict import predict
+from lbmtune.model.subject import LOCAL, OVERTAKEN, Subject
+from lbmtune.model.toml import read_machine
+from lbmtune.records import Entry, Resources
+from seconds import close
+
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
+CARD = read_machine(RECORDED / "nvidia-h100" / "machine.toml")
+CASE = box("d3q19", "regularised", (256, 256, 256))
+MARCH = CudaConfig(representation="moments", layout="rows", block=(32, 11, 1), rows=5, steps=2, march=64, prefetch=1)
+LOAD, STORE, BRANCH, OTHER = 0x983, 0x387, 0x947, 0x221
+STACK = 1
+
+
+def load(number: int, lifts: int = 0, words: int = 1, waits: int = 0) -> Instruction:
+    return Instruction(LOAD, (STACK, number), words, lifts, waits, 0)
+
+
+def store(number: int, words: int = 1, waits: int = 0) -> Instruction:
+    return Instruction(STORE, (STACK, number), words, 7, waits, 0)
+
+
+def wait(barrier: int) -> Instruction:
+    return Instruction(OTHER, (0, 0), 1, 7, 1 << barrier, 0)
+
+
+# the code
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("together", [1, 2, 4])
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_89", "sm_90"])
+def test_a_loop_that_stores_what_is_on_its_way_is_told_from_one_that_waits(together: int, architecture: str) -> None:
+    """Each word of a turn, far from the others, by what NVRTC makes of the micro-benchmark."""
+    if architecture not in architectures():
+        pytest.skip(f"this NVRTC does not know {architecture}")
+    for overtakes in (False, True):
+        program = overtaken_probe(local_bytes=1024, together=together, overtakes=overtakes, threads=256)
+        found = compile_cuda(program, architecture)
+        assert overtaken(found.image) == {PROBE: together * overtakes}
+        assert found.resources.overtaken == together * overtakes, "and is in the record of what was compiled"
+
+
+@needs_nvrtc
+def test_code_of_devices_that_lay_it_out_otherwise_tells_nothing() -> None:
+    newest = architectures()[-1]
+    if int(newest.removeprefix("sm_")) < 100:
+        pytest.skip(f"this NVRTC knows none after {newest}")
+    program = overtaken_probe(local_bytes=1024, together=1, overtakes=True, threads=256)
+    found = compile_cuda(program, newest)
+    assert overtaken(found.image) == {}
+    assert found.resources.overtaken is None
+    assert overtaken(b"a module of a processor") == {}
+    assert overtaken(b"") == {}
+
+
+@needs_nvrtc
+def test_entries_are_told_apart() -> None:
+    text = 'extern "C" __global__ void %s(float* a) { a[threadIdx.x] = 1; }'
+    found = compile_text("\n".join(text % name for name in ("one", "two")), ("--gpu-architecture=sm_90",))
+    assert overtaken(found.image) == {"one": 0, "two": 0}
+
+
+def test_an_instruction_is_taken_to_pieces() -> None:
+    """LDL R5, [R1+0x12c] and a branch 80 bytes back from the one behind it, as an assembler wrote them."""
+    found = _instruction(0x00012C0001057983, 1 << 46 | 0b100001 << 52 | 4 << 9)
+    assert found == Instruction(LOAD, (1, 0x12C), 1, 1, 0b100001, 0)
+    assert _instruction(0xFFFFFFFC00EC0947, 0x000FEA000383FFFF).leads == -5
+    assert _instruction(0x0000000000248947, 0x000FEA0003800000).leads == 9
+    wide, before = _instruction(0xFFFFF80001057983, 6 << 9 | 7 << 46), _instruction(0x0000000001007387, 5 << 9)
+    assert (wide.address, wide.words, wide.lifts) == ((1, -8), 4, 7)
+    assert (before.code, before.words) == (STORE, 2)
+
+
+def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> None:
+    code = [wait(n) for n in range(6)]
+    short, long = (Instruction(BRANCH, (0, 0), 1, 7, 0, leads) for leads in (-2, -4))
+    ahead = Instruction(BRANCH, (0, 0), 1, 7, 0, 3)
+    assert _loop([ahead, *code]) == [ahead, *code], "where nothing leads back"
+    whole = [code[0], code[1], code[2], short, long, code[3]]
+    assert _loop(whole) == [code[1], code[2], short, long]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ([load(0), store(0), wait(0)], 1),
+        ([load(0), wait(0), store(0)], 0),
+        ([load(0), store(0, waits=1)], 0),
+        ([load(0), store(8), wait(0)], 0),
+        ([load(0), wait(1), store(0), wait(0)], 1),
+        ([store(0), load(0)], 1),  # of the next pass
+        ([store(0), load(0), wait(0)], 0),
+        # who waits for one has waited about as long as for the other
+        ([load(0, 0), load(64, 1), wait(0), store(64), wait(1)], 0),
+        ([load(0, 0), store(0), load(64, 1), store(64), wait(0), wait(1)], 2),
+        # side by side they take what one does, but not after a wait
+        ([load(0, 0), load(4, 0), store(0), store(4), wait(0)], 1),
+        ([load(0, 0), load(4, 0), load(8, 0), store(4), store(0), store(8), wait(0)], 1),
+        ([load(0, 0), store(0), wait(0), load(4, 0), store(4), wait(0)], 2),
+        ([load(0, words=2), store(0, words=2), wait(0)], 1),
+        ([load(0, words=4), store(8), wait(0)], 1),
+        ([load(0), store(0, words=4), wait(0)], 1),
+        ([load(0, 7), store(0)], 1),  # nobody waits for it at all
+    ],
+)
+def test_words_that_are_overtaken_in_a_pass(code: list[Instruction], found: int) -> None:
+    assert _overtaken(code) == found
+
+
+@given(st.permutations(range(6)))
+def test_the_order_of_stores_does_not_matter_where_words_lie_apart(order: list[int]) -> None:
+    loads = [load(16 * n, n) for n in range(6)]
+    assert _overtaken([*loads, *(store(16 * n) for n in order), *(wait(n) for n in range(6))]) == 6
+
+
+def test_a_text_that_ends_within_an_instruction_has_the_others() -> None:
+    """Of a cubin made by hand: one section of code, and that of the names."""
+    names = b"\0.text.k\0.names\0"
+    code = struct.pack("<QQ", 0x00012C0001057983, 0) + struct.pack("<QQ", 0x00012C0001007387, 0) + b"\0" * 7
+    heads = [(1, 1, 0, 0, 64, len(code)), (9, 3, 0, 0, 64 + len(code), len(names))]
+    table = b"".join(struct.pack("<IIQQQQ", *one) + b"\0" * 24 for one in heads)
+    start = 64 + len(code) + len(names)
+    for abi, flags, readable in ((7, 90, True), (8, 90 << 8, True), (8, 100 << 8, False), (9, 90, False)):
+        head = b"\x7fELF\2\1\1\x33" + bytes([abi]) + b"\0" * 7 + struct.pack("<HHIQQQI", 2, 190, 1, 0, 0, start, flags)
+        image = head + struct.pack("<HHHHHH", 64, 0, 0, 64, 2, 1) + code + names + table
+        assert overtaken(image) == ({"k": 1} if readable else {})
+
+
+# what is recorded
+
+
+def test_the_largest_of_the_entries_is_that_of_the_kernel_and_none_where_nobody_looked() -> None:
+    entries = {"step_0": Entry(registers=8, overtaken=3), "step_1": Entry(registers=8, overtaken=5)}
+    assert Resources(entries=entries).overtaken == 5
+    assert Resources(entries=entries | {"refresh": Entry(registers=4)}).overtaken == 5
+    assert Resources(entries={"step_0": Entry(registers=8)}).overtaken is None
+    assert Resources(registers=8).overtaken is None
+    with pytest.raises(ValueError, match="overtaken 7, but 5 is the largest of the entries"):
+        Resources(entries=entries, overtaken=7)
+
+
+# the model
+
+
+def subject(words: int | None, local_bytes: int = 592, config: CudaConfig = MARCH, machine: Machine = CARD) -> Subject:
+    assert machine.calibration
+    resources = Resources(registers=168, spill_bytes=1700, local_bytes=local_bytes, overtaken=words)
+    return Subject(CASE, config, machine, machine.calibration, resources)
+
+
+def test_a_multiprocessor_is_held_up_for_each_word_of_each_warp_that_memory_has_to_bring() -> None:
+    """By hand: planes that it takes one after the other, eleven warps, seven words, and the share that L2 has lost."""
+    one = subject(7)
+    lost = 1 - kept(CARD, 352 * 592 * 132)
+    assert 0.5 < lost < 1
+    found = term_of(one, turns=200)
+    assert found
+    assert found.seconds == close(200 * 11 * 7 * lost * held_up_s(one, 11) / (256**3 * 2))
+    assert "7 spilled words" in found.sentence
+    twice = term_of(subject(14), turns=200)
+    assert twice
+    assert twice.seconds == close(2 * found.seconds)
+    both = term_of(subject(7, config=replace(MARCH, pending="registers", prefetch=0)), turns=200)
+    assert both
+    assert both.seconds <= found.seconds, "a pass that takes two planes has its words once for both"
+
+
+def test_what_a_word_takes_is_measured_by_warps_and_as_with_the_fewest_below_them() -> None:
+    assert CARD.calibration
+    measured = {f"used by {n}": 1e-8 for n in (8, 16, 32)} | {"overtaken by 8": 4e-7, "overtaken by 16": 3e-7}
+    here = replace(subject(1), calibration=replace(CARD.calibration, overtaken_s=measured | {"overtaken by 32": 2e-7}))
+    for warps, longer in (
+        (1, 3.9e-7),
+        (8, 3.9e-7),
+        (12, 3.4e-7),
+        (16, 2.9e-7),
+        (24, 2.4e-7),
+        (32, 1.9e-7),
+        (64, 1.9e-7),
+    ):
+        assert held_up_s(here, warps) == close(longer), warps
+    never = replace(
+        here, calibration=replace(CARD.calibration, overtaken_s=dict.fromkeys([*measured, "overtaken by 32"], 1e-8))
+    )
+    assert held_up_s(never, 16) == 0
+
+
+@pytest.mark.parametrize("words", [0, None])
+def test_nothing_is_said_where_nothing_is_overtaken_or_nobody_has_looked(words: int | None) -> None:
+    assert term_of(subject(words), turns=200) is None
+    assert OVERTAKEN not in [term.name for term in terms(subject(words), ())]
+
+
+def test_a_machine_of_which_nobody_has_measured_it_does_without() -> None:
+    assert CARD.calibration
+    bare = replace(CARD, calibration=replace(CARD.calibration, overtaken_s={}))
+    assert term_of(subject(7, machine=bare), turns=200) is None
+    assert (
+        predict(CASE, MARCH, bare, subject(7).resources).mlups > predict(CASE, MARCH, CARD, subject(7).resources).mlups
+    )
+
+
+def test_what_l2_has_holds_nobody_up() -> None:
+    few = term_of(subject(7, local_bytes=4), turns=200)
+    assert few
+    many = term_of(subject(7), turns=200)
+    assert many
+    assert few.seconds < 0.1 * many.seconds
+
+
+def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
+    """As far as its warps wait anyway for words that were spilled, and for their exchanges."""
+    alone = replace(MARCH, steps=1)
+    for config in (MARCH, alone):
+        one = subject(7, config=config)
+        found = {term.name: term for term in terms(one, ())}
+        without = {term.name: term for term in terms(one, (LOCAL,))}
+        held, by_itself = found[OVERTAKEN], without[OVERTAKEN]
+        assert 0 < held.seconds <= by_itself.seconds
+        if config.steps == 1:
+            assert held.seconds == close(by_itself.seconds)
+        else:
+            assert held.alone_s
+            assert held.seconds < by_itself.seconds
+            assert held.alone_s == close(by_itself.alone_s)
+
+
+@given(words=st.integers(1, 60))
+def test_more_words_never_make_a_kernel_faster(words: int) -> None:
+    fewer, more = (predict(CASE, MARCH, CARD, subject(n).resources).mlups for n in (words - 1, words))
+    assert more <= fewer * (1 + 1e-12)
