@@ -8,7 +8,7 @@ from pathlib import Path
 from lbmtune.errors import InputError, suggestion
 from lbmtune.model.borrowed import borrowed
 from lbmtune.model.machine import Machine
-from lbmtune.model.toml import read_machine
+from lbmtune.model.toml import described, read_machine
 
 _LENDER = "h200"
 _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
@@ -40,12 +40,9 @@ def _with_curves(found: Machine) -> Machine:
 def _in_file(path: Path) -> Machine:
     """The description in a file that the user named, which is nobody else's to delete. Raises InputError."""
     try:
-        return read_machine(path)
-    except InputError as error:
-        cause = error.__cause__
-        why = f"{path} describes no machine, or in the words of another version: {cause}"
-        if isinstance(cause, OSError):
-            why = f"cannot read {path}: {cause.strerror}"
+        return described(path)
+    except (OSError, ValueError) as error:
+        why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
         known = ", ".join(shipped_machines())
         raise InputError(f"{why}; give a file that lbmtune devices wrote, or one of {known}.") from error
 
