@@ -217,7 +217,8 @@ def verification() -> Verification:
 
 
 def environment(backend: str) -> Environment:
-    return Environment(backend=backend, device="Made-up 1", device_id=DEVICE_ID, architecture="none")
+    cores = 2 if backend == "cpu" else 0
+    return Environment(backend=backend, device="Made-up 1", device_id=DEVICE_ID, architecture="none", cores=cores)
 
 
 def machine(backend: str = "cpu") -> Machine:

@@ -365,8 +365,8 @@ def test_a_machine_that_is_none(refused, cpu, tmp_path, asked):
     (tmp_path / "study.toml").write_text(QUICK)
     what_to_do = "; give a file that lbmtune devices wrote, or one of a100, h100, h200, k20, v100."
     for name, why in {
-        "text.md": "text.md describes no machine, or in the words of another version: Expected ",
-        "study.toml": "study.toml describes no machine, or in the words of another version: Object missing ",
+        "text.md": "text.md: it is no TOML, expected ",
+        "study.toml": "study.toml: environment is missing, which the description of a machine has to have;",
         "nowhere.toml": "cannot read nowhere.toml: No such file or directory",
     }.items():
         said = refused(*asked, "--machine", name)

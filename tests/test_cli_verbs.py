@@ -21,6 +21,8 @@ from lbmtune.cli.checks import _show_proofs
 from lbmtune.cli.listing import axis_rows
 from lbmtune.cli.studyfile import load_study, overridden
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.measure.devices import CONFIG_VARIABLE, machine_path
+from lbmtune.model.toml import write_machine
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.ledger import Journal
@@ -111,6 +113,22 @@ def test_devices_tells_the_bandwidths(run, monkeypatch):
     assert "not known: the system does not tell it" in out
     assert json.loads(run("devices", "--json")[1])["cpu"]["stream_bytes_per_s"]["16"] == 4e12
     assert list(json.loads(run("devices", "--device", "7", "--json")[1])) == ["7"], "asked for alone"
+
+
+def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
+    """Which --machine takes; not the file of an older one, where this one could not be written."""
+    stand_in(monkeypatch)
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "settings"))
+    here = ("devices", "--device", "cpu")
+    assert run(*here)[1].rstrip().endswith("not kept")
+    assert json.loads(run(*here, "--json")[1])["cpu"]["file"] is None
+    described = fake_machine()
+    path = machine_path(described.environment)
+    write_machine(path, replace(described, copy_bytes_per_s=1e12))
+    assert run(*here)[1].rstrip().endswith("not kept"), "this is another one"
+    write_machine(path, described)
+    assert run(*here)[1].rstrip().splitlines()[-1].split() == ["for", "--machine", str(path)]
+    assert json.loads(run(*here, "--json")[1])["cpu"]["file"] == str(path)
 
 
 def test_clocks_are_said():

@@ -122,7 +122,10 @@ def test_a_calibration_of_another_version_is_told(tmp_path: Path) -> None:
     recorded = Path(__file__).parent.parent / "studies" / "recorded" / "nvidia-h200" / "machine.toml"
     path = tmp_path / "machine.toml"
     path.write_text(re.sub("l2_latency_s = .*\n", "", recorded.read_text()))
-    with pytest.raises(InputError, match=r"of another version: .*`l2_latency_s`.*; delete it and run lbmtune devices"):
+    with pytest.raises(
+        InputError,
+        match=r"of another version: .*calibration\.l2_latency_s is missing, .*; delete it and run lbmtune devices",
+    ):
         read_machine(path)
 
 

@@ -309,6 +309,27 @@ def test_words_of_structures_take_no_longer_on_a_card_of_a_data_sheet(name: str)
         assert longer_s(lender, 4, 19, "loads", kept_bytes) == longer_s(found, 4, 19, "loads", kept_bytes) == 0
 
 
+@pytest.mark.parametrize("name", ["a100", "k20"])
+def test_a_file_of_a_data_sheet_is_what_the_shipped_name_of_it_is(tmp_path: Path, name: str) -> None:
+    """Also a copy of it, which somebody edits for a card of their own."""
+    shipped = shipped_machines()[name]
+    copy = tmp_path / "mine.toml"
+    copy.write_text(shipped.read_text())
+    assert named_machine(str(shipped)) == named_machine(str(copy)) == named_machine(name)
+    assert named_machine(str(copy)).calibrated_as == "NVIDIA H200"
+
+
+def test_a_file_that_was_measured_or_has_no_data_sheet_borrows_nothing(tmp_path: Path) -> None:
+    shipped = shipped_machines()
+    copy = tmp_path / "mine.toml"
+    copy.write_text(shipped["a100"].read_text().replace("measured = false", "measured = true"))
+    assert named_machine(str(copy)) == read_machine(copy)
+    copy.write_text(shipped["a100"].read_text().partition("[datasheet]")[0])
+    assert named_machine(str(copy)) == read_machine(copy)
+    copy.write_text(shipped["h200"].read_text().replace("measured = true", "measured = false"))
+    assert named_machine(str(copy)).calibrated_as == ""
+
+
 def test_a_machine_that_nobody_knows():
     with pytest.raises(InputError, match=r"no machine 'h20'; known are a100, .*; did you mean 'h200'\?"):
         named_machine("h20")

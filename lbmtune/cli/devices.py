@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbmtune.backend.registry import available, backend_of, open_device
@@ -11,7 +12,7 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.rules import Limits, cuda_limits
 from lbmtune.cli.output import note
 from lbmtune.cores import usable_cores
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, InputError
 
 if TYPE_CHECKING:
     from lbmtune.measure.evaluate import Predict
@@ -81,6 +82,18 @@ def machine(
     if remark := disturbance(described):
         note(remark)
     return described
+
+
+def kept_in(described: Machine) -> Path | None:
+    """The file of what `machine` found; None where it could not be written, and an older one may still lie there."""
+    from lbmtune.measure.devices import machine_path
+    from lbmtune.model.toml import read_machine
+
+    path = machine_path(described.environment)
+    try:
+        return path if read_machine(path) == described else None
+    except InputError:
+        return None
 
 
 def disturbance(described: Machine) -> str:

@@ -35,19 +35,26 @@ def devices(
         bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
 ) -> None:
-    """Devices that can be tuned here, with measured bandwidths."""
+    """Devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
+    from msgspec import to_builtins
+
     from lbmtune.backend.registry import available
     from lbmtune.cli import output
-    from lbmtune.cli.devices import machine
+    from lbmtune.cli.devices import kept_in, machine
 
     names = available() if device is None else (device,)
     found = {name: machine(name, refresh=refresh, calibration=calibrate) for name in names}
+    files = {name: kept_in(described) for name, described in found.items()}
     if as_json:
-        output.emit_json(found)
+        output.emit_json({name: {**to_builtins(one), "file": _path(files[name])} for name, one in found.items()})
         return
     for name, described in found.items():
-        output.print_pairs(_machine_rows(name, described))
+        output.print_pairs([*_machine_rows(name, described), ("for --machine", _path(files[name]) or "not kept")])
         output.stdout().print()
+
+
+def _path(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _machine_rows(name: str, described: Described) -> list[tuple[str, object]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from lbmtune.errors import InputError, suggestion
 from lbmtune.model.borrowed import borrowed
 from lbmtune.model.machine import Machine
-from lbmtune.model.toml import read_machine
+from lbmtune.model.toml import described, read_machine
 
 _LENDER = "h200"
 _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
@@ -18,28 +18,31 @@ _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
 def named_machine(reference: str) -> Machine:
     """The description in a file, or the shipped one of that name. Raises InputError.
 
-    One from a data sheet has the calibration of a measured one, scaled.
+    One from a data sheet has the calibration of a measured one, scaled, whether it is shipped or somebody's own.
     """
     path = Path(reference)
     if path.suffix or path.is_file():
-        return _in_file(path)
+        return _with_curves(_in_file(path))
     shipped = shipped_machines()
     if reference.lower() in shipped:
-        found = read_machine(shipped[reference.lower()])
-        return found if found.measured else borrowed(found, read_machine(shipped[_LENDER]))
+        return _with_curves(read_machine(shipped[reference.lower()]))
     hint = suggestion(reference.lower(), shipped, "or give a file that lbmtune devices wrote.")
     raise InputError(f"there is no machine {reference!r}; known are {', '.join(shipped)}; {hint}")
+
+
+def _with_curves(found: Machine) -> Machine:
+    """With those of the lender where a GPU is known by its data sheet alone; what was measured is left as it is."""
+    if found.measured or found.calibrated or found.datasheet is None or found.environment.backend == "cpu":
+        return found
+    return borrowed(found, read_machine(shipped_machines()[_LENDER]))
 
 
 def _in_file(path: Path) -> Machine:
     """The description in a file that the user named, which is nobody else's to delete. Raises InputError."""
     try:
-        return read_machine(path)
-    except InputError as error:
-        cause = error.__cause__
-        why = f"{path} describes no machine, or in the words of another version: {cause}"
-        if isinstance(cause, OSError):
-            why = f"cannot read {path}: {cause.strerror}"
+        return described(path)
+    except (OSError, ValueError) as error:
+        why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
         known = ", ".join(shipped_machines())
         raise InputError(f"{why}; give a file that lbmtune devices wrote, or one of {known}.") from error
 
