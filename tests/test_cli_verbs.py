@@ -738,9 +738,7 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=80, color_system=None, highlight=False, soft_wrap=True)
     monkeypatch.setattr("lbmtune.cli.output.stdout", lambda: console)
-    best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])[
-        "first"
-    ]
+    best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])["rows"]
     for asked in (
         ("quick", "--top", "2", "--compile", "0"),
         ("scheme=aa",),

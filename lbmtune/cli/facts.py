@@ -284,7 +284,7 @@ def predict(
         typer.Option(
             "--top",
             metavar="N",
-            help="how many of the fastest of a study to print (default: 10)",
+            help="how many rows of the fastest of a study to print (default: 10)",
             parser=whole("--top", PRINTED, 20),
         ),
     ] = None,
@@ -331,7 +331,7 @@ def predict(
         described = there or here.machine(where)
         _warn(described)
         ranked = ranking(spec, described, top or _TOP, compiled, output.note)
-        _say_cached([one.prediction for one in ranked.entries], described, spec.case)
+        _say_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], described, spec.case)
         if as_json:
             output.emit_json(ranked.facts())
         else:
