@@ -10,7 +10,7 @@ import pytest
 
 from lbmtune.backend import compiled as backend_compiled
 from lbmtune.backend import nvrtc
-from lbmtune.backend.compiled import Compiled, compiled, compiled_all
+from lbmtune.backend.compiled import Compiled, compiled, compiled_all, compiled_before
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig, parse_config
@@ -208,6 +208,33 @@ def test_compiled_once(monkeypatch, cache):
         path.write_text("damaged")
     compiled(CASE, "sm_80", config)
     assert times == ["sm_80"] * 2
+
+
+def test_what_was_compiled_before_is_found_by_text_architecture_and_compiler(monkeypatch):
+    config = CudaConfig(scheme="aa", block=(64, 1, 1))
+    assert compiled_before(CASE, "sm_90", config) is None, "nothing is compiled by asking"
+    found = compiled(CASE, "sm_90", config)
+    assert compiled_before(CASE, "sm_90", config) == found.resources
+    assert compiled_before(CASE, "sm_80", config) is None
+    assert compiled_before(CASE, "sm_90", replace(config, block=(128, 1, 1))) is None
+    assert compiled_before(box("d3q27", "bgk", (128, 128, 128)), "sm_90", config) is None
+    monkeypatch.setattr(nvrtc, "version", lambda: (12, 0))
+    assert compiled_before(CASE, "sm_90", config) is None
+
+    def missing():
+        raise DeviceUnavailableError("NVRTC was not found")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    assert compiled_before(CASE, "sm_90", config) is None
+
+
+def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
+    def refused(program, architecture):
+        raise CompileError("no")
+
+    monkeypatch.setattr(nvrtc, "compile_cuda", refused)
+    assert compiled(CASE, "sm_90", CudaConfig()).reason
+    assert compiled_before(CASE, "sm_90", CudaConfig()) is None
 
 
 # machines by name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,13 +41,17 @@ class Before:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verb is about. before: its record; None for values that somebody gave."""
+    """What a verb is about. before: its record; None for values that somebody gave.
+
+    ranked: whether it comes from a ranking, which keeps what it has compiled.
+    """
 
     case: Case
     config: KernelConfig
     device: str
     bounds: devices.Bounds
     before: Before | None = None
+    ranked: bool = False
 
     @property
     def reason(self) -> str | None:
@@ -66,7 +70,11 @@ class Subject:
         return f"this is for {machine.name}{ours}; the kernel was recorded on another machine, {made.device}{theirs}."
 
     def compiled(self, machine: Machine) -> Resources | None:
-        """What the kernel uses on that machine, where it was recorded there."""
+        """What the kernel uses on that machine, where it was recorded there, or compiled for it by a ranking."""
+        if self.ranked and self.config.backend == "cuda" and not self.reason:
+            from lbmtune.backend.compiled import compiled_before  # here: it loads the code generator
+
+            return compiled_before(self.case, machine.environment.architecture, self.config)
         return self.before.resources if self.before and not self.elsewhere(machine) else None
 
     def legal(self) -> Subject:
@@ -98,7 +106,8 @@ def resolve(
     """
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
     if key and study and not (Path(study) / HEADER).is_file():
-        return _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        found = _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        return replace(found, ranked=True)
     for option, given in (("--set", sets and (key or file)), ("--study", study and file)):
         if given:
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")

@@ -229,7 +229,9 @@ def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, objec
         return []
     found = compiled or estimated(subject.case, subject.config)
     spilled = f"{found.spill_bytes} bytes spilled" if found.spill_bytes else "nothing spilled"
-    source = "compiled, as recorded" if compiled else "estimated, since the kernel is not compiled here"
+    source = "estimated, since the kernel is not compiled here"
+    if compiled:
+        source = "compiled for the ranking" if subject.ranked else "compiled, as recorded"
     return [("registers", f"{found.registers}, {spilled}: {source}")]
 
 
