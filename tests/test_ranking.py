@@ -21,7 +21,7 @@ from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.folding import differences, families, folded, others, with_scheme
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
 from lbmtune.cli.ranking import Entry, Ranking, Row, ranking, ties
-from lbmtune.cli.varying import around_best
+from lbmtune.cli.varying import alone, around, around_best
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
@@ -122,6 +122,20 @@ def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys)
         assert found.predictions["x".join(map(str, first.config.block))] == first.prediction
         said = f"around {first.config.key}, the first of the ranking of few by estimates; no kernel was compiled\n"
         assert capsys.readouterr().err.endswith(said)
+
+
+def test_one_value_alone_is_compared_with_nothing_and_that_is_said():
+    machine, base = named_machine("h200"), CudaConfig()
+    one = around(SPEC, machine, "storage", base)
+    assert alone(one, settled=False) == (
+        "only the values of the study are compared, and it gives storage none but fp32; add others with "
+        "--set storage=fp32,fp64,fp16s."
+    )
+    assert "beside a best.json name a study that has others with --study, or " in alone(one, settled=True)
+    assert alone(around(SPEC, machine, "march", base), settled=False).endswith("--set march=A,B,C.")
+    assert alone(around(SPEC, machine, "scheme", base), settled=False) == ""
+    two = replace(SPEC, axes={"cuda": {**AXES, "block": ("256x1x1", "2048x1x1")}})
+    assert alone(around(two, machine, "block", base), settled=False) == "", "one of them is illegal, which is said"
 
 
 def test_how_far_compiling_is_is_told(asked, monkeypatch):
