@@ -86,7 +86,7 @@ def test_other_wrong_values_of_axes(refused, gpu, name):
         ("scheme=moments", "unknown scheme 'moments'; did you mean representation=moments?"),
         ("layout=regularised", "unknown layout 'regularised'; did you mean --set case.collision=regularised?"),
         ("scheme=AA", "unknown scheme 'AA'; did you mean 'aa'?"),
-        ("0123abcd", "configuration part '0123abcd' is not of the form .* the 12 digits of a trial's key"),
+        ("fastest", "configuration part 'fastest' is not of the form .* the 12 digits of a trial's key"),
         ("scheme=tile", "unknown scheme 'tile'; did you mean order=tile or loop=tile?"),
     ],
 )
@@ -384,6 +384,39 @@ def test_options_of_predict_that_would_not_be_heard(refused, cpu):
     assert "--top 3 goes with a ranking of a study's space, not with --vary; leave it out." in said
     assert "--page p.html goes with --vary alone" in refused("predict", "quick", "--page", "p.html", *there)
     assert not Path("p.html").exists()
+    said = refused("predict", "quick", "--vary", "block", "--page", "p.pdf", *there)
+    assert said == "lbmtune: --page p.pdf is not a page; name a file that ends in .html."
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("0233309e57f", "11 hexadecimal digits"), ("0233309e57f12", "13 hex"), ("0233309E57F1", "capital letters")],
+)
+@pytest.mark.parametrize("verb", ["predict", "explain", "render"])
+def test_a_key_that_is_not_whole(refused, verb, text, wrong):
+    said = refused(verb, text, "--machine", "h200")
+    assert f"{text!r} has {wrong}" in said
+    assert "a key has 12 hexadecimal digits with small letters: copy it whole" in said
+
+
+def test_names_that_are_no_keys(refused):
+    """Words of the letters of a key, and files, are studies."""
+    assert "unknown study 'facade'" in refused("predict", "facade", "--machine", "h200")
+    Path("decade10").write_text("what")
+    assert "decade10: this is not TOML" in refused("predict", "decade10", "--machine", "h200")
+
+
+@pytest.mark.parametrize("verb", ["predict", "study", "list"])
+def test_an_empty_name_of_a_study(refused, verb):
+    study = ("--study", "") if verb == "list" else ("",)
+    assert "'' names no study; give a study file, or one of the shipped studies d2q9-" in refused(verb, *study)
+
+
+def test_an_axis_to_vary_that_the_other_kind_of_kernels_has(refused):
+    said = refused("predict", "quick", "--vary", "threads", "--machine", "h200")
+    assert "threads, an axis of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
+    said = refused("predict", "quick", "--vary", "block", "--device", "cpu")
+    assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
 def test_an_axis_that_a_machine_has_not(refused, cpu):

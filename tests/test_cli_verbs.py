@@ -637,6 +637,22 @@ def test_the_key_of_a_ranking_is_a_configuration_beside_its_study(run, monkeypat
     assert "quick is no folder of trials, and no ranking that is kept has the key 0123456789ab; lbmtune predict" in err
 
 
+def test_the_key_of_a_ranking_stands_for_what_was_compiled_there(run, monkeypatch, tmp_path):
+    """As the ranking itself has it; on a machine for which nothing was compiled it is estimated."""
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    ranking = ("predict", "quick", "--machine", "h200", *QUICK, "--top", "3", "--compile", "2", "--json")
+    first, _, last = json.loads(run(*ranking)[1])["first"]
+    assert (first["compiled"], last["compiled"]) == (True, False)
+    asked = ("--study", "quick", *QUICK, "--machine")
+    for verb in ("explain", "predict"):
+        assert json.loads(run(verb, first["key"], *asked, "h200", "--json")[1])["prediction"] == first["prediction"]
+        told = run(verb, first["key"], *asked, "h200")[1]
+        assert re.search(r"^registers +\d+, nothing spilled: compiled for the ranking$", told, re.MULTILINE)
+        for key, machine in ((last["key"], "h200"), (first["key"], "a100")):
+            assert "estimated, since the kernel is not compiled here" in run(verb, key, *asked, machine)[1]
+    assert run("explain", first["key"], "--study", "quick", "--set", "case.domain=7x7x7", "--machine", "h200")[0] == 0
+
+
 def test_a_machine_that_cannot_be_read(run):
     code, _, err = run("predict", "scheme=aa", "--machine", "nowhere.toml")
     assert code == 2
@@ -756,9 +772,7 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=80, color_system=None, highlight=False, soft_wrap=True)
     monkeypatch.setattr("lbmtune.cli.output.stdout", lambda: console)
-    best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])[
-        "first"
-    ]
+    best = json.loads(run("predict", "quick", "--machine", "h200", "--top", "2", "--compile", "0", "--json")[1])["rows"]
     for asked in (
         ("quick", "--top", "2", "--compile", "0"),
         ("scheme=aa",),

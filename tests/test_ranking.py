@@ -10,17 +10,18 @@ import pytest
 
 from lbmtune.backend import compiled as backend_compiled
 from lbmtune.backend import nvrtc
-from lbmtune.backend.compiled import Compiled, compiled, compiled_all
+from lbmtune.backend.compiled import Compiled, compiled, compiled_all, compiled_before
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, parse_config
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
 from lbmtune.cli import tune
 from lbmtune.cli.devices import limits_of, predictor
+from lbmtune.cli.folding import differences, families, folded, others, with_scheme
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
-from lbmtune.cli.ranking import Entry, Ranking, ranking, ties
-from lbmtune.cli.varying import around_best
+from lbmtune.cli.ranking import Entry, Ranking, Row, ranking, ties
+from lbmtune.cli.varying import alone, around, around_best
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.again import kept
@@ -35,6 +36,7 @@ from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set
+from lbmtune.units import format_bytes
 from seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -122,6 +124,20 @@ def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys)
         assert capsys.readouterr().err.endswith(said)
 
 
+def test_one_value_alone_is_compared_with_nothing_and_that_is_said():
+    machine, base = named_machine("h200"), CudaConfig()
+    one = around(SPEC, machine, "storage", base)
+    assert alone(one, settled=False) == (
+        "only the values of the study are compared, and it gives storage none but fp32; add others with "
+        "--set storage=fp32,fp64,fp16s."
+    )
+    assert "beside a best.json name a study that has others with --study, or " in alone(one, settled=True)
+    assert alone(around(SPEC, machine, "march", base), settled=False).endswith("--set march=A,B,C.")
+    assert alone(around(SPEC, machine, "scheme", base), settled=False) == ""
+    two = replace(SPEC, axes={"cuda": {**AXES, "block": ("256x1x1", "2048x1x1")}})
+    assert alone(around(two, machine, "block", base), settled=False) == "", "one of them is illegal, which is said"
+
+
 def test_how_far_compiling_is_is_told(asked, monkeypatch):
     monkeypatch.setattr(cli_ranking, "_QUIET_S", 0.0)
     _, said = ranked(named_machine("h200"), 3)
@@ -206,6 +222,33 @@ def test_compiled_once(monkeypatch, cache):
         path.write_text("damaged")
     compiled(CASE, "sm_80", config)
     assert times == ["sm_80"] * 2
+
+
+def test_what_was_compiled_before_is_found_by_text_architecture_and_compiler(monkeypatch):
+    config = CudaConfig(scheme="aa", block=(64, 1, 1))
+    assert compiled_before(CASE, "sm_90", config) is None, "nothing is compiled by asking"
+    found = compiled(CASE, "sm_90", config)
+    assert compiled_before(CASE, "sm_90", config) == found.resources
+    assert compiled_before(CASE, "sm_80", config) is None
+    assert compiled_before(CASE, "sm_90", replace(config, block=(128, 1, 1))) is None
+    assert compiled_before(box("d3q27", "bgk", (128, 128, 128)), "sm_90", config) is None
+    monkeypatch.setattr(nvrtc, "version", lambda: (12, 0))
+    assert compiled_before(CASE, "sm_90", config) is None
+
+    def missing():
+        raise DeviceUnavailableError("NVRTC was not found")
+
+    monkeypatch.setattr(nvrtc, "version", missing)
+    assert compiled_before(CASE, "sm_90", config) is None
+
+
+def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
+    def refused(program, architecture):
+        raise CompileError("no")
+
+    monkeypatch.setattr(nvrtc, "compile_cuda", refused)
+    assert compiled(CASE, "sm_90", CudaConfig()).reason
+    assert compiled_before(CASE, "sm_90", CudaConfig()) is None
 
 
 # machines by name
@@ -369,9 +412,10 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
     ("speeds", "said"),
     [
         ((5, 4, 3), ""),
-        ((5, 5, 4), "places 1 to 2;"),
-        ((6, 5, 5, 5, 4, 3, 3), "places 2 to 4, 6 to 7;"),
-        ((5, 5 * (1 + 1e-12)), "places 1 to 2;"),
+        ((5, 5, 4), "rows 1 to 2;"),
+        ((6, 5, 5, 5, 4, 3, 3), "rows 2 to 4, 6 to 7;"),
+        ((500.2, 500.1), "rows 1 to 2;"),
+        ((501, 500), ""),
         ((5,), ""),
         ((), ""),
     ],
@@ -379,9 +423,124 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
 def test_what_the_model_does_not_tell_apart_is_said(speeds, said):
     config = CudaConfig()
     one = predict(CASE, config, named_machine("h200"))
-    entries = tuple(Entry(config, replace(one, mlups=mlups), compiled=False) for mlups in speeds)
-    found = ties(Ranking("few", CASE, "H200", len(speeds), entries))
+    rows = tuple(
+        Row(place, Entry(config, replace(one, mlups=mlups), compiled=False), 1, 0, {})
+        for place, mlups in enumerate(speeds, 1)
+    )
+    found = ties(Ranking("few", CASE, "H200", len(speeds), (), rows, ()))
     assert said in found if said else found == ""
+
+
+# rows and families
+
+SIX = [
+    CudaConfig(scheme="pull", block=(32, 1, 1)),
+    CudaConfig(scheme="aa", block=(32, 1, 1)),
+    CudaConfig(scheme="pull", block=(64, 1, 1), wrap="ghost"),
+    CudaConfig(scheme="pull", block=(32, 1, 1), layout="aosoa", width=32),
+    CudaConfig(scheme="pull", block=(64, 1, 1)),
+    CudaConfig(scheme="aa", block=(64, 1, 1)),
+]
+
+
+def test_what_prints_alike_and_is_stored_alike_is_one_group_where_its_first_one_stands():
+    speeds = {0: 26844.4, 1: 26843.9, 2: 26843.8, 3: 26843.7, 4: 26843.6, 5: 26000.0}
+    assert folded([0, 1, 2, 3, 4, 5], SIX, speeds) == [[0, 2, 4], [1], [3], [5]]
+    assert folded([4, 2, 1, 0], SIX, speeds) == [[4, 2, 0], [1]], "the order is that of the ranking"
+    assert folded([0, 2, 4], SIX, speeds | {2: 26845.0}) == [[0, 4], [2]]
+    assert folded([0, 1], SIX, dict.fromkeys(range(2), 1.0)) == [[0], [1]], "another scheme is another kernel"
+
+
+@pytest.mark.parametrize(
+    "other", [{"storage": "fp16"}, {"storage": "fp64", "compute": "fp64"}, {"layout": "aos"}, {"flags": "memory"}]
+)
+def test_what_a_solver_would_store_otherwise_is_not_folded(other):
+    configs = [CudaConfig(), CudaConfig(**other)]
+    assert folded([0, 1], configs, {0: 1.0, 1: 1.0}) == [[0], [1]]
+
+
+def test_axes_in_which_configurations_differ_are_told_with_their_values():
+    group = [SIX[n] for n in (0, 2, 4)]
+    found = differences(group)
+    assert found == {"block": ["32x1x1", "64x1x1"], "wrap": ["arithmetic", "ghost"]}
+    assert others(len(group), found) == " (and 2 more that differ in block, wrap)"
+    assert others(2, ["block"]) == " (and 1 more that differs in block)"
+    assert others(1, {}) == ""
+
+
+def test_families_are_by_scheme_and_by_what_is_kept_and_not_by_the_number_of_several_steps():
+    tiles = {"layout": "rows", "block": (64, 4, 1)}
+    configs = [
+        *SIX[:2],
+        CudaConfig(steps=2, **tiles),
+        CudaConfig(steps=3, **tiles),
+        CudaConfig(representation="moments", **tiles),
+        SIX[4],
+    ]
+    assert families([1, 0, 3, 2, 4, 5], configs) == [[1], [0, 5], [3, 2], [4]]
+
+
+def test_a_configuration_names_its_scheme_and_is_read_back():
+    for config in SIX:
+        said = with_scheme(config)
+        assert said.startswith(f"scheme={config.scheme},")
+        assert parse_config(said) == config
+
+
+def test_a_ranking_has_rows_and_families_beside_its_places(monkeypatch):
+    """Of eight configurations six are expected to be as fast; a key of any row is found again."""
+    speeds = {n: 100.0 + (n == 3) - 10 * (n >= 6) for n in range(8)}
+    described = named_machine("h200")
+    configs = legal_set(CASE, "cuda", AXES, limits_of(described)).configs
+    kept_one = cli_ranking._first(configs, speeds, {0: Resources(registers=40)}, 2)
+    assert [one.key for one in kept_one.ones] == [configs[3].key, configs[0].key], "places know nothing of rows"
+    assert (kept_one.legal, kept_one.ranked, len(kept_one.rows)) == (8, 8, 2)
+    first, second = kept_one.rows
+    assert (first.place, first.size, first.compiled, first.differ) == (1, 1, 0, {})
+    assert (second.place, second.size, second.compiled) == (2, 3, 1)
+    assert second.differ == {"block": ["32x1x1", "64x1x1"], "cells_per_thread": [1, 2]}
+    assert [(row.place, row.size, row.first.key) for row in kept_one.families] == [
+        (1, 4, configs[3].key),
+        (5, 4, configs[4].key),
+    ]
+    assert kept_one.named(configs[4].key).config == configs[4].flat(), "it leads a family and has none of the places"
+    assert kept_one.named(configs[7].key) is None
+
+
+def test_a_ranking_is_printed_by_rows_and_told_by_places(asked, capsys):
+    found, _ = ranked(named_machine("h200"), 1, top=3)
+    cli_ranking.print_ranking(found)
+    table, families_table = capsys.readouterr().out.split("\n\n")
+    assert len(table.splitlines()) == 3 + len(found.rows)
+    for row, line in zip(found.rows, table.splitlines()[3:], strict=True):
+        assert f"{row.first.config.key}  scheme={row.first.config.scheme},backend=cuda" in line
+        assert format_bytes(row.first.prediction.footprint_bytes) in line
+    half, whole = sorted((row.first.prediction for row in found.families), key=lambda one: one.footprint_bytes)
+    assert whole.footprint_bytes > 1.9 * half.footprint_bytes
+    lines = families_table.splitlines()[2:]
+    assert ["one lattice" in line for line in lines] == [row.first.config.scheme == "aa" for row in found.families]
+    assert "100.0%" in lines[0]
+    facts = found.facts()
+    assert [one["key"] for one in facts["first"]] == [entry.config.key for entry in found.entries]
+    assert [one["place"] for one in facts["rows"]] == [row.place for row in found.rows]
+    assert sum(one["configurations"] for one in facts["families"]) == found.legal
+    assert {one["family"] for one in facts["families"]} == {
+        "aa, populations in one lattice",
+        "pull, populations in two lattices",
+    }
+
+
+def test_how_many_of_a_row_were_compiled_is_said():
+    one = Entry(CudaConfig(), predict(CASE, CudaConfig(), named_machine("h200")), compiled=True)
+    said = [cli_ranking._how_many_compiled(Row(1, one, 3, count, {})) for count in (0, 2, 3)]
+    assert said == ["no", "2 of 3", "yes"]
+
+
+def test_a_ranking_of_all_that_compiles_is_not_made_again(asked):
+    first, _ = ranked(named_machine("h200"), top=8)
+    assert (len(first.entries), first.legal) == (6, 8)
+    assert ranked(named_machine("h200"), top=8)[0] == first
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(

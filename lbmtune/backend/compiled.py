@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -12,8 +13,10 @@ from lbmtune.backend import nvrtc
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.cores import pool
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
@@ -46,13 +49,8 @@ def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str,
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
     """From the cache, where the same text was compiled by the same NVRTC. Raises DeviceUnavailableError without it."""
     program = render(case, config)
-    named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version()))))
-    path = cache_folder("nvrtc") / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
-    try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Compiled)
-    except (OSError, msgspec.DecodeError):
-        kept = Compiled()
-    if kept.reason or (kept.resources and kept.resources.entries):
+    path = _path(program, architecture)
+    if kept := _kept(path):
         return kept
     try:  # not there, or of another version
         found = Compiled(nvrtc.compile_cuda(program, architecture).resources)
@@ -60,3 +58,27 @@ def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
         found = Compiled(reason=str(error))
     write_atomically(path, msgspec.json.encode(found))
     return found
+
+
+def compiled_before(case: Case, architecture: str, config: KernelConfig) -> Resources | None:
+    """What a kernel for a GPU uses, where it lies in the cache; nothing is compiled. None without NVRTC, too."""
+    try:
+        kept = _kept(_path(render(case, config), architecture))
+    except DeviceUnavailableError:
+        return None
+    return kept.resources if kept else None
+
+
+def _path(program: Program, architecture: str) -> Path:
+    """By text and options, architecture, and version of NVRTC. Raises DeviceUnavailableError without it."""
+    named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version()))))
+    return cache_folder("nvrtc") / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
+
+
+def _kept(path: Path) -> Compiled | None:
+    """None where it is not there, or was written by another version."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=Compiled)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return kept if kept.reason or (kept.resources and kept.resources.entries) else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,10 @@ from lbmtune.records.study import Axes, StudySpec, tables
 if TYPE_CHECKING:
     from lbmtune.model.machine import Machine
 
-_KEY = r"[0-9a-f]{12}"
+_DIGITS = 12
+_KEY = rf"[0-9a-f]{{{_DIGITS}}}"
+_LIKE_A_KEY = re.compile(r"(?=.*\d)[0-9a-fA-F]{6,}")
+"""Names of studies have no digits, or letters beyond f."""
 _USUAL = "quick"
 """The study that gives the case unless somebody says otherwise."""
 _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
@@ -41,13 +44,17 @@ class Before:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verb is about. before: its record; None for values that somebody gave."""
+    """What a verb is about. before: its record; None for values that somebody gave.
+
+    ranked: whether it comes from a ranking, which keeps what it has compiled.
+    """
 
     case: Case
     config: KernelConfig
     device: str
     bounds: devices.Bounds
     before: Before | None = None
+    ranked: bool = False
 
     @property
     def reason(self) -> str | None:
@@ -66,7 +73,11 @@ class Subject:
         return f"this is for {machine.name}{ours}; the kernel was recorded on another machine, {made.device}{theirs}."
 
     def compiled(self, machine: Machine) -> Resources | None:
-        """What the kernel uses on that machine, where it was recorded there."""
+        """What the kernel uses on that machine, where it was recorded there, or compiled for it by a ranking."""
+        if self.ranked and self.config.backend == "cuda" and not self.reason:
+            from lbmtune.backend.compiled import compiled_before  # here: it loads the code generator
+
+            return compiled_before(self.case, machine.environment.architecture, self.config)
         return self.before.resources if self.before and not self.elsewhere(machine) else None
 
     def legal(self) -> Subject:
@@ -83,6 +94,17 @@ def is_config(text: str) -> bool:
     return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
 
 
+def check_digits(text: str) -> None:
+    """Refuses what looks like a key, or a part of one, and is none. Raises InputError."""
+    if not _LIKE_A_KEY.fullmatch(text) or re.fullmatch(_KEY, text) or Path(text).exists():
+        return
+    wrong = f"{len(text)} hexadecimal digits" if len(text) != _DIGITS else "capital letters"
+    raise InputError(
+        f"{text!r} has {wrong}; a key has {_DIGITS} hexadecimal digits with small letters: copy it whole from "
+        "where it is printed."
+    )
+
+
 def resolve(
     text: str,
     study: str | None,
@@ -96,9 +118,11 @@ def resolve(
     A key is that of a trial, whose case is settled, or, beside a study that is no folder of trials, that of a ranking.
     Raises InputError.
     """
+    check_digits(text)
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
     if key and study and not (Path(study) / HEADER).is_file():
-        return _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        found = _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        return replace(found, ranked=True)
     for option, given in (("--set", sets and (key or file)), ("--study", study and file)):
         if given:
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
@@ -180,7 +204,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
-    _check_backend(values, where, machine)
+    check_backend(values, where, machine)
     _check_places(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
@@ -195,11 +219,11 @@ def _backend_of(values: Mapping[str, int | str]) -> str | None:
     return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
 
 
-def _check_backend(values: Mapping[str, int | str], where: str, machine: Machine | None) -> None:
+def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
     """Refuses the axes that kernels of the other kind have."""
     backend, other = ("cpu", "cuda") if where == "cpu" else ("cuda", "cpu")
     ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
-    foreign = next((name for name in values if name in theirs - ours), None)
+    foreign = next((name for name in names if name in theirs - ours), None)
     if foreign:
         raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where, machine))
 

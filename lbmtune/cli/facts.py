@@ -236,7 +236,9 @@ def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, objec
         return []
     found = compiled or estimated(subject.case, subject.config)
     spilled = f"{found.spill_bytes} bytes spilled" if found.spill_bytes else "nothing spilled"
-    source = "compiled, as recorded" if compiled else "estimated, since the kernel is not compiled here"
+    source = "estimated, since the kernel is not compiled here"
+    if compiled:
+        source = "compiled for the ranking" if subject.ranked else "compiled, as recorded"
     return [("registers", f"{found.registers}, {spilled}: {source}")]
 
 
@@ -291,7 +293,7 @@ def predict(
         typer.Option(
             "--top",
             metavar="N",
-            help="how many of the fastest of a study to print (default: 10)",
+            help="how many rows of the fastest of a study to print (default: 10)",
             parser=whole("--top", PRINTED, 20),
         ),
     ] = None,
@@ -322,7 +324,7 @@ def predict(
     from lbmtune.backend.registry import backend_of
     from lbmtune.cli import devices as here
     from lbmtune.cli import output
-    from lbmtune.cli.configs import is_config, resolve, study_spec
+    from lbmtune.cli.configs import check_backend, is_config, resolve, study_spec
     from lbmtune.cli.machines import elsewhere
     from lbmtune.cli.studyfile import check_acts
     from lbmtune.report.info import subject as solved
@@ -338,7 +340,7 @@ def predict(
         described = there or here.machine(where)
         _warn(described)
         ranked = ranking(spec, described, top or _TOP, compiled, output.note)
-        _say_cached([one.prediction for one in ranked.entries], described, spec.case)
+        _say_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], described, spec.case)
         if as_json:
             output.emit_json(ranked.facts())
         else:
@@ -349,10 +351,11 @@ def predict(
     meant = resolve(subject, gives_case, sets, device, out, there) if is_config(subject) else None
     known = meant.bounds.machine if meant else there
     if vary or meant is None:
-        from lbmtune.cli.varying import around, around_best, check_axis
+        from lbmtune.cli.varying import alone, around, around_best, check_axis
 
         given = meant.legal() if meant else None
         where = given.device if given else here.chosen(device, machine=there)
+        check_backend((vary,), where, known)
         check_axis(vary, backend_of(where))  # first: to describe a device may take half a minute
         spec = study_spec(study if given else subject, sets)
         check_acts(sets or (), backend_of(where), here.place(where, known))
@@ -364,6 +367,8 @@ def predict(
         else:
             found = around_best(spec, described, vary, compiled)
         _say_cached(list(found.predictions.values()), described, spec.case)
+        if remark := alone(found, settled=meant is not None and not ("=" in subject or meant.ranked)):
+            output.note(remark)
         _vary(found, page, as_json)
         return
     described = known or here.machine(meant.device)
@@ -408,8 +413,9 @@ def _say_cached(predictions: Sequence[Prediction], described: Described, case: C
 
 def _check_asked(subject: str, top: int | None, vary: str, page: Path | None) -> None:
     """Refuses what would not be heard. Raises InputError."""
-    from lbmtune.cli.configs import is_config
+    from lbmtune.cli.configs import check_digits, is_config
 
+    check_digits(subject)
     if top and (vary or is_config(subject)):
         instead = "--vary" if vary else f"the configuration {subject}"
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
@@ -423,6 +429,8 @@ def _check_page(page: Path) -> None:
     """Refuses early what could not be written once all is estimated. Raises InputError."""
     from lbmtune.records.store import check_writable
 
+    if page.suffix != ".html":
+        raise InputError(f"--page {page} is not a page; name a file that ends in .html.")
     if page.is_dir():
         raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
     check_writable(page.parent)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.cli.folding import Differences, differences, families, folded, others, with_scheme
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
@@ -21,9 +21,12 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
-from lbmtune.units import format_mlups
+from lbmtune.search.finalists import family_of
+from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from lbmtune.backend.compiled import Compiled
     from lbmtune.catalogue.case import Case
     from lbmtune.catalogue.config import KernelConfig
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 
 _KEPT = 1000
 """How many of the first are kept on disk, at least."""
-_SAME = 1e-9
-"""Predictions that are relatively nearer are one: only the order of their sums differs."""
 _QUIET_S = 10.0
 """Seconds between two lines on how far compiling is."""
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -50,11 +51,36 @@ class Entry(NamedTuple):
     compiled: bool
 
 
+class Row(NamedTuple):
+    """Configurations of which the first one stands for all. place: its place in the ranking, from 1 on.
+
+    compiled: how many of them were compiled; differ: the axes in which they differ, where that is said.
+    """
+
+    place: int
+    first: Entry
+    size: int
+    compiled: int
+    differ: Differences
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "place": self.place,
+            "configurations": self.size,
+            "compiled_configurations": self.compiled,
+            "differ_in": self.differ,
+            "family": str(family_of(self.first.config)),
+            **_facts(self.first),
+        }
+
+
 @dataclass(frozen=True)
 class Ranking:
     """Configurations with their predictions, the fastest first; those that are expected to be equal as in the space.
 
-    legal: how many there are, of which `entries` are the first.
+    legal: how many there are, of which `entries` are the first; rows: the first of those that a person tells apart, as
+    many, and so from more of them; families: the best of each.
     """
 
     study: str
@@ -62,6 +88,8 @@ class Ranking:
     machine: str
     legal: int
     entries: tuple[Entry, ...]
+    rows: tuple[Row, ...]
+    families: tuple[Row, ...]
 
     def facts(self) -> dict[str, Any]:
         """Plain data."""
@@ -70,20 +98,57 @@ class Ranking:
             "case": self.case,
             "machine": self.machine,
             "legal_configurations": self.legal,
-            "first": [
-                {"config": config.flat(), "key": config.key, "compiled": compiled, "prediction": prediction}
-                for config, prediction, compiled in self.entries
-            ],
+            "first": [_facts(entry) for entry in self.entries],
+            "rows": [row.facts() for row in self.rows],
+            "families": [row.facts() for row in self.families],
         }
 
 
+def _facts(entry: Entry) -> dict[str, Any]:
+    config, prediction, compiled = entry
+    return {"config": config.flat(), "key": config.key, "compiled": compiled, "prediction": prediction}
+
+
+class _One(msgspec.Struct, frozen=True):
+    """A configuration as it is kept: in flat form, with its key, and with what was compiled of it."""
+
+    key: str
+    config: dict[str, Scalar]
+    resources: Resources | None
+
+    def entry(self, case: Case, described: Machine) -> Entry:
+        """With its prediction, which is quickly made again."""
+        config = from_flat(self.config)
+        return Entry(config, predict(case, config, described, self.resources), self.resources is not None)
+
+
+class _Several(msgspec.Struct, frozen=True):
+    """A Row as it is kept."""
+
+    place: int
+    first: _One
+    size: int
+    compiled: int
+    differ: dict[str, list[Scalar]]
+
+    def row(self, case: Case, described: Machine) -> Row:
+        """With the prediction of the first one."""
+        return Row(self.place, self.first.entry(case, described), self.size, self.compiled, self.differ)
+
+
 class _First(msgspec.Struct, frozen=True):
-    """The first of a ranking, as they are kept: keys, configurations in flat form, and what was compiled of them."""
+    """The first of a ranking, as they are kept. ranked: how many it has; legal: those that do not compile, too."""
 
     legal: int
-    keys: list[str]
-    configs: list[dict[str, int | str]]
-    resources: list[Resources | None]
+    ranked: int
+    ones: list[_One]
+    rows: list[_Several]
+    families: list[_Several]
+
+    def named(self, key: str) -> _One | None:
+        """The configuration with that key: any that was printed."""
+        every = (*self.ones, *(row.first for row in (*self.rows, *self.families)))
+        return next((one for one in every if one.key == key), None)
 
 
 def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: Say) -> Ranking:
@@ -94,23 +159,26 @@ def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: S
     compiler = compiler_of(described, say) if compiled else ""
     path = cache_folder("rankings") / f"{_name(spec, described, compiler, compiled)}.json"
     found = _kept(path)
-    if found is None or len(found.configs) < min(top, found.legal):
+    if found is None or len(found.ones) < min(top, found.ranked):
         found = _ranked(spec, described, compiled if compiler else 0, max(top, _KEPT), say)
         write_atomically(path, msgspec.json.encode(found))
-    configs = map(from_flat, found.configs[:top])
-    entries = (
-        Entry(config, predict(spec.case, config, described, resources), resources is not None)
-        for config, resources in zip(configs, found.resources, strict=False)
+    return Ranking(
+        spec.name,
+        spec.case,
+        described.name,
+        found.legal,
+        tuple(one.entry(spec.case, described) for one in found.ones[:top]),
+        tuple(row.row(spec.case, described) for row in found.rows[:top]),
+        tuple(row.row(spec.case, described) for row in found.families),
     )
-    return Ranking(spec.name, spec.case, described.name, found.legal, tuple(entries))
 
 
 def ranked_before(key: str) -> KernelConfig | None:
     """The configuration that has a key, from any ranking that is kept."""
     for path in cache_folder("rankings").glob("*.json"):
         found = _kept(path)
-        if found and key in found.keys:
-            return from_flat(found.configs[found.keys.index(key)])
+        if found and (one := found.named(key)):
+            return from_flat(one.config)
     return None
 
 
@@ -176,13 +244,30 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
                 speeds[n] = predict(spec.case, space.configs[n], described, one.resources).mlups
         if refused:
             say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
-    order = _fastest(speeds)[:keep]
-    first_configs = [space.configs[n] for n in order]
+    return _first(space.configs, speeds, resources, keep)
+
+
+def _first(
+    configs: Sequence[KernelConfig], speeds: Mapping[int, float], resources: Mapping[int, Resources], keep: int
+) -> _First:
+    """So many places and rows, and all families. speeds, resources: by number, of those that have any."""
+    order = _fastest(speeds)
+    places = {n: place for place, n in enumerate(order, 1)}
+
+    def one(n: int) -> _One:
+        return _One(configs[n].key, configs[n].flat(), resources.get(n))
+
+    def several(group: list[int], differ: Differences) -> _Several:
+        return _Several(places[group[0]], one(group[0]), len(group), sum(n in resources for n in group), differ)
+
     return _First(
-        legal=len(space.configs),
-        keys=[config.key for config in first_configs],
-        configs=[config.flat() for config in first_configs],
-        resources=[resources.get(n) for n in order],
+        legal=len(configs),
+        ranked=len(order),
+        ones=[one(n) for n in order[:keep]],
+        rows=[
+            several(group, differences(configs[n] for n in group)) for group in folded(order, configs, speeds)[:keep]
+        ],
+        families=[several(group, {}) for group in families(order, configs)],
     )
 
 
@@ -198,38 +283,76 @@ def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: st
             say(f"{done} of {count} compiled")
 
 
-def _fastest(speeds: dict[int, float]) -> list[int]:
+def _fastest(speeds: Mapping[int, float]) -> list[int]:
     """Numbers in the order of their speeds; equal ones as they are numbered."""
     return sorted(speeds, key=lambda n: (-speeds[n], n))
 
 
 def print_ranking(ranked: Ranking) -> None:
-    """As a table, or two on a narrow terminal."""
+    """A table of rows, and one of families where there are several; each is two on a narrow terminal."""
     from lbmtune.cli import output
     from lbmtune.report.info import subject
 
     rows = (
-        (format_mlups(prediction.mlups), binding(prediction), "yes" if compiled else "no", config.key, config.said)
-        for config, prediction, compiled in ranked.entries
+        (
+            format_mlups(row.first.prediction.mlups),
+            binding(row.first.prediction),
+            format_bytes(row.first.prediction.footprint_bytes),
+            _how_many_compiled(row),
+            row.first.config.key,
+            with_scheme(row.first.config) + others(row.size, row.differ),
+        )
+        for row in ranked.rows
     )
     title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{subject(ranked.case, [])}"
-    whole = output.table(title, ("MLUPS>", "limit", "compiled", "key", "configuration"), rows)
-    console = output.stdout()
-    for part in output.fitted(whole, console.width, ("compiled",)):
+    columns = ("MLUPS>", "limit", "footprint>", "compiled", "key", "configuration")
+    console, spare = output.stdout(), ("compiled", "footprint")
+    for part in output.fitted(output.table(title, columns, rows), console.width, spare):
         console.print(part)
     if remark := ties(ranked):
         console.print(remark, markup=False)
+    if len(ranked.families) > 1:
+        for part in output.fitted(_families(ranked), console.width, ("legal", "compiled")):
+            console.print("", part)
+
+
+def _families(ranked: Ranking) -> Table:
+    """The best of each, beside the best of all: what half the memory costs stands there."""
+    from lbmtune.cli import output
+
+    best = ranked.families[0].first.prediction.mlups
+    rows = (
+        (
+            format_mlups(row.first.prediction.mlups),
+            f"{row.first.prediction.mlups / best:.1%}",
+            format_bytes(row.first.prediction.footprint_bytes),
+            "yes" if row.first.compiled else "no",
+            f"{row.size:,}",
+            row.first.config.key,
+            str(family_of(row.first.config)),
+        )
+        for row in ranked.families
+    )
+    columns = ("MLUPS>", "of the best>", "footprint>", "compiled", "legal>", "key", "family")
+    return output.table("The best of each family", columns, rows)
+
+
+def _how_many_compiled(row: Row) -> str:
+    """Yes or no, or of how many where only some of a row are."""
+    if row.compiled in (0, row.size):
+        return "yes" if row.compiled else "no"
+    return f"{row.compiled:,} of {row.size:,}"
 
 
 def ties(ranked: Ranking) -> str:
-    """Which neighbours the model does not tell apart, in a sentence; empty where it tells all of them apart."""
-    speeds = [entry.prediction.mlups for entry in ranked.entries]
-    ends = [n for n, (one, next_one) in enumerate(pairwise(speeds), 1) if not isclose(one, next_one, rel_tol=_SAME)]
+    """Which neighbours print alike though a solver would tell them apart, in a sentence; empty where none do."""
+    speeds = [format_mlups(row.first.prediction.mlups) for row in ranked.rows]
+    ends = [n for n, (one, next_one) in enumerate(pairwise(speeds), 1) if one != next_one]
     groups = [(first + 1, last) for first, last in pairwise([0, *ends, len(speeds)]) if last - first > 1]
     if not groups:
         return ""
-    places = ", ".join(f"{first} to {last}" for first, last in groups)
-    return f"Ties: the model expects the same of places {places}; their order says nothing."
+    rows = ", ".join(f"{first} to {last}" for first, last in groups)
+    return f"Ties: the model expects the same of rows {rows}; their order says nothing."
 
 
 def binding(prediction: Prediction) -> str:

@@ -172,6 +172,9 @@ def _plain(axes: Axes) -> AxesFile:
 
 def find_study(reference: str) -> Path:
     """The path of a study file, or of a shipped study by its bare name. Raises InputError."""
+    if not reference.strip():
+        known = ", ".join(shipped_studies())
+        raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
     path = Path(reference)
     if path.suffix == ".toml" or path.exists():
         if path.is_file():

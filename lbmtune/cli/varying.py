@@ -146,6 +146,25 @@ def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> lis
     return sorted(found) if all(isinstance(value, int) for value in found) else found
 
 
+def alone(found: Varied, *, settled: bool) -> str:
+    """That there is nothing to compare, and what to do, in a sentence; empty where there is.
+
+    settled: the configuration has a record, with whose case --set does not go.
+    """
+    from lbmtune.catalogue.axes import AXES
+
+    values = [*found.predictions, *found.illegal]
+    if len(values) > 1:
+        return ""
+    axis = next(axis for axis in AXES[found.around.backend] if axis.name == found.axis)
+    others = [value for value in (*axis.values, *axis.names) if value not in values]
+    more = f"--set {axis.name}={','.join(map(str, [*values, *dict.fromkeys(others)][:3])) if others else 'A,B,C'}"
+    how = f"add others with {more}"
+    if settled:
+        how = f"beside a best.json name a study that has others with --study, or give axis=value,... and {more}"
+    return f"only the values of the study are compared, and it gives {axis.name} none but {values[0]}; {how}."
+
+
 def print_varied(found: Varied) -> None:
     """As a table, with a bar that is as long as the speed."""
     from lbmtune.cli import output
