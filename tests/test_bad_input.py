@@ -363,7 +363,7 @@ def test_a_machine_that_is_none(refused, cpu, tmp_path, asked):
     """The file is the user's own: nothing is to be deleted."""
     (tmp_path / "text.md").write_text("Title\n")
     (tmp_path / "study.toml").write_text(QUICK)
-    what_to_do = "; give a file that lbmtune devices wrote, or one of a100, h100, h200, k20, v100."
+    what_to_do = "; give a file that lbmtune devices wrote, or one of a100, h100, h100-datasheet, h200, k20, v100."
     for name, why in {
         "text.md": "text.md: it is no TOML, expected ",
         "study.toml": "study.toml: environment is missing, which the description of a machine has to have;",

@@ -86,4 +86,11 @@ def test_installed_wheel_finds_kernels_and_studies(wheel: Path, tmp_path: Path) 
     listed = _run("-c", command, "list", "--json", cwd=tmp_path, PYTHONPATH=str(site))
     assert "esoteric-pull" in listed
     code = "from lbmtune.cli.machines import shipped_machines; print(*shipped_machines())"
-    assert _run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).split() == ["a100", "h100", "h200", "k20", "v100"]
+    assert _run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).split() == [
+        "a100",
+        "h100",
+        "h100-datasheet",
+        "h200",
+        "k20",
+        "v100",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from lbmtune.backend import nvrtc
 from lbmtune.backend.compiled import Compiled, compiled, compiled_all, compiled_before
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import box
-from lbmtune.catalogue.config import CudaConfig, parse_config
+from lbmtune.catalogue.config import CudaConfig, from_flat, parse_config
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
 from lbmtune.cli import tune
@@ -32,6 +33,7 @@ from lbmtune.model.toml import read_machine
 from lbmtune.records import Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.records.in_cache import in_cache, last_cache
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
@@ -253,17 +255,19 @@ def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
 
 # machines by name
 
+RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 UNITS = {"sm_35": (192, 64), "sm_70": (64, 32), "sm_80": (64, 32), "sm_90": (128, 64)}
 """Of a multiprocessor: for single and for double precision. Source: CUDA C++ Programming Guide."""
 
 
 def test_shipped_machines():
-    assert list(shipped_machines()) == ["a100", "h100", "h200", "k20", "v100"]
-    assert named_machine("H200").measured
-    assert named_machine("H200").calibrated
+    assert list(shipped_machines()) == ["a100", "h100", "h100-datasheet", "h200", "k20", "v100"]
+    for name in ("H100", "H200"):
+        assert named_machine(name).measured
+        assert named_machine(name).calibrated
 
 
-@pytest.mark.parametrize("name", ["a100", "h100", "k20", "v100"])
+@pytest.mark.parametrize("name", ["a100", "h100-datasheet", "k20", "v100"])
 def test_a_data_sheet_agrees_with_itself(name):
     """Operations are units times clock times two; memory clocks are those of its kind of memory."""
     machine = read_machine(shipped_machines()[name])
@@ -284,7 +288,7 @@ def test_a_data_sheet_agrees_with_itself(name):
     limits = cuda_limits(environment.architecture, machine.multiprocessors, environment.memory_bytes)
     assert limits.shared_bytes_per_multiprocessor == sheet.shared_bytes
     assert limits.cooperative == (name != "k20")
-    assert limits.dependent == (name == "h100")
+    assert limits.dependent == (name == "h100-datasheet")
 
 
 def test_a_data_sheet_has_the_curves_of_what_was_measured():
@@ -313,6 +317,22 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
     assert fast.ceiling_source == "data sheet, not measured; curves of NVIDIA H200 scaled to it"
 
 
+def test_a_card_known_by_its_data_sheet_is_predicted_as_the_document_says():
+    """Every second of the recorded kernels of an H100."""
+    machine = named_machine("h100-datasheet")
+    off: dict[bool, list[float]] = {False: [], True: []}
+    for folder in sorted(header.parent for header in (RECORDED / "nvidia-h100").glob("*/study.json")):
+        study = read_study(folder)
+        for trial in [one for one in study.trials if one.mlups][::2]:
+            config = from_flat(trial.config)
+            expected = predict(study.header.spec.case, config, machine, trial.resources).mlups
+            off[config.fused_steps > 1].append(abs(expected / trial.mlups - 1))
+    for many, half, most in ((False, 0.05, 0.15), (True, 0.06, 0.22)):
+        assert len(off[many]) > 200
+        assert statistics.median(off[many]) == pytest.approx(half, abs=0.015)
+        assert statistics.quantiles(off[many], n=10)[-1] == pytest.approx(most, abs=0.04)
+
+
 def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
     """V100: 6 of 60 MiB of L2 cache, 80 of 132 multiprocessors, 900 of 4800 GB/s."""
     lender, found = named_machine("h200"), named_machine("v100")
@@ -335,7 +355,7 @@ def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
     assert ours == close(longer_s(lender, 8, 27, "in place", at_once) * 4800 / 900, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["h100", "a100", "v100", "k20"])
+@pytest.mark.parametrize("name", ["h100-datasheet", "a100", "v100", "k20"])
 def test_words_of_structures_take_no_longer_on_a_card_of_a_data_sheet(name: str) -> None:
     """Where they cost the lender nothing beyond what words cost anywhere, and where there are none at all."""
     lender, found = named_machine("h200"), named_machine(name)

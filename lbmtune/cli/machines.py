@@ -11,6 +11,7 @@ from lbmtune.model.machine import Machine
 from lbmtune.model.toml import described, read_machine
 
 _LENDER = "h200"
+_MEASURED = ("h100", _LENDER)
 _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
 """Where a checkout has what was measured; a wheel has all in one folder."""
 
@@ -65,7 +66,6 @@ def shipped_machines() -> dict[str, Path]:
     package = Path(str(resources.files("lbmtune")))
     root = package if (package / "machines").is_dir() else package.parent
     found = {path.stem: path for path in (root / "machines").glob("*.toml")}
-    measured = root / _RECORDED.format(name=_LENDER)
-    if measured.is_file():
-        found[_LENDER] = measured
+    measured = {name: root / _RECORDED.format(name=name) for name in _MEASURED}
+    found |= {name: path for name, path in measured.items() if path.is_file()}
     return dict(sorted(found.items()))
