@@ -1,8 +1,8 @@
 """What a GPU's compiled code says that no compiler's log does: read off the instructions of a cubin, without a GPU.
 
 A word of local memory that is loaded, and stored anew before anybody waits for what was loaded, is overtaken: the load
-of its line is still on its way then (docs/model.md). Compilers do so with registers that a loop spills. Words side by
-side count once, as long as nobody waits: together they take what one does.
+of its line is still on its way then (docs/model.md). Compilers do so with registers that a loop spills. Loads that
+were on their way by then have their answers when the store goes on.
 
 An instruction is 16 bytes since compute capability 7.0, and until 9.0 as follows. Of each are read: its code (bits 0 to
 11), the registers of its result, address and value (16 to 23, 24 to 31), the number that is added to an address (40 to
@@ -15,7 +15,7 @@ NVIDIA Volta GPU architecture via microbenchmarking, 2018 (arXiv:1804.06826), se
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _LOAD, _STORE, _BRANCH = 0x983, 0x387, 0x947
@@ -50,7 +50,7 @@ class Instruction(NamedTuple):
 
 
 def overtaken(image: bytes) -> dict[str, int]:
-    """Words that a pass of the longest loop of each entry overtakes, or all of it where nothing loops; neighbours once.
+    """Stores that overtake a load, of a pass of the longest loop of each entry, or of all of it where nothing loops.
 
     image: a cubin; none of another device, or of another format.
     """
@@ -114,29 +114,24 @@ def _loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
 
 
 def _overtaken(code: Sequence[Instruction]) -> int:
-    """In a pass that follows another one. A wait for any load takes about as long as the answers to all others do."""
+    """In a pass that follows another one.
+
+    A wait for any load takes about as long as the answers to all others do, and so does a store that is held up.
+    """
     found, pending, fresh = 0, set[int](), set[Place]()
-    held = set[Place]()
     loop = _loop(code)
     for counts in (0, 1):
         for one in loop:
             if waited := {barrier for barrier in pending if one.waits >> barrier & 1}:
                 pending -= waited
                 fresh.clear()
-                held.clear()
             if one.code == _LOAD:
                 pending.add(one.lifts)
                 fresh.update(_places(one))
-            elif one.code == _STORE:
-                for place in fresh.intersection(_places(one)):
-                    found += counts * (not _beside(place, held))
-                    held.add(place)
+            elif one.code == _STORE and not fresh.isdisjoint(_places(one)):
+                found += counts
+                fresh.clear()
     return found
-
-
-def _beside(place: Place, held: Set[Place]) -> bool:
-    register, number = place
-    return (register, number - _WORD) in held or (register, number + _WORD) in held
 
 
 def _places(one: Instruction) -> Iterator[Place]:

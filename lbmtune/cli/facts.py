@@ -224,7 +224,16 @@ def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resource
         *(("", other) for other in others),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),
         *_used(subject, compiled),
+        *_varied(prediction, subject),
     ]
+
+
+def _varied(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
+    """The axes that its largest term depends on, and how their values are compared."""
+    from lbmtune.model.remedies import worth_varying
+
+    term, axes = worth_varying(prediction, subject.config)
+    return [("worth varying", f"{', '.join(axes)} (--vary {axes[0]} compares), for {term}")] if axes else []
 
 
 def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:

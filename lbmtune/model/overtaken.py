@@ -29,7 +29,7 @@ def overtaken(subject: Subject, turns: float) -> Term | None:
     return Term(
         name=OVERTAKEN,
         seconds=each * held_up_s(subject, warps),
-        sentence=f"{words} spilled words of a loop stored while their load is on its way, {lost:.1%} of it from memory",
+        sentence=f"{words} stores of a loop to spilled words whose load is on its way, {lost:.1%} of it from memory",
         source="compiled code; micro-benchmarks `overtaken`, `again`",
     )
 

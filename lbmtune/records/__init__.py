@@ -33,8 +33,8 @@ class Entry:
 
     registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
     shared_bytes: of a block, with what launches ask for (without, in records from before that was counted);
-    overtaken: words of local memory that a pass of its loop stores before their load is waited for (None: nobody
-    has looked).
+    overtaken: stores of a pass of its loop that overtake a load of the same word of local memory (None: nobody has
+    looked).
     """
 
     registers: int = 0
