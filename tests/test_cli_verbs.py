@@ -132,12 +132,12 @@ def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
 
 
 def test_clocks_are_said():
-    from lbmtune.cli.facts import _machine_rows
+    from lbmtune.cli.words import machine_rows
 
     cpu = replace(fake_machine(), environment=replace(fake_machine().environment, backend="cpu"))
-    assert dict(_machine_rows("cpu", replace(cpu, core_clock_hz=2.5e9)))["core clock"] == "2500 MHz"
+    assert dict(machine_rows("cpu", replace(cpu, core_clock_hz=2.5e9)))["core clock"] == "2500 MHz"
     card = replace(cpu, environment=replace(cpu.environment, backend="cuda", max_sm_clock_hz=1.98e9))
-    rows = dict(_machine_rows("0", replace(card, conditions=Conditions(sm_clock_hz=1.7e9, memory_clock_hz=3.2e9))))
+    rows = dict(machine_rows("0", replace(card, conditions=Conditions(sm_clock_hz=1.7e9, memory_clock_hz=3.2e9))))
     assert rows["highest clock"] == "1980 MHz"
     assert (rows["clock when measured"], rows["memory clock when measured"]) == ("1700 MHz", "3200 MHz")
 

@@ -23,7 +23,7 @@ from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.catalogue.rules import Limits
 from lbmtune.cli.devices import disturbance
-from lbmtune.cli.facts import _machine_rows
+from lbmtune.cli.words import machine_rows
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
@@ -240,7 +240,7 @@ def test_what_was_measured_beside_other_programs_is_told_in_one_sentence(
     assert said.startswith(f"other programs left {cause}: {spoilt}")
     assert said.endswith("; when the machine is idle, lbmtune devices --refresh measures it again.")
     assert disturbance(replace(machine, cpu=None)) == description_disturbance(bandwidths, None)
-    assert dict(_machine_rows("cpu", machine))["calibrated"] == (
+    assert dict(machine_rows("cpu", machine))["calibrated"] == (
         "yes, disturbed by other programs" if calibration == 0.3 else "yes"
     )
 

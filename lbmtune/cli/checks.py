@@ -99,7 +99,7 @@ def measure(
 
 def _measured(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
     from lbmtune.catalogue.config import from_flat
-    from lbmtune.cli.facts import said
+    from lbmtune.cli.words import said
     from lbmtune.units import format_mlups, format_rate
 
     rows: list[tuple[str, object]] = [
