@@ -21,6 +21,7 @@ NO_STEP = {
     "probes.cu",
     "probes_exchange.cu",
     "probes_issue.cu",
+    "probes_overtaken.cu",
     "probes_shuffled.cu",
     "probes_spilled.cu",
     "probes_structures.cu",

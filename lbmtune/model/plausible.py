@@ -44,7 +44,7 @@ RANGES = {
     r"power(_limit)?_w": Range("watts", 0, 1e5),
     r"temperature_c": Range("degrees Celsius", -100, 200),
     r"cpu_share|hidden|cached_hidden": Range("a share", 0, 1),
-    r"spread": Range("a share of the median", 0, 10),
+    r"spread": Range("a share of the median", 0, 1e9),
     r"streams": Range("a count", 1, 1000),
     # of a device of the other kind there are none
     r"cores": CORES._replace(low=0),
