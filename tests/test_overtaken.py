@@ -19,11 +19,12 @@ from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.again import kept
 from lbmtune.model.machine import Machine
-from lbmtune.model.marches import terms
+from lbmtune.model.marches import _local_alone_s, _turns, terms
 from lbmtune.model.overtaken import held_up_s
 from lbmtune.model.overtaken import overtaken as term_of
 from lbmtune.model.predict import predict
-from lbmtune.model.subject import LOCAL, OVERTAKEN, Subject
+from lbmtune.model.spilled import found_in_l1, loop_answers_s
+from lbmtune.model.subject import LOCAL, OVERTAKEN, STAGES, Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
 from seconds import close
@@ -124,6 +125,7 @@ def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> N
     assert _loop([code[0], branch(-9), end]) == [code[0], branch(-9)], "of a text that is not whole"
     whole = [code[0], code[1], code[2], short, long, code[3]]
     assert _loop([*whole, end]) == [code[1], code[2], short, long]
+    assert _loop([*code[:3], long, code[3], short, end]) == [*code[:3], long], "wherever it stands"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,7 @@ def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> N
         ([load(0, words=4), store(8), wait(0)], 1),
         ([load(0), store(0, words=4), wait(0)], 1),
         ([load(0, 7), store(0)], 1),  # nobody waits for it at all
+        ([load(0), Instruction(STORE, (STACK + 1, 0), 1, 7, 0, 0), wait(0)], 0),  # of another place
     ],
 )
 def test_words_that_are_overtaken_in_a_pass(code: list[Instruction], found: int) -> None:
@@ -164,10 +167,17 @@ def test_each_load_that_is_asked_for_behind_a_store_is_one_more(order: list[int]
     assert _overtaken(looped([*together, *waits])) == 1
 
 
-def made_by_hand(abi: int = 7, flags: int = 90) -> bytes:
-    """A cubin of two sections, one of code, which ends within an instruction, and that of the names."""
+SPLIT, WHOLE = 0xFFFFFFFC00F40947, 0xFFFFFFD000000947
+"""Branches to the second instruction before them, as since compute capability 9.0 and as before."""
+
+
+def made_by_hand(abi: int = 7, flags: int = 90, back: int = SPLIT) -> bytes:
+    """A cubin of two sections, one of code, which ends within an instruction, and that of the names.
+
+    A load and a store come before the loop, and the same make it up.
+    """
     names = b"\0.text.k\0.names\0"
-    words = (0x00012C0001057983, 0), (0x00012C0001007387, 0), (0xFFFFFFFC00F40947, 0x000FEA000383FFFF)
+    words = *((0x00012C0001057983, 0), (0x00012C0001007387, 0)) * 2, (back, 0x000FEA000383FFFF)
     code = b"".join(struct.pack("<QQ", *one) for one in words) + b"\0" * 7
     heads = [(1, 1, 0, 0, 64, len(code)), (9, 3, 0, 0, 64 + len(code), len(names))]
     table = b"".join(struct.pack("<IIQQQQ", *one) + b"\0" * 24 for one in heads)
@@ -181,6 +191,11 @@ def made_by_hand(abi: int = 7, flags: int = 90) -> bytes:
 )
 def test_a_text_that_ends_within_an_instruction_has_the_others(abi: int, flags: int, readable: bool) -> None:
     assert overtaken(made_by_hand(abi, flags)) == ({"k": 1} if readable else {})
+
+
+@pytest.mark.parametrize("capability", [70, 75, 80, 86, 89])
+def test_the_loop_is_found_where_branches_are_laid_out_as_before(capability: int) -> None:
+    assert overtaken(made_by_hand(7, capability, WHOLE)) == {"k": 1}
 
 
 def test_a_cubin_that_is_not_whole_tells_nothing() -> None:
@@ -231,7 +246,7 @@ def test_a_multiprocessor_is_held_up_for_each_word_of_each_warp_that_memory_has_
     assert twice.seconds == close(2 * found.seconds)
     both = term_of(subject(7, config=replace(MARCH, pending="registers", prefetch=0)), turns=200)
     assert both
-    assert both.seconds <= found.seconds, "a pass that takes two planes has its words once for both"
+    assert both.seconds == close(found.seconds / 2), "a pass that takes two planes has its words once for both"
 
 
 def test_what_a_word_takes_is_measured_by_warps_and_as_with_the_fewest_below_them() -> None:
@@ -292,6 +307,29 @@ def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
             assert held.alone_s
             assert held.seconds < by_itself.seconds
             assert held.alone_s == close(by_itself.alone_s)
+
+
+def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
+    """With several steps, where warps wait for their neighbours; spilled words are left out."""
+    one = subject(7, config=replace(MARCH, barrier="neighbours"))
+
+    def held(*without: str) -> float:
+        (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)
+        return found
+
+    alone = term_of(one, _turns(one))
+    assert alone
+    assert held(LOCAL, STAGES) < 0.99 * alone.seconds, "instructions of other warps"
+    assert held(LOCAL) < held(LOCAL, STAGES), "and waits for exchanges"
+    assert OVERTAKEN not in [term.name for term in terms(one, (OVERTAKEN,))]
+
+
+def test_spilled_words_that_l1_has_are_not_waited_for() -> None:
+    few, many = (subject(7, local_bytes=size) for size in (16, 592))
+    assert found_in_l1(many) < found_in_l1(few) < 1
+    for each in (few, many):
+        answers = loop_answers_s(each) * _turns(each) / (256**3 * 2)
+        assert _local_alone_s(each) == close((1 - found_in_l1(each)) * answers)
 
 
 @given(words=st.integers(1, 60))
