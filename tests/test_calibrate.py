@@ -267,6 +267,41 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
     assert found.small_s == pytest.approx(dict.fromkeys(names, 1e-3))
 
 
+def test_words_are_overtaken_on_all_multiprocessors_by_the_kernel_that_does_so() -> None:
+    """One block on each, with a MiB of local memory in all its threads."""
+    limits, seen = Clock().limits, {}
+    for part in calibrate_waits.overtaken(limits):
+        ((launch,),) = part.program.period
+        options = dict(one.removeprefix("-D").split("=") for one in part.program.options if one.startswith("-D"))
+        assert int(options["LOCAL"]) * 4 * launch.block[0] == 1 << 20
+        assert options["TOGETHER"] == "2"
+        grids = Grids()
+        ((name, _),) = part.figures(grids, grids)  # type: ignore[arg-type]
+        seen[name] = (options["OVERTAKES"], launch.block[0])
+        assert grids.asked == [limits.multiprocessors]
+    by = {
+        f"{how} by {warps}": (flag, 32 * warps)
+        for how, flag in (("used", "0"), ("overtaken", "1"))
+        for warps in (8, 16, 32)
+    }
+    assert seen == by
+
+
+class Grids:
+    """In the place of a bench and of its kernel: keeps how many blocks were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.device, self.target = Clock(), None
+
+    def by(self, blocks: int, *_: object) -> Callable[[], None]:
+        self.asked.append(blocks)
+        return lambda: None
+
+    def per_s(self, _: Callable[[], None], each: float) -> float:
+        return each
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("wrong", [{"wrong": True}, {"fills_holes": True}], ids=str)
 def test_a_copy_that_moves_something_else_is_noticed(wrong: dict[str, bool]) -> None:

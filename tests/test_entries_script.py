@@ -18,7 +18,7 @@ from cuda_samples import needs_nvrtc
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.render import render
-from lbmtune.records import Resources, Trial
+from lbmtune.records import Entry, Resources, Trial
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
 from script_module import load
 
@@ -47,7 +47,7 @@ def trial(config: CudaConfig) -> Trial:
     return replace(
         study.trials[0],
         config=config.flat(),
-        resources=replace(binary.resources, entries={}),
+        resources=replace(binary.resources, entries={}, overtaken=None),
         source_digest=program.digest,
         binary_digest=binary.digest,
     )
@@ -128,16 +128,26 @@ def test_of_a_march_that_spills_the_words_that_it_overtakes_are_told(
     """Though it has one entry, and others have been told apart before that was looked at."""
     one = trial(MARCH)
     assert one.resources is not None
-    assert one.resources.overtaken
-    before = replace(one, resources=replace(one.resources, overtaken=None))
-    folder = recorded(before)
-    assert read_study(folder).trials == (before,)
+    found = compile_cuda(render(made.gpu_study(1).header.spec.case, MARCH)).resources
+    assert found.overtaken
+    assert one.resources.overtaken is None
+    folder = recorded(one)
+    assert read_study(folder).trials == (one,)
     assert script.main([str(folder)]) == 0
     assert capsys.readouterr().out == f"{folder}: 1 told apart\n"
     (filled,) = read_study(folder).trials
     assert filled.resources is not None
-    assert filled.resources.overtaken == one.resources.overtaken
-    assert filled.resources.entries["step_0"].overtaken == one.resources.overtaken
+    assert filled.resources.overtaken == found.overtaken
+    assert filled.resources.entries["step_0"].overtaken == found.overtaken
+
+
+def test_entries_that_were_told_apart_before_are_looked_at_again(script: ModuleType) -> None:
+    one, case = trial(MARCH), made.gpu_study(1).header.spec.case
+    assert one.resources is not None
+    entries = {"step_0": Entry(registers=one.resources.registers, spill_bytes=one.resources.spill_bytes)}
+    told = script.told_apart(case, "sm_90", replace(one, resources=Resources(entries=entries))).entries
+    assert told["step_0"].overtaken
+    assert not script.told_apart(case, "sm_90", replace(one, resources=Resources(entries=told))).entries
 
 
 def test_a_folder_without_a_set_is_said(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,14 @@ def test_schemes_and_tenths_are_held_to_bars_by_themselves_and_cards_apart() -> 
     assert list(pooled(fast + slow + other).loc[["card, one step", "older, one step"], "n"]) == [220, 30]
 
 
+def test_tenths_are_those_of_what_was_measured() -> None:
+    """The slowest are predicted to be the fastest."""
+    judged = [one(n, 1.01) for n in range(21, 201)] + [one(n, 1000.0) for n in range(1, 21)]
+    held = {bar.set: bar.holds for bar in bars(judged) if bar.figure == "median error, one step"}
+    assert [holds for name, holds in held.items() if name.startswith("card, tenth")] == [False] + [True] * 9
+    assert pooled(judged)["median"]["card, one step, tenth 1: 100 to 2,000 MLUPS"] == pytest.approx(999)
+
+
 def test_a_folder_may_hold_sets_of_cpus_alone() -> None:
     found = by_card([replace(one(n, 1.1), backend="cpu") for n in (10, 20)])
     assert found.startswith("2 of 2 bars hold")

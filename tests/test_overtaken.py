@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 from cuda_samples import needs_nvrtc
 from lbmtune.backend.nvrtc import architectures, compile_cuda, compile_text
-from lbmtune.backend.sass import Instruction, _instruction, _loop, _overtaken, overtaken
+from lbmtune.backend.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
 from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.again import kept
 from lbmtune.model.machine import Machine
-from lbmtune.model.marches import terms
+from lbmtune.model.marches import _local_alone_s, _turns, terms
 from lbmtune.model.overtaken import held_up_s
 from lbmtune.model.overtaken import overtaken as term_of
 from lbmtune.model.predict import predict
-from lbmtune.model.subject import LOCAL, OVERTAKEN, Subject
+from lbmtune.model.spilled import found_in_l1, loop_answers_s
+from lbmtune.model.subject import LOCAL, OVERTAKEN, STAGES, Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
 from seconds import close
@@ -48,6 +49,16 @@ def wait(barrier: int) -> Instruction:
     return Instruction(OTHER, (0, 0), 1, 7, 1 << barrier, 0)
 
 
+def branch(leads: int) -> Instruction:
+    return Instruction(BRANCH, (0, 0), 1, 7, 0, leads)
+
+
+def looped(code: list[Instruction]) -> list[Instruction]:
+    """And what stands before and behind it: a loop of two, a branch ahead, and the end of every text."""
+    ahead = [load(0, 5), wait(4), branch(-2), branch(len(code) + 1)]
+    return [*ahead, *code, branch(-len(code) - 1), store(0), branch(-1)]
+
+
 # the code
 
 
@@ -63,6 +74,10 @@ def test_a_loop_that_stores_what_is_on_its_way_is_told_from_one_that_waits(toget
         found = compile_cuda(program, architecture)
         assert overtaken(found.image) == {PROBE: together * overtakes}
         assert found.resources.overtaken == together * overtakes, "and is in the record of what was compiled"
+        ((_, text),) = _texts(found.image)
+        loop = _loop(_instructions(text, split=architecture >= "sm_90"))
+        assert 2 * together < len(loop) < len(text) / 16 / 2, "the loop of turns, and not the one before it"
+        assert sum(one.code == LOAD for one in loop) == sum(one.code == STORE for one in loop) == together
 
 
 @needs_nvrtc
@@ -87,22 +102,30 @@ def test_entries_are_told_apart() -> None:
 
 def test_an_instruction_is_taken_to_pieces() -> None:
     """LDL R5, [R1+0x12c] and a branch 80 bytes back from the one behind it, as an assembler wrote them."""
-    found = _instruction(0x00012C0001057983, 1 << 46 | 0b100001 << 52 | 4 << 9)
+    found = _instruction(0x00012C0001057983, 1 << 46 | 0b100001 << 52 | 4 << 9, split=True)
     assert found == Instruction(LOAD, (1, 0x12C), 1, 1, 0b100001, 0)
-    assert _instruction(0xFFFFFFFC00EC0947, 0x000FEA000383FFFF).leads == -5
-    assert _instruction(0x0000000000248947, 0x000FEA0003800000).leads == 9
-    wide, before = _instruction(0xFFFFF80001057983, 6 << 9 | 7 << 46), _instruction(0x0000000001007387, 5 << 9)
+    assert _instruction(0xFFFFFFFC00EC0947, 0x000FEA000383FFFF, split=True).leads == -5
+    assert _instruction(0x0000000000248947, 0x000FEA0003800000, split=True).leads == 9
+    assert _instruction(0x0000000400048947, 0x000FEA0003800000, split=True).leads == 65
+    # as before compute capability 9.0
+    assert _instruction(0xFFFFFF1000009947, 0x000FEA000383FFFF, split=False).leads == -15
+    assert _instruction(0x0000010000008947, 0x000FEA0003800000, split=False).leads == 16
+    wide, before = (
+        _instruction(*one, split=True) for one in ((0xFFFFF80001057983, 6 << 9 | 7 << 46), (0x0000000001007387, 5 << 9))
+    )
     assert (wide.address, wide.words, wide.lifts) == ((1, -8), 4, 7)
     assert (before.code, before.words) == (STORE, 2)
 
 
 def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> None:
     code = [wait(n) for n in range(6)]
-    short, long = (Instruction(BRANCH, (0, 0), 1, 7, 0, leads) for leads in (-2, -4))
-    ahead = Instruction(BRANCH, (0, 0), 1, 7, 0, 3)
-    assert _loop([ahead, *code]) == [ahead, *code], "where nothing leads back"
+    short, long, ahead, end = (branch(leads) for leads in (-2, -4, 3, -1))
+    assert not _loop([ahead, *code, end]), "where nothing leads back but the end to itself"
+    assert not _overtaken([load(0), store(0), end])
+    assert _loop([code[0], branch(-9), end]) == [code[0], branch(-9)], "of a text that is not whole"
     whole = [code[0], code[1], code[2], short, long, code[3]]
-    assert _loop(whole) == [code[1], code[2], short, long]
+    assert _loop([*whole, end]) == [code[1], code[2], short, long]
+    assert _loop([*code[:3], long, code[3], short, end]) == [*code[:3], long], "wherever it stands"
 
 
 @pytest.mark.parametrize(
@@ -127,10 +150,11 @@ def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> N
         ([load(0, words=4), store(8), wait(0)], 1),
         ([load(0), store(0, words=4), wait(0)], 1),
         ([load(0, 7), store(0)], 1),  # nobody waits for it at all
+        ([load(0), Instruction(STORE, (STACK + 1, 0), 1, 7, 0, 0), wait(0)], 0),  # of another place
     ],
 )
 def test_words_that_are_overtaken_in_a_pass(code: list[Instruction], found: int) -> None:
-    assert _overtaken(code) == found
+    assert _overtaken(looped(code)) == found
 
 
 @given(st.permutations(range(6)))
@@ -138,22 +162,52 @@ def test_each_load_that_is_asked_for_behind_a_store_is_one_more(order: list[int]
     """And those that are asked for before the first store are one, in whatever order they are stored."""
     waits = [wait(n) for n in range(6)]
     each = [one for n in order for one in (load(16 * n, n), store(16 * n))]
-    assert _overtaken([*each, *waits]) == 6
+    assert _overtaken(looped([*each, *waits])) == 6
     together = [*(load(16 * n, n) for n in range(6)), *(store(16 * n) for n in order)]
-    assert _overtaken([*together, *waits]) == 1
+    assert _overtaken(looped([*together, *waits])) == 1
 
 
-def test_a_text_that_ends_within_an_instruction_has_the_others() -> None:
-    """Of a cubin made by hand: one section of code, and that of the names."""
+SPLIT, WHOLE = 0xFFFFFFFC00F40947, 0xFFFFFFD000000947
+"""Branches to the second instruction before them, as since compute capability 9.0 and as before."""
+
+
+def made_by_hand(abi: int = 7, flags: int = 90, back: int = SPLIT) -> bytes:
+    """A cubin of two sections, one of code, which ends within an instruction, and that of the names.
+
+    A load and a store come before the loop, and the same make it up.
+    """
     names = b"\0.text.k\0.names\0"
-    code = struct.pack("<QQ", 0x00012C0001057983, 0) + struct.pack("<QQ", 0x00012C0001007387, 0) + b"\0" * 7
+    words = *((0x00012C0001057983, 0), (0x00012C0001007387, 0)) * 2, (back, 0x000FEA000383FFFF)
+    code = b"".join(struct.pack("<QQ", *one) for one in words) + b"\0" * 7
     heads = [(1, 1, 0, 0, 64, len(code)), (9, 3, 0, 0, 64 + len(code), len(names))]
     table = b"".join(struct.pack("<IIQQQQ", *one) + b"\0" * 24 for one in heads)
     start = 64 + len(code) + len(names)
-    for abi, flags, readable in ((7, 90, True), (8, 90 << 8, True), (8, 100 << 8, False), (9, 90, False)):
-        head = b"\x7fELF\2\1\1\x33" + bytes([abi]) + b"\0" * 7 + struct.pack("<HHIQQQI", 2, 190, 1, 0, 0, start, flags)
-        image = head + struct.pack("<HHHHHH", 64, 0, 0, 64, 2, 1) + code + names + table
-        assert overtaken(image) == ({"k": 1} if readable else {})
+    head = b"\x7fELF\2\1\1\x33" + bytes([abi]) + b"\0" * 7 + struct.pack("<HHIQQQI", 2, 190, 1, 0, 0, start, flags)
+    return head + struct.pack("<HHHHHH", 64, 0, 0, 64, 2, 1) + code + names + table
+
+
+@pytest.mark.parametrize(
+    ("abi", "flags", "readable"), [(7, 90, True), (8, 90 << 8, True), (8, 100 << 8, False), (9, 90, False)]
+)
+def test_a_text_that_ends_within_an_instruction_has_the_others(abi: int, flags: int, readable: bool) -> None:
+    assert overtaken(made_by_hand(abi, flags)) == ({"k": 1} if readable else {})
+
+
+@pytest.mark.parametrize("capability", [70, 75, 80, 86, 89])
+def test_the_loop_is_found_where_branches_are_laid_out_as_before(capability: int) -> None:
+    assert overtaken(made_by_hand(7, capability, WHOLE)) == {"k": 1}
+
+
+def test_a_cubin_that_is_not_whole_tells_nothing() -> None:
+    """Wherever it ends, and whatever it says of where its parts are."""
+    whole = made_by_hand()
+    assert all(overtaken(whole[:end]) == {} for end in range(len(whole) - 24))  # which of the last head is not read
+    for place in range(40, 64):
+        for value in (0xFF, 0x7F):
+            assert overtaken(whole[:place] + bytes([value]) + whole[place + 1 :]) in ({}, {"k": 1}), place
+    assert overtaken(whole[:40] + b"\xff" * 8 + whole[48:]) == {}
+    no_text = whole.replace(b".text.k", b".text.\xff")
+    assert overtaken(no_text) == {}, "a name that is no text"
 
 
 # what is recorded
@@ -192,7 +246,7 @@ def test_a_multiprocessor_is_held_up_for_each_word_of_each_warp_that_memory_has_
     assert twice.seconds == close(2 * found.seconds)
     both = term_of(subject(7, config=replace(MARCH, pending="registers", prefetch=0)), turns=200)
     assert both
-    assert both.seconds <= found.seconds, "a pass that takes two planes has its words once for both"
+    assert both.seconds == close(found.seconds / 2), "a pass that takes two planes has its words once for both"
 
 
 def test_what_a_word_takes_is_measured_by_warps_and_as_with_the_fewest_below_them() -> None:
@@ -253,6 +307,29 @@ def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
             assert held.alone_s
             assert held.seconds < by_itself.seconds
             assert held.alone_s == close(by_itself.alone_s)
+
+
+def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
+    """With several steps, where warps wait for their neighbours; spilled words are left out."""
+    one = subject(7, config=replace(MARCH, barrier="neighbours"))
+
+    def held(*without: str) -> float:
+        (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)
+        return found
+
+    alone = term_of(one, _turns(one))
+    assert alone
+    assert held(LOCAL, STAGES) < 0.99 * alone.seconds, "instructions of other warps"
+    assert held(LOCAL) < held(LOCAL, STAGES), "and waits for exchanges"
+    assert OVERTAKEN not in [term.name for term in terms(one, (OVERTAKEN,))]
+
+
+def test_spilled_words_that_l1_has_are_not_waited_for() -> None:
+    few, many = (subject(7, local_bytes=size) for size in (16, 592))
+    assert found_in_l1(many) < found_in_l1(few) < 1
+    for each in (few, many):
+        answers = loop_answers_s(each) * _turns(each) / (256**3 * 2)
+        assert _local_alone_s(each) == close((1 - found_in_l1(each)) * answers)
 
 
 @given(words=st.integers(1, 60))

@@ -234,6 +234,9 @@ def test_what_was_compiled_before_is_found_by_text_architecture_and_compiler(mon
     assert compiled_before(CASE, "sm_80", config) is None
     assert compiled_before(CASE, "sm_90", replace(config, block=(128, 1, 1))) is None
     assert compiled_before(box("d3q27", "bgk", (128, 128, 128)), "sm_90", config) is None
+    with monkeypatch.context() as another:
+        another.setattr(backend_compiled, "_readers", lambda: "of another version, which may look for less")
+        assert compiled_before(CASE, "sm_90", config) is None
     monkeypatch.setattr(nvrtc, "version", lambda: (12, 0))
     assert compiled_before(CASE, "sm_90", config) is None
 

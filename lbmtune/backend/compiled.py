@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
+from inspect import getsource
 from pathlib import Path
 
 import msgspec
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend import nvrtc, sass
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig
@@ -70,9 +71,18 @@ def compiled_before(case: Case, architecture: str, config: KernelConfig) -> Reso
 
 
 def _path(program: Program, architecture: str) -> Path:
-    """By text and options, architecture, and version of NVRTC. Raises DeviceUnavailableError without it."""
-    named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version()))))
+    """By text and options, architecture, version of NVRTC, and what reads figures off that.
+
+    Raises DeviceUnavailableError without NVRTC.
+    """
+    named = "\0".join((program.digest, architecture, ".".join(map(str, nvrtc.version())), _readers()))
     return cache_folder("nvrtc") / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
+
+
+@cache
+def _readers() -> str:
+    """Digest of the modules that read a log and a cubin: another version of them may find more, or something else."""
+    return hashlib.sha256("\0".join(map(getsource, (nvrtc, sass))).encode()).hexdigest()
 
 
 def _kept(path: Path) -> Compiled | None:

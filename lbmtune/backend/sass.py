@@ -5,11 +5,11 @@ of its line is still on its way then (docs/model.md). Compilers do so with regis
 were on their way by then have their answers when the store goes on.
 
 An instruction is 16 bytes since compute capability 7.0, and until 9.0 as follows. Of each are read: its code (bits 0 to
-11), the registers of its result, address and value (16 to 23, 24 to 31), the number that is added to an address (40 to
-63), how much it moves (73 to 75), and what the scheduler is told: the barrier that its result will lift (110 to 112; 7:
-none), and those that are waited for beforehand (116 to 121). Source: Jia, Maggioni, Staiger, Scarpazza: Dissecting the
-NVIDIA Volta GPU architecture via microbenchmarking, 2018 (arXiv:1804.06826), section 2; local memory and branches:
-`nvdisasm`.
+11), the register of its address (24 to 31), the number that is added to that (40 to 63), how much it moves (73 to 75),
+and what the scheduler is told: the barrier that its result will lift (110 to 112; 7: none), and those that are waited
+for beforehand (116 to 121). How far a branch leads, in words of four bytes, are bits 34 to 81 before 9.0, and there the
+same bits with 16 to 23 below them. Source: Jia, Maggioni, Staiger, Scarpazza: Dissecting the NVIDIA Volta GPU
+architecture via microbenchmarking, 2018 (arXiv:1804.06826), section 2; local memory and branches: `nvdisasm`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _BYTES, _WORD = 16, 4
 _TEXT, _NO_BITS = ".text.", 8
 _KNOWN = range(70, 100)
 """Compute capabilities, times ten, whose instructions are as above: those after them lay some of it out otherwise."""
+_SPLIT = 90
+"""The first whose branches have their lowest bits apart."""
 _WORDS = {5: 2, 6: 4}
 """Of a load or store that is wider than one; narrower ones are in a word."""
 _CAPABILITY_SHIFT = {7: 0, 8: 8}
@@ -50,21 +52,25 @@ class Instruction(NamedTuple):
 
 
 def overtaken(image: bytes) -> dict[str, int]:
-    """Stores that overtake a load, of a pass of the longest loop of each entry, or of all of it where nothing loops.
+    """Stores that overtake a load, of a pass of the longest loop of each entry; none where nothing loops.
 
-    image: a cubin; none of another device, or of another format.
+    image: a cubin; none of another device, of another format, or of one that is not whole.
     """
-    if not _readable(image):
+    try:
+        known = _capability(image)
+        if known not in _KNOWN:
+            return {}
+        return {name: _overtaken(_instructions(text, split=known >= _SPLIT)) for name, text in _texts(image)}
+    except (struct.error, IndexError, ValueError, OverflowError):  # what it tells of lies behind its end
         return {}
-    return {name: _overtaken(_instructions(text)) for name, text in _texts(image)}
 
 
-def _readable(image: bytes) -> bool:
-    """Whether instructions are those of the devices above."""
+def _capability(image: bytes) -> int:
+    """Times ten, of the device that a cubin is for; 0 of anything else."""
     if image[:4] != b"\x7fELF" or image[8] not in _CAPABILITY_SHIFT:
-        return False
+        return 0
     (flags,) = struct.unpack_from("<I", image, 48)
-    return flags >> _CAPABILITY_SHIFT[image[8]] & 0xFF in _KNOWN
+    return int(flags) >> _CAPABILITY_SHIFT[image[8]] & 0xFF
 
 
 def _texts(image: bytes) -> Iterator[tuple[str, bytes]]:
@@ -80,16 +86,18 @@ def _texts(image: bytes) -> Iterator[tuple[str, bytes]]:
             yield name.removeprefix(_TEXT), image[head[4] : head[4] + head[5]]
 
 
-def _instructions(text: bytes) -> list[Instruction]:
-    return [_instruction(*struct.unpack_from("<QQ", text, at)) for at in range(0, len(text) - _BYTES + 1, _BYTES)]
+def _instructions(text: bytes, *, split: bool) -> list[Instruction]:
+    places = range(0, len(text) - _BYTES + 1, _BYTES)
+    return [_instruction(*struct.unpack_from("<QQ", text, at), split=split) for at in places]
 
 
-def _instruction(low: int, high: int) -> Instruction:
+def _instruction(low: int, high: int, *, split: bool) -> Instruction:
+    """split: whether the lowest bits of a branch lie apart."""
     code = low & 0xFFF
     leads = 0
     if code == _BRANCH:
-        # in words of four bytes: its lowest eight bits, and the others
-        leads = (_signed(low >> 34 | (high & 0x3FFFF) << 30, 48) << 8 | low >> 16 & 0xFF) * 4 // _BYTES
+        words = _signed(low >> 34 | (high & 0x3FFFF) << 30, 48)
+        leads = (words << 8 | low >> 16 & 0xFF if split else words) * _WORD // _BYTES
     return Instruction(
         code=code,
         address=(low >> 24 & 0xFF, _signed(low >> 40, 24)),
@@ -105,12 +113,15 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
-    """What lies before the branch that leads furthest back; all of it where none does."""
-    back = [(one.leads, at) for at, one in enumerate(code) if one.leads < 0]
+    """What lies before the branch that leads furthest back; nothing where none does.
+
+    Behind the end of every text is a branch to itself, which nobody passes.
+    """
+    back = [(one.leads, at) for at, one in enumerate(code) if one.leads < -1]
     if not back:
-        return code
+        return ()
     leads, last = min(back)
-    return code[last + 1 + leads : last + 1]
+    return code[max(0, last + 1 + leads) : last + 1]
 
 
 def _overtaken(code: Sequence[Instruction]) -> int:
