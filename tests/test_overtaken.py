@@ -27,6 +27,7 @@ from lbmtune.model.spilled import found_in_l1, loop_answers_s
 from lbmtune.model.subject import LOCAL, OVERTAKEN, STAGES, Subject
 from lbmtune.model.toml import read_machine
 from lbmtune.records import Entry, Resources
+from lbmtune.records.store import read_study
 from seconds import close
 
 RECORDED = Path(__file__).resolve().parent.parent / "studies" / "recorded"
@@ -282,6 +283,17 @@ def test_a_machine_of_which_nobody_has_measured_it_does_without() -> None:
     assert (
         predict(CASE, MARCH, bare, subject(7).resources).mlups > predict(CASE, MARCH, CARD, subject(7).resources).mlups
     )
+
+
+def test_updates_are_those_of_fluid_cells() -> None:
+    """A stone takes time and is none: of a domain with one an update takes longer by what it lacks."""
+    stone = read_study(RECORDED / "nvidia-h200" / "d3q19-sphere-fast-fp32").header.spec.case
+    whole = replace(stone, geometry="")
+    assert stone.fluid_sites < 0.99 * whole.fluid_sites
+    one, other = (term_of(replace(subject(7), case=case), turns=200) for case in (stone, whole))
+    assert one
+    assert other
+    assert one.seconds * stone.fluid_sites == close(other.seconds * whole.fluid_sites)
 
 
 def test_what_l2_has_holds_nobody_up() -> None:
