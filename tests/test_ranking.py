@@ -17,11 +17,12 @@ from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CudaConfig, from_flat, parse_config
 from lbmtune.catalogue.rules import cuda_limits
 from lbmtune.cli import ranking as cli_ranking
-from lbmtune.cli import tune
+from lbmtune.cli import rankingtable, tune
 from lbmtune.cli.devices import limits_of, predictor
 from lbmtune.cli.folding import differences, families, folded, others, with_scheme
 from lbmtune.cli.machines import machine_of, named_machine, shipped_machines
-from lbmtune.cli.ranking import Entry, Ranking, Row, ranking, ties
+from lbmtune.cli.ranking import Entry, Ranking, Row, ranking
+from lbmtune.cli.rankingtable import ties
 from lbmtune.cli.varying import alone, around, around_best
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
@@ -532,7 +533,7 @@ def test_a_ranking_has_rows_and_families_beside_its_places(monkeypatch):
 
 def test_a_ranking_is_printed_by_rows_and_told_by_places(asked, capsys):
     found, _ = ranked(named_machine("h200"), 1, top=3)
-    cli_ranking.print_ranking(found)
+    rankingtable.print_ranking(found)
     table, families_table = capsys.readouterr().out.split("\n\n")
     assert len(table.splitlines()) == 3 + len(found.rows)
     for row, line in zip(found.rows, table.splitlines()[3:], strict=True):
@@ -555,7 +556,7 @@ def test_a_ranking_is_printed_by_rows_and_told_by_places(asked, capsys):
 
 def test_how_many_of_a_row_were_compiled_is_said():
     one = Entry(CudaConfig(), predict(CASE, CudaConfig(), named_machine("h200")), compiled=True)
-    said = [cli_ranking._how_many_compiled(Row(1, one, 3, count, {})) for count in (0, 2, 3)]
+    said = [rankingtable._how_many_compiled(Row(1, one, 3, count, {})) for count in (0, 2, 3)]
     assert said == ["no", "2 of 3", "yes"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from inspect import getsource
 from pathlib import Path
 
 import msgspec
@@ -82,7 +81,8 @@ def _path(program: Program, architecture: str) -> Path:
 @cache
 def _readers() -> str:
     """Digest of the modules that read a log and a cubin: another version of them may find more, or something else."""
-    return hashlib.sha256("\0".join(map(getsource, (nvrtc, sass))).encode()).hexdigest()
+    texts = (Path(str(module.__file__)).read_bytes() for module in (nvrtc, sass))
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
 def _kept(path: Path) -> Compiled | None:

@@ -227,7 +227,8 @@ def predict(
     _check_asked(subject, top, vary, page)
     there = elsewhere(machine, device)
     if not (vary or is_config(subject)):
-        from lbmtune.cli.ranking import print_ranking, ranking  # here: it loads the model
+        from lbmtune.cli.ranking import ranking  # here: it loads the model
+        from lbmtune.cli.rankingtable import print_ranking
 
         where = here.chosen(device, machine=there)
         spec = study_spec(subject, sets)

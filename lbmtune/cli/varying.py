@@ -168,7 +168,7 @@ def alone(found: Varied, *, settled: bool) -> str:
 def print_varied(found: Varied) -> None:
     """As a table, with a bar that is as long as the speed."""
     from lbmtune.cli import output
-    from lbmtune.cli.ranking import binding  # here: it loads the model
+    from lbmtune.cli.rankingtable import binding
 
     best = max((one.mlups for one in found.predictions.values()), default=1.0)
     here = found.around.flat()[found.axis]
