@@ -103,7 +103,7 @@ def _winner(figure: Figure, stage: Stage) -> None:
         yaxis="y2",
         marker={"symbol": "circle-open", "size": 19, "color": MARK, "line": {"width": 2.5, "color": MARK}},
         text=["winner"],
-        textposition="middle right",
+        textposition="bottom left",  # often of the most steps, at whose right the figure ends
         textfont={"size": 13, "color": MARK},
         hoverinfo="skip",
     )
