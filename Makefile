@@ -30,27 +30,27 @@ check: $(DEVELOP)
 
 # every legal combination of the catalogue's axes through NVRTC (make test compiles one of each kind)
 nvrtc-all: $(DEVELOP)
-	$(BIN)/python scripts/nvrtc_all.py $(ARGS)
+	$(BIN)/python -m scripts.nvrtc_all $(ARGS)
 
 # everything that needs a GPU: its tests, the machine description, the studies behind the recorded sets
 gpu: $(DEVELOP) $(INSTALLED)
-	$(BIN)/python scripts/gpu.py build/gpu $(ARGS)
+	$(BIN)/python -m scripts.gpu build/gpu $(ARGS)
 
 # every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
 conformance: $(DEVELOP)
-	$(BIN)/python scripts/conformance.py $(ARGS)
+	$(BIN)/python -m scripts.conformance $(ARGS)
 
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)
-	$(BIN)/python scripts/model_report.py $(ARGS)
+	$(BIN)/python -m scripts.model_report $(ARGS)
 
 # the ladders that are kept, held against the model
 profiles: $(DEVELOP)
-	$(BIN)/python scripts/profiles.py $(ARGS)
+	$(BIN)/python -m scripts.profiles $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer
-	$(BIN)/python scripts/peer_cpu.py $(ARGS)
+	$(BIN)/python -m scripts.peer_cpu $(ARGS)
 
 wheel: $(DEVELOP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -1,9 +1,9 @@
 """What each storage format costs in accuracy: `lbmtune accuracy` of all of them, with the device that ran them.
 
-    python scripts/accuracy.py OUT                            on this processor
-    python scripts/accuracy.py OUT --device 0 --lattice d3q27
-    python scripts/accuracy.py OUT --device 0 --collision regularised --steps 1,2,3,4 --workers 8
-    python scripts/accuracy.py OUT --device shim --collision regularised    the CUDA text, compiled as C++
+    python -m scripts.accuracy OUT                            on this processor
+    python -m scripts.accuracy OUT --device 0 --lattice d3q27
+    python -m scripts.accuracy OUT --device 0 --collision regularised --steps 1,2,3,4 --workers 8
+    python -m scripts.accuracy OUT --device shim --collision regularised    the CUDA text, compiled as C++
 
 OUT gets accuracy.json: L2 errors of a Taylor-Green vortex against float64 and against the exact solution, at several
 peak velocities and after 1000 steps. --steps: steps per launch; of populations and, with regularised collision, of
@@ -33,14 +33,14 @@ import msgspec
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.axes import completed
-from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
-from lbmtune.measure.accuracy import fitted, measure_accuracy
-from lbmtune.measure.evaluate import Evaluator
+from lbmtune.measure.verification.accuracy import fitted, measure_accuracy
+from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.accuracy import kept_where
@@ -93,9 +93,8 @@ class OnShim:
 
     def __init__(self, case: Case) -> None:
         """Raises DeviceUnavailableError where there is no C++ compiler."""
-        sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
         from lbmtune.backend.cpu import open_cpu
-        from shim.device import COMPILER, QUICK, HostDevice, compile_on_host
+        from tests.shim.device import COMPILER, QUICK, HostDevice, compile_on_host
 
         if COMPILER is None:
             raise DeviceUnavailableError("there is no C++ compiler (g++).")

@@ -1,6 +1,6 @@
 """Prints recorded claims as Markdown: those that do not hold with what counters say of them, and all figures.
 
-python scripts/claims_figures.py [studies/recorded/nvidia-h200/claims.json.gz]
+python -m scripts.claims_figures [studies/recorded/nvidia-h200/claims.json.gz]
 """
 
 from __future__ import annotations

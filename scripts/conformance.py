@@ -1,7 +1,7 @@
 """Every pair of choices of the catalogue against the oracle: tests/covering.py says which kernels that takes.
 
-    python scripts/conformance.py            the CUDA text on the host shim, and the CPU kernels compiled
-    python scripts/conformance.py --on 0     the CUDA kernels on GPU 0
+    python -m scripts.conformance            the CUDA text on the host shim, and the CPU kernels compiled
+    python -m scripts.conformance --on 0     the CUDA kernels on GPU 0
 
 Prints what it checked, what is illegal with the reasons, what a GPU cannot launch, and every kernel that is wrong. One
 that is wrong on a GPU is assembled again, with fewer optimisations: if that makes it right, its text is, and
@@ -21,18 +21,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from lbmtune.backend.protocol import Binary, CompileError, Device
+from lbmtune.backend.registry import compiler_for, open_device, reassembled
+from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.cores import usable_cores
+from lbmtune.measure.verification.verify import verify
+from tests.support.choices import Sample
+from tests.support.covering import Covering, everything
 
-from choices import Sample  # noqa: E402
-from covering import Covering, everything  # noqa: E402
-from lbmtune.backend.protocol import Binary, CompileError, Device  # noqa: E402
-from lbmtune.backend.registry import compiler_for, open_device, reassembled  # noqa: E402
-from lbmtune.catalogue.rules import Limits, broken  # noqa: E402
-from lbmtune.codegen.program import Program  # noqa: E402
-from lbmtune.codegen.render import render  # noqa: E402
-from lbmtune.cores import usable_cores  # noqa: E402
-from lbmtune.measure.verify import verify  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 Verdict = str | None
 """What is wrong with a kernel; None: nothing."""
@@ -42,7 +41,7 @@ MISASSEMBLED = "wrong as assembled alone"
 
 def on_shim(sample: Sample) -> Verdict:
     """The CUDA text, compiled as C++ and run on the host."""
-    from shim.device import HostDevice, compile_on_host
+    from tests.shim.device import HostDevice, compile_on_host
 
     return _checked(sample, compile_on_host, HostDevice())
 

@@ -1,6 +1,6 @@
 """Tells the entries of recorded kernels apart, and what their code says: compiles them again, without a GPU.
 
-    python scripts/entries.py [FOLDER]
+    python -m scripts.entries [FOLDER]
 
 Looks below studies/recorded by default, at sets of GPUs whose trials say of a kernel what its largest entry uses, as
 all did before there were entries, or of a march nothing of the words that it overtakes. Kernels of several entries and
@@ -24,8 +24,8 @@ import msgspec
 
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Entry, Trial

@@ -1,8 +1,8 @@
 """Everything that needs a GPU, in parts that fit a time limit, with its results packed into a few files.
 
-    python scripts/gpu.py OUT                     all parts
-    python scripts/gpu.py OUT --parts fp32,fp64 --time 4m --work build/gpu-work
-    python scripts/gpu.py OUT --parts tests,turns --limit 500 --plan      says what would run, and nothing else
+    python -m scripts.gpu OUT                     all parts
+    python -m scripts.gpu OUT --parts fp32,fp64 --time 4m --work build/gpu-work
+    python -m scripts.gpu OUT --parts tests,turns --limit 500 --plan      says what would run, and nothing else
 
 Parts: tests, conformance, devices, claims, fp32, fp64, fp16s (the flagship), cavity, d2q9, d3q27, fast-fp32,
 fast-fp64, fast-fp16s, fast-d2q9, fast-d3q27, fast-cavity, fast-cavity-flags and fast-sphere (walls that are read),
@@ -25,7 +25,7 @@ twice as long is stopped, so that the others have their time.
 
 With --device cpu the studies run on the processor, as many threads as this process may use cores:
 
-    CUDA_VISIBLE_DEVICES= taskset -c 0,1 python scripts/gpu.py OUT --device cpu --parts devices,fast-fp32 --time 140s
+    CUDA_VISIBLE_DEVICES= taskset -c 0,1 python -m scripts.gpu OUT --device cpu --parts devices,fast-fp32 --time 140s
 
 OUT gets log.txt, sanitize.txt, summary.json, machine.toml, claims.json and claims.html, turns.json, fastest.json,
 accuracy-*.json, physics.json, one archive per study, and the profiles in a folder of their own.
@@ -49,12 +49,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+from lbmtune.cores import usable_cores
+from lbmtune.errors import InputError
+from lbmtune.units import parse_duration_s
 
-from lbmtune.cores import usable_cores  # noqa: E402
-from lbmtune.errors import InputError  # noqa: E402
-from lbmtune.units import parse_duration_s  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
 OBLONG = "case.domain=208x224x192"
@@ -240,13 +239,13 @@ def tests(run: Run) -> dict[str, object]:
 
 def conformance(run: Run) -> dict[str, object]:
     """Every pair of choices of the catalogue against the oracle."""
-    command = [sys.executable, str(ROOT / "scripts" / "conformance.py"), "--on", run.device, "--workers", workers()]
+    command = [sys.executable, "-m", "scripts.conformance", "--on", run.device, "--workers", workers()]
     return run.call("conformance", command, run.limit_s)
 
 
 def sanitize(run: Run) -> dict[str, object]:
     """One kernel of each CUDA skeleton under compute-sanitizer."""
-    command = [sys.executable, str(ROOT / "scripts" / "sanitize.py"), str(run.out / "sanitize.txt")]
+    command = [sys.executable, "-m", "scripts.sanitize", str(run.out / "sanitize.txt")]
     return run.call("sanitize", [*command, "--device", run.device, "--workers", workers()], run.limit_s)
 
 
@@ -267,13 +266,13 @@ def fastest(run: Run) -> dict[str, object]:
 
 def in_turns(run: Run, part: str, *which: str) -> dict[str, object]:
     """Kernels measured in turns. which: arguments that say which kernels."""
-    command = [sys.executable, str(ROOT / "scripts" / "turns.py"), str(run.out), "--device", run.device]
+    command = [sys.executable, "-m", "scripts.interleaved", str(run.out), "--device", run.device]
     return run.call(part, [*command, *which], run.limit_s)
 
 
 def physics(run: Run) -> dict[str, object]:
     """What regularised collision changes of a flow."""
-    command = [sys.executable, str(ROOT / "scripts" / "physics.py"), str(run.out), "--device", run.device]
+    command = [sys.executable, "-m", "scripts.physics", str(run.out), "--device", run.device]
     return run.call("physics", command, run.limit_s)
 
 
@@ -282,7 +281,7 @@ def accuracy(run: Run) -> dict[str, object]:
     codes: dict[str, int] = {}
     for name, asked in ACCURACIES.items():
         folder = run.work / f"accuracy-{name}"
-        command = [sys.executable, str(ROOT / "scripts" / "accuracy.py"), str(folder), "--device", run.device, *asked]
+        command = [sys.executable, "-m", "scripts.accuracy", str(folder), "--device", run.device, *asked]
         done = run.call(f"accuracy {name}", [*command, "--workers", workers()], run.limit_s)
         codes[name] = int(str(done["exit_code"]))
         if not codes[name]:

@@ -1,6 +1,6 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
-    python scripts/model_report.py [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
+    python -m scripts.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
         [--described] [--docs docs/model.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
@@ -18,10 +18,10 @@ import sys
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.as_it_was import as_it_was
-from lbmtune.model.machine import Machine
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.host_interference import as_it_was
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
-from lbmtune.model.toml import read_machine
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.model import Judged, by_card, by_set, judgement, printed, with_ablation, write_page, write_tables

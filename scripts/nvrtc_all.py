@@ -1,6 +1,6 @@
 """Compiles the whole CUDA slice of the catalogue with NVRTC: every legal combination of what changes the text.
 
-python scripts/nvrtc_all.py [--jobs N] [--architectures sm_80 sm_90] [--every N]
+python -m scripts.nvrtc_all [--jobs N] [--architectures sm_80 sm_90] [--every N]
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from lbmtune.backend.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.case import COLLISIONS, Case, box, cavity, channel, collides
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channel, collides
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores

@@ -25,15 +25,15 @@ import numpy as np
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import CpuDevice
-from lbmtune.catalogue.case import Case, box
 from lbmtune.catalogue.config import KernelConfig, from_flat, parse_config
-from lbmtune.catalogue.layout import array_length
-from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.layouts.layout import array_length
+from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.measure.noise import fill_with_noise
-from lbmtune.measure.verify import verify
+from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records.best import read_best
 from lbmtune.runtime import Simulation
 

@@ -1,8 +1,8 @@
 """What regularised collision changes of a flow, against BGK: moments and populations on flows with known answers.
 
-    python scripts/physics.py OUT                             all parts, on GPU 0
-    python scripts/physics.py OUT --parts vortex --device 1
-    python scripts/physics.py OUT --sizes 128,256             cells along an edge of the turbulent box
+    python -m scripts.physics OUT                             all parts, on GPU 0
+    python -m scripts.physics OUT --parts vortex --device 1
+    python -m scripts.physics OUT --sizes 128,256             cells along an edge of the turbulent box
 
 Parts: vortex (decay of a two-dimensional Taylor-Green vortex), cavity (centre lines of a lid-driven cavity at Reynolds
 numbers 100, 400 and 1000), turbulence (decay of the three-dimensional Taylor-Green vortex at Reynolds number 1600). OUT
@@ -26,12 +26,12 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
-from lbmtune.catalogue.case import Case, box, cavity
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.accuracy import l2_error, vortex
+from lbmtune.measure.verification.accuracy import l2_error, vortex
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.solver import equilibrium
 

@@ -1,6 +1,6 @@
 """The ladders that are kept, held against the model as it is now.
 
-    python scripts/profiles.py [FOLDER] [--out build/profiles]
+    python -m scripts.profiles [FOLDER] [--out build/profiles]
 
 For every profile below FOLDER, by the description of the machine beside its folder: the speed of the kernel, how far
 the loss of any rung is from what its term says (shares of the ceiling's speed), what no term explains, and bytes that
@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.rungs import expected
-from lbmtune.model.toml import read_machine
+from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.profile import Profile
 from lbmtune.report.profile import Standing, standing, write_profile_page
 from lbmtune.units import format_mlups

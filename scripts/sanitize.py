@@ -1,7 +1,7 @@
 """One kernel of each CUDA skeleton, verified under compute-sanitizer: reads and writes out of bounds, races, barriers.
 
-    python scripts/sanitize.py REPORT                     all cases under memcheck, racecheck and synccheck
-    python scripts/sanitize.py REPORT --cases march --tools racecheck --device 0
+    python -m scripts.sanitize REPORT                     all cases under memcheck, racecheck and synccheck
+    python -m scripts.sanitize REPORT --cases march --tools racecheck --device 0
 
 A case is a configuration with walls, where its kind can have them, on the small domain that verification takes. It
 runs in a process of its own, started by the tool. racecheck and synccheck look at kernels with shared memory. Halo
@@ -27,15 +27,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.config import from_flat
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.measure.verification.verify import awkward_domain, verify
+from tests.support.choices import Sample, case_of
 
-from choices import Sample, case_of  # noqa: E402
-from lbmtune.backend.registry import compiler_for, open_device  # noqa: E402
-from lbmtune.catalogue.config import from_flat  # noqa: E402
-from lbmtune.codegen.program import Program  # noqa: E402
-from lbmtune.codegen.render import render  # noqa: E402
-from lbmtune.measure.verify import awkward_domain, verify  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "synccheck")
@@ -231,7 +230,7 @@ def run(name: str, device_name: str) -> int:
 
 def under(tool: str, name: str, device_name: str) -> Verdict:
     """One case in a process that a tool starts."""
-    command = [SANITIZER, "--tool", tool, "--error-exitcode", str(FOUND), sys.executable, str(Path(__file__).resolve())]
+    command = [SANITIZER, "--tool", tool, "--error-exitcode", str(FOUND), sys.executable, "-m", "scripts.sanitize"]
     command += ["-", "--run", name, "--device", device_name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)

@@ -21,7 +21,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
-from thinning import Fact, drawn, facts
+from tests.support.thinning import Fact, drawn, facts
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
@@ -41,12 +41,12 @@ LONGEST = (
     "test_cuda_shim.py",
     "test_resume.py",
     "test_flags.py",
-    "test_moments_cpu.py",
+    "test_moments_wavefront.py",
     "test_cuda_axes.py",
-    "test_indirect_kernels.py",
+    "test_sparse_kernels.py",
     "test_cli_verbs.py",
     "test_search_choice.py",
-    "test_measure_devices.py",
+    "test_machines.py",
     "test_accuracy.py",
     "test_bad_input.py",
     "test_cuda_mutations.py",
@@ -57,7 +57,7 @@ LONGEST = (
     "test_collision_kernels.py",
     "test_search_space.py",
     "test_report.py",
-    "test_duties.py",
+    "test_side_tasks.py",
     "test_cpu_text.py",
     "test_model_report.py",
 )
@@ -72,7 +72,9 @@ def pytest_collection(session: pytest.Session) -> None:
     """Of all test files, each worker first imports some: what it compiles, the others find as bytecode."""
     count, worker = (os.environ.get(f"PYTEST_XDIST_WORKER{what}", "") for what in ("_COUNT", ""))
     if worker and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        files = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+        root = Path(__file__).parent
+        found = (path.relative_to(root.parent).with_suffix("").parts for path in root.rglob("test_*.py"))
+        files = sorted(".".join(parts) for parts in found)
         number, of = int(worker.removeprefix("gw")), int(count)
         for name in (name for first in range(number, number + of) for name in files[first % of :: of]):
             with suppress(Exception, pytest.skip.Exception):  # which collection meets again, and reports

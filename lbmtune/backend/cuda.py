@@ -27,7 +27,7 @@ from lbmtune.backend.protocol import (
     Placing,
     TooManyResourcesError,
 )
-from lbmtune.catalogue.rules import Limits, cuda_limits
+from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lbmtune.catalogue.cache_hints import LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.config import (
     ADDRESSINGS,
     CHUNKS,
@@ -18,15 +19,14 @@ from lbmtune.catalogue.config import (
     Scalar,
     defaults,
 )
-from lbmtune.catalogue.exchange import PARITIES, exchanges_slots
-from lbmtune.catalogue.hints import LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.families.rules import FAR_ENDS, FIRST_TOUCHES, PAGES, PINNINGS, READS, Limits
 from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.orders import ORDERS
+from lbmtune.catalogue.moments.representation import REPRESENTATIONS
+from lbmtune.catalogue.pointer_swap import PARITIES, exchanges_slots
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
-from lbmtune.catalogue.representation import REPRESENTATIONS
-from lbmtune.catalogue.rules import FAR_ENDS, FIRST_TOUCHES, PAGES, PINNINGS, READS, Limits
-from lbmtune.catalogue.scheme import reads_along_x
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.catalogue.schemes.scheme import reads_along_x
+from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.lattice import LATTICES
 
 ALL_CORES = "all"

@@ -10,13 +10,13 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
-from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import layout
+from lbmtune.catalogue.layouts.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts.rows import Rows
+from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.precision import Compute, Storage, compute, storage
-from lbmtune.catalogue.representation import FUSED, POPULATIONS, Representation, representation
-from lbmtune.catalogue.scheme import Scheme, bundled
 from lbmtune.catalogue.schemes import scheme
+from lbmtune.catalogue.schemes.scheme import Scheme, bundled
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Lattice
 

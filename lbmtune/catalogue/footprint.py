@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
+from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.exchange import phases_of
-from lbmtune.catalogue.flagging import WORD_BYTES, tables
-from lbmtune.catalogue.indirect import listed_rows, phases, used
-from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.links import seen_by
-from lbmtune.catalogue.pipeline import fetched as fetched_by_pipeline
-from lbmtune.catalogue.pipeline import thread_values
-from lbmtune.catalogue.resident import face_elements, face_values
-from lbmtune.catalogue.scheme import reach
+from lbmtune.catalogue.families.cpu.moments_wavefront import fetched as fetched_by_pipeline
+from lbmtune.catalogue.families.cpu.moments_wavefront import thread_values
+from lbmtune.catalogue.families.cpu.wavefront import fetched
+from lbmtune.catalogue.families.cuda.face_exchange import array_elements
+from lbmtune.catalogue.families.cuda.face_exchange import face_values as face_values_of_tiles
+from lbmtune.catalogue.families.cuda.persistent import face_elements, face_values
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.pointer_swap import phases_of
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.schemes.scheme import reach
+from lbmtune.catalogue.sparse.index_list import listed_rows, phases, used
 from lbmtune.catalogue.storage import frame, stored_extents
-from lbmtune.catalogue.sweeps import fetched
-from lbmtune.catalogue.tile_faces import array_elements
-from lbmtune.catalogue.tile_faces import face_values as face_values_of_tiles
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -35,7 +35,7 @@ def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, in
 
 def list_elements(case: Case, config: KernelConfig) -> int:
     """32-bit words of the index list; 0 with direct addressing."""
-    from lbmtune.catalogue.nodes import pitch  # here: it needs arrays, which the command line starts without
+    from lbmtune.catalogue.sparse.nodes import pitch  # here: it needs arrays, which the command line starts without
 
     return listed_rows(case, config).rows * pitch(case, config) if config.indirect else 0
 
@@ -48,7 +48,9 @@ def largest_index(case: Case, config: KernelConfig) -> int:
 def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
     """Whether that index has no more than so many bits. Solid cells are counted only where they decide it."""
     if config.indirect:
-        from lbmtune.catalogue.nodes import most_nodes  # here: it needs arrays, which the command line starts without
+        from lbmtune.catalogue.sparse.nodes import (
+            most_nodes,  # here: it needs arrays, which the command line starts without
+        )
 
         if _largest(Extents(most_nodes(case, config), 1, 1, case.stencil.q), config) < (1 << bits):
             return True
@@ -69,7 +71,9 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
 def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
     """Whether all buffers have room in so many bytes. Solid cells are counted only where they decide it."""
     if config.indirect:
-        from lbmtune.catalogue.nodes import most_nodes  # here: it needs arrays, which the command line starts without
+        from lbmtune.catalogue.sparse.nodes import (
+            most_nodes,  # here: it needs arrays, which the command line starts without
+        )
 
         most = most_nodes(case, config)
         elements = int(config.memory.length(Extents(most, 1, 1, case.stencil.q)))

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 
-from lbmtune.catalogue.codes import Array, Codes
+from lbmtune.catalogue.number_formats import Array, Codes
 from lbmtune.errors import unknown
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 
 
@@ -78,7 +78,9 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
     """Storage extents of the case's domain or of another one; with indirect addressing, one row of nodes."""
     if config.indirect:
         there = replace(case, domain=domain) if domain else case
-        from lbmtune.catalogue.nodes import counts  # here: it needs arrays, which the command line starts without
+        from lbmtune.catalogue.sparse.nodes import (
+            counts,  # here: it needs arrays, which the command line starts without
+        )
 
         return Extents(counts(there, config).nodes, 1, 1, case.stencil.q)
     return frame(case.stencil, config).extents(Domain(*(domain or case.domain)))

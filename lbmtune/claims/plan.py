@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
-from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.claims import Document, Duty, Group, Row, Series, Variant
 from lbmtune.units import format_bytes

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.judge import Reading, readings_of, rests_on, verdicts
 from lbmtune.claims.plan import Entry, Here, Plan, plans
 from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted, 141 nobody reads the output.
     """
     from lbmtune.cli.app import command
-    from lbmtune.cli.usage import UsageError, sentence
+    from lbmtune.cli.format.usage import UsageError, sentence
     from lbmtune.errors import LbmtuneError
 
     # the search's matrices are small: threads of NumPy's would wait for each other beside the compilers

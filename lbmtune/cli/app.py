@@ -9,8 +9,12 @@ import typer
 from typer.core import TyperCommand
 
 from lbmtune import __version__
-from lbmtune.cli import checks, claims, facts, listing, profile, results, tune
-from lbmtune.cli.folders import provide_cache
+from lbmtune.cli.arguments.folders import provide_cache
+from lbmtune.cli.verbs import claims, profile, results
+from lbmtune.cli.verbs import inspect as facts
+from lbmtune.cli.verbs import list as listing
+from lbmtune.cli.verbs import run as checks
+from lbmtune.cli.verbs import study as tune
 
 app = typer.Typer(
     name="lbmtune",

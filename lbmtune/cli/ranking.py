@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from lbmtune.catalogue.config import Scalar, from_flat
-from lbmtune.cli.folding import Differences, differences, families, folded
+from lbmtune.cli.format.grouping import Differences, differences, families, folded
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
@@ -23,10 +23,10 @@ from lbmtune.records.store import write_atomically
 from lbmtune.search.finalists import family_of
 
 if TYPE_CHECKING:
-    from lbmtune.backend.compiled import Compiled
-    from lbmtune.catalogue.case import Case
+    from lbmtune.backend.compiled_cache import Compiled
     from lbmtune.catalogue.config import KernelConfig
-    from lbmtune.model.machine import Machine
+    from lbmtune.catalogue.problem.case import Case
+    from lbmtune.model.machine.description import Machine
     from lbmtune.records import Prediction
     from lbmtune.records.study import StudySpec
 
@@ -215,7 +215,7 @@ def compiler_of(described: Machine, say: Say) -> str:
 
 def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: Say) -> _First:
     """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
-    from lbmtune.cli.devices import limits_of, predictor
+    from lbmtune.cli.arguments.devices import limits_of, predictor
     from lbmtune.search.estimates import estimates
     from lbmtune.search.space import legal_set
 
@@ -269,7 +269,7 @@ def _first(
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
     """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
-    from lbmtune.backend.compiled import compiled_all
+    from lbmtune.backend.compiled_cache import compiled_all
 
     said_s, count = time.monotonic(), len(configs)
     for done, one in enumerate(compiled_all(case, configs, architecture, usable_cores()), 1):

@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from lbmtune.catalogue.conditions import words_of
+from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
-from lbmtune.catalogue.faces import SIDES
-from lbmtune.catalogue.flagging import WORD_BYTES
+from lbmtune.catalogue.families.cpu.moments_wavefront import kept_index
+from lbmtune.catalogue.families.cuda.face_exchange import array_elements
+from lbmtune.catalogue.families.cuda.persistent import face_elements
+from lbmtune.catalogue.families.cuda.temporal_blocking import value_index
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, macroscopic_bytes
-from lbmtune.catalogue.indirect import listed_rows
-from lbmtune.catalogue.layout import Extents, index
-from lbmtune.catalogue.march import value_index
-from lbmtune.catalogue.moments import orders
-from lbmtune.catalogue.pipeline import kept_index
-from lbmtune.catalogue.resident import face_elements
-from lbmtune.catalogue.scheme import Access
+from lbmtune.catalogue.layouts.layout import Extents, index
+from lbmtune.catalogue.moments.basis import orders
+from lbmtune.catalogue.problem.cell_types import words_of
+from lbmtune.catalogue.problem.faces import SIDES
+from lbmtune.catalogue.schemes.scheme import Access
+from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.storage import Domain, StorageFrame
-from lbmtune.catalogue.tile_faces import array_elements
-from lbmtune.codegen.cuda import layout, march, tile_faces
+from lbmtune.codegen.cuda.face_exchange import program as tile_faces
+from lbmtune.codegen.cuda.shared import layout
+from lbmtune.codegen.cuda.temporal_blocking import program as march
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -205,10 +207,7 @@ def _symbols(program: Program) -> Extents:
 
 
 def _links(program: Program) -> Links:
-    from lbmtune.catalogue.nodes import (
-        counts,  # here: arrays are not needed to start
-        granule,  # here: arrays are not needed to start
-    )
+    from lbmtune.catalogue.sparse.nodes import counts, granule
 
     rows = listed_rows(program.case, program.config)
     _, sites, count = counts(program.case, program.config)

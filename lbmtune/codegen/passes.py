@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.exchange import exchange
-from lbmtune.catalogue.scheme import Phase
+from lbmtune.catalogue.pointer_swap import exchange
+from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import Lattice
 
 BUFFERS = ("f0", "f1")
@@ -14,7 +14,8 @@ BUFFERS = ("f0", "f1")
 SLOT = "slot_"
 """How the names of launch arguments begin that say where a slot of f0 starts: a pointer on a GPU, else an element."""
 FACE_ARRAYS = ("faces_0", "faces_1")
-"""The same of the two arrays of f0 in which lies what crosses between tiles (`catalogue.tile_faces`)."""
+"""The same of the two arrays of f0 in which lies what crosses between tiles
+(`catalogue.families.cuda.face_exchange`)."""
 REFRESH = "refresh_"
 """How the names of kernels begin that refresh ghost cells."""
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Literal
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.boundaries.arguments import boundary_values
+from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.facing import boundary_values
-from lbmtune.catalogue.flagging import MOVING_WORDS, WORDS
+from lbmtune.catalogue.families.cuda.face_exchange import array_elements
+from lbmtune.catalogue.families.cuda.persistent import face_elements
 from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
-from lbmtune.catalogue.layout import arrays
-from lbmtune.catalogue.resident import face_elements
+from lbmtune.catalogue.layouts.layout import arrays
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
-from lbmtune.catalogue.tile_faces import array_elements
 from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT
 
 Target = Literal["cuda", "cpu"]
@@ -200,7 +200,7 @@ class Program:
         return list_elements(replace(self.case, domain=domain), self.config)
 
     def _sites(self, domain: tuple[int, int, int]) -> int:
-        from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
+        from lbmtune.catalogue.sparse.nodes import counts  # here: arrays are not needed to start
 
         return counts(replace(self.case, domain=domain), self.config).sites if self.config.indirect else 0
 
@@ -215,7 +215,7 @@ def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> d
     nx, ny, nz, those of time steps, and with indirect addressing sites and nodes, are 32-bit integers; all others are
     of the compute precision.
     """
-    from lbmtune.catalogue.nodes import counts  # here: arrays are not needed to start
+    from lbmtune.catalogue.sparse.nodes import counts  # here: arrays are not needed to start
 
     unit = config.unit
     values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, one_step
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 
 
@@ -13,7 +13,7 @@ def render(case: Case, config: KernelConfig) -> Program:
         program = _render_cuda(case, config)
         if config.launch != "dependent":
             return program
-        from lbmtune.codegen.cuda.dependent import dependent
+        from lbmtune.codegen.cuda.shared.programmatic_launch import dependent
 
         return dependent(program)
     assert isinstance(config, CpuConfig)
@@ -33,19 +33,19 @@ def _render_cuda(case: Case, config: CudaConfig) -> Program:
     from lbmtune.codegen.cuda import render_cuda, render_indirect
 
     if config.resident and config.of_moments:
-        from lbmtune.codegen.cuda.resident_moments import render_resident_moments
+        from lbmtune.codegen.cuda.persistent.moments import render_resident_moments
 
         return render_resident_moments(case, config)
     if config.resident:
-        from lbmtune.codegen.cuda.resident import render_resident
+        from lbmtune.codegen.cuda.persistent.populations import render_resident
 
         return render_resident(case, config)
     if config.by_faces:
-        from lbmtune.codegen.cuda.tile_faces import render_tile_faces
+        from lbmtune.codegen.cuda.face_exchange.program import render_tile_faces
 
         return render_tile_faces(case, config)
     if config.marches:
-        from lbmtune.codegen.cuda.march import render_march
+        from lbmtune.codegen.cuda.temporal_blocking.program import render_march
 
         return render_march(case, config)
     return render_indirect(case, config) if config.indirect else render_cuda(case, config)

@@ -6,8 +6,8 @@ import hashlib
 from string import Template
 from typing import NamedTuple
 
-from lbmtune.catalogue.case import box
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.support import support_digest

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.model import marches
-from lbmtune.model.copies import bandwidth
-from lbmtune.model.cpu_terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms, estimated_arithmetic
-from lbmtune.model.machine import ACCESS_BYTES, Machine
-from lbmtune.model.marches import EXCHANGE, memory_term
-from lbmtune.model.spilled import estimated
-from lbmtune.model.subject import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, OVERTAKEN, RINGS, STAGES, WALLS, Subject
-from lbmtune.model.terms import ONCE, SECONDS, SHARES
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.model.cpu.terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms, estimated_arithmetic
+from lbmtune.model.gpu import temporal_blocking as marches
+from lbmtune.model.gpu.copy_terms import bandwidth
+from lbmtune.model.gpu.direct import ONCE, SECONDS, SHARES
+from lbmtune.model.gpu.inputs import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, OVERTAKEN, RINGS, STAGES, WALLS, Subject
+from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.temporal_blocking import EXCHANGE, memory_term
+from lbmtune.model.machine.description import ACCESS_BYTES, Machine
 from lbmtune.records import Prediction, Resources, Term, worth_telling
 
 _OF_MARCHES = (EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN)
@@ -45,7 +45,7 @@ def predict(
     """What a kernel is expected to do on a machine. Needs no device.
 
     resources: of the compiled kernel, where that is known; estimated otherwise. without: `TERMS` to leave out.
-    Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.terms`.
+    Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.gpu.direct`.
     """
     found = ceiling(config, machine)
     if isinstance(config, CpuConfig):
@@ -58,7 +58,7 @@ def predict(
         return _told(case, config, Ceiling(reached, CALIBRATED), parts)
     assert isinstance(config, CudaConfig)
     if config.resident:
-        from lbmtune.model.on_chip import terms  # here: it prints kernels, which needs SymPy
+        from lbmtune.model.gpu.persistent import terms  # here: it prints kernels, which needs SymPy
 
         on_chip = terms(case, config, machine, resources or estimated(case, config), without)
         return _told(case, config, found, on_chip or [_memory(case, config, found)])
@@ -73,7 +73,7 @@ def predict(
 def _terms(config: CudaConfig) -> Callable[[Subject, Collection[str]], list[Term]]:
     """Those of its kind of kernel."""
     if config.by_faces:
-        from lbmtune.model.tile_faces import terms  # here: it prints kernels, which needs SymPy
+        from lbmtune.model.gpu.face_exchange import terms  # here: it prints kernels, which needs SymPy
 
         return terms
     return marches.terms if config.marches else _one_step_terms
@@ -101,7 +101,9 @@ def _memory(case: Case, config: KernelConfig, rate: Ceiling) -> Term:
 
 
 def _one_step_terms(subject: Subject, without: Collection[str]) -> list[Term]:
-    """Bytes, what `model.terms` adds to them, and what both take more where they use a part of the bandwidth only."""
+    """Bytes, what `model.gpu.direct` adds to them, and what both take more where they use a part of the bandwidth
+    only.
+    """
     memory = _memory(subject.case, subject.config, Ceiling(bandwidth(subject, by_runs=False), CALIBRATED))
     terms = [memory, *(term(subject) for name, term in SECONDS.items() if name not in without)]
     for name, share in SHARES.items():
@@ -118,7 +120,7 @@ def _unused(name: str, share: float, seconds: float) -> Term:
 
 def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceiling) -> list[Term]:
     """On a machine that is not calibrated: bytes, and the issue of instructions at the rates of the architecture."""
-    from lbmtune.model.issue import issue, together  # here: they print kernels, which needs SymPy
+    from lbmtune.model.gpu.instruction_issue import issue, together  # here: they print kernels, which needs SymPy
 
     memory = _memory(case, config, rate)
     found = issue(case, config, machine)

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.study import Ceiling

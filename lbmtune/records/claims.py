@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Environment, Outcome, Trial
 from lbmtune.records.profile import Counters
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Environment, Resources, Sustained, Term, Verification
 
 PROFILE_SCHEMA = 1

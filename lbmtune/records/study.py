@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
 
 Table = Mapping[str, Sequence[Scalar]]

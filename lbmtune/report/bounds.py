@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lbmtune.model.subject import ISSUE
+from lbmtune.model.gpu.inputs import ISSUE
 from lbmtune.records import Prediction, Term
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar
-from lbmtune.catalogue.operations import flops_per_update
+from lbmtune.catalogue.operation_counts import flops_per_update
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.records import Costs, Measurement, Outcome, Trial
@@ -77,7 +77,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class RooflineInfo:
-    """flops: operations of one cell update (`catalogue.operations`); ceiling: of the roofs, that of all shares.
+    """flops: operations of one cell update (`catalogue.operation_counts`); ceiling: of the roofs, that of all shares.
 
     points: best first; issue_mlups: what the issue of the winner's instructions allows by itself, None where that is
     not known.

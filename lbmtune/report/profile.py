@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.marches import MEMORY
+from lbmtune.model.gpu.temporal_blocking import MEMORY
 from lbmtune.records import Term
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (

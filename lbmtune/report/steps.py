@@ -1,8 +1,8 @@
 """Kernels of several steps per launch, as plain data and in words: why they are past the roofline of one step.
 
-The bandwidth is that of the ceiling of the study, the issue bound is what the model's issue slots (`model.issue`) take
-by themselves, and power binds where a run of seconds is slower than a burst and says that the power limit was the
-reason.
+The bandwidth is that of the ceiling of the study, the issue bound is what the model's issue slots
+(`model.gpu.instruction_issue`) take by themselves, and power binds where a run of seconds is slower than a burst and
+says that the power limit was the reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
-from lbmtune.model.marches import MEMORY
+from lbmtune.model.gpu.temporal_blocking import MEMORY
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.bounds import issue_mlups
@@ -111,7 +111,7 @@ def read_again(study: StudyRecord, config: KernelConfig) -> float:
     """Cells that a launch reads, over those that it updates: 1 without halos."""
     if not isinstance(config, CudaConfig) or not config.marches:
         return 1.0
-    from lbmtune.model.issue import efficiency  # here: it prints kernels, which needs SymPy
+    from lbmtune.model.gpu.instruction_issue import efficiency  # here: it prints kernels, which needs SymPy
 
     return 1 / efficiency(study.header.spec.case, config, 1).cells
 

@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
-from lbmtune.catalogue.faces import Patch
 from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.codegen.program import Program
 from lbmtune.records import Accuracy, Conditions, Environment, Sustained, Trial, Verification
 from lbmtune.records.study import StudyHeader, StudyRecord

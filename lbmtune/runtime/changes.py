@@ -7,8 +7,8 @@ from dataclasses import replace
 from operator import index
 from typing import Any
 
-from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.faces import Real3
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.errors import InputError
 
 
@@ -28,7 +28,7 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
         )
     found = replace(case, **values)
     if found.patches:
-        from lbmtune.catalogue.patches import check_cells  # here: arrays may take long to make
+        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays may take long to make
 
         check_cells(found)
     return found

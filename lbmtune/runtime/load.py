@@ -11,10 +11,10 @@ from pathlib import Path
 
 from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, one_step
-from lbmtune.catalogue.faces import Real3
-from lbmtune.catalogue.rules import broken
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.codegen.cpu import support_of
 from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Mode, Over, Program

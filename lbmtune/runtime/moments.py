@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.links import Window, whole
-from lbmtune.catalogue.march import value_index
-from lbmtune.catalogue.moments import orders, smallest_weight
-from lbmtune.catalogue.pipeline import kept_index
+from lbmtune.catalogue.families.cpu.moments_wavefront import kept_index
+from lbmtune.catalogue.families.cuda.temporal_blocking import value_index
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.moments.basis import orders, smallest_weight
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.lattice import Lattice
 

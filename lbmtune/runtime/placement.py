@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
-from lbmtune.catalogue.nodes import nodes
-from lbmtune.catalogue.patches import wall_velocity
-from lbmtune.catalogue.scheme import HERE, Place
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.patches import wall_velocity
+from lbmtune.catalogue.schemes.scheme import HERE, Place
+from lbmtune.catalogue.sparse.nodes import nodes
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
 from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device, Executable, Placing, TooManyResourcesError
-from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.conditions import conditions
+from lbmtune.catalogue.boundaries.cell_flags import words
+from lbmtune.catalogue.boundaries.cut_links import Window
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
-from lbmtune.catalogue.flagging import words
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
-from lbmtune.catalogue.indirect import listed_rows
-from lbmtune.catalogue.links import Window
-from lbmtune.catalogue.nodes import index_list
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import conditions
+from lbmtune.catalogue.sparse.index_list import listed_rows
+from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.storage import beyond_stride
 from lbmtune.codegen.program import (
     BARRIER,
@@ -220,7 +220,7 @@ class Simulation:
         if not conditions(self.case):
             self.device.synchronize()
             return self.kept.sums(self.state, self._parity)
-        from lbmtune.catalogue.boundaries import reconstructed  # here: SymPy takes its time to come
+        from lbmtune.catalogue.boundaries.completion import reconstructed  # here: SymPy takes its time to come
 
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
 

@@ -6,9 +6,9 @@ from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.faces import Real3
-from lbmtune.catalogue.flows import initial_flow
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Real3
+from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
 from lbmtune.runtime.changes import changed

@@ -11,10 +11,10 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, Protocol
 
-from lbmtune.catalogue.case import Case
+from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.links import Window, whole
-from lbmtune.catalogue.moments import orders, smallest_weight
+from lbmtune.catalogue.moments.basis import orders, smallest_weight
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 from lbmtune.runtime import moments
 from lbmtune.runtime.placement import blocks

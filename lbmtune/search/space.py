@@ -8,12 +8,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from lbmtune.catalogue.axes import AXES, completed, depends_on, neutral
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
-from lbmtune.catalogue.rules import RULES, Limits, Rule, broken
+from lbmtune.catalogue.families.rules import RULES, Limits, Rule, broken
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.study import Axes, Table, tables
-from lbmtune.search.verdicts import Point, Remembered
+from lbmtune.search.rule_cache import Point, Remembered
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
@@ -23,11 +23,11 @@ from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import Anew, estimates, refined
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.lock import folder_held
-from lbmtune.search.same import check_same
+from lbmtune.search.resume_check import check_same
 from lbmtune.search.space import Space
 
 if TYPE_CHECKING:
-    from lbmtune.search.ledger import Ledger
+    from lbmtune.search.optuna_storage import Ledger
 
 Predict = Callable[[KernelConfig], Prediction]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
@@ -160,7 +160,7 @@ class _Loop:
         self._ledger.close()
 
     def _new_ledger(self, header: StudyHeader, done: Sequence[Trial]) -> Ledger:
-        from lbmtune.search.ledger import JOURNAL, Ledger  # here, because Optuna is slow to import
+        from lbmtune.search.optuna_storage import JOURNAL, Ledger  # here, because Optuna is slow to import
 
         for trial in done:
             if trial.key in self._index:

@@ -13,23 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from cuda_samples import flows, one_of_each_kind
 from lbmtune.backend.protocol import Device, TooManyResourcesError
 from lbmtune.backend.registry import available, compiler_for, open_device
-from lbmtune.catalogue.case import Case, box, porous
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.nodes import index_list
-from lbmtune.catalogue.orders import ORDERS
-from lbmtune.catalogue.rules import Limits, broken
+from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.problem.case import Case, box, porous
+from lbmtune.catalogue.sparse.nodes import index_list
+from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.devices import CONFIG_VARIABLE, describe, measured
-from lbmtune.measure.evaluate import Evaluator
-from lbmtune.measure.timing import measure
-from lbmtune.measure.verify import verify, verify_simulation
+from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, describe, measured
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.verification.verify import verify, verify_simulation
+from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
+from tests.support.cuda_samples import flows, one_of_each_kind
 
 pytestmark = pytest.mark.gpu
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import BARRIER, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources

@@ -25,7 +25,7 @@ from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.rules import Limits
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 

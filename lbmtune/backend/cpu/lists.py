@@ -1,7 +1,8 @@
 """What generated CPU kernels with indirect addressing import: access to nodes that a list names, lane by lane.
 
 A word of the list holds the number of a node and, above it, flags; a word of a mask holds flags alone
-(`lbmtune.catalogue.indirect`). Node n lies at element (n // width) * group + n % width after the start of its slot.
+(`lbmtune.catalogue.sparse.index_list`). Node n lies at element (n // width) * group + n % width after the start of its
+slot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What generated CPU kernels of moments with solid cells import: what comes back to a vector of cells by cut links.
 
-A cell's word has a bit for each of its links that is cut, and bit 0 where it is solid (`lbmtune.catalogue.flagging`).
+A cell's word has a bit for each of its links that is cut, and bit 0 where it is solid
+(`lbmtune.catalogue.boundaries.cell_flags`).
 """
 
 from __future__ import annotations

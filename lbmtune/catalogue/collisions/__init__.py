@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lbmtune.catalogue.collision import Collision
 from lbmtune.catalogue.collisions import bgk, cumulant, mrt, none, regularised, trt
+from lbmtune.catalogue.collisions.operator import Collision
 from lbmtune.errors import unknown
 
 OPERATORS: Mapping[str, Collision] = {

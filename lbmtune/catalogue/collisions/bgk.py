@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment, Collision, Parameters, population, relaxed
-from lbmtune.catalogue.pairwise import Halves, Moments, pairwise
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters, population, relaxed
+from lbmtune.catalogue.collisions.pairwise import Halves, Moments, pairwise
 
 _KEEP, _OMEGA, _PART = Symbol("keep"), Parameters.omega, Symbol("part")
 

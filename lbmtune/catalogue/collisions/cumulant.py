@@ -22,7 +22,7 @@ from itertools import combinations
 import sympy
 from sympy import Expr, Rational
 
-from lbmtune.catalogue.central import (
+from lbmtune.catalogue.collisions.central_moments import (
     THIRD,
     ZERO,
     Flow,
@@ -34,7 +34,7 @@ from lbmtune.catalogue.central import (
     unit_vector,
     write_populations,
 )
-from lbmtune.catalogue.collision import Assignment, Collision, Parameters
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters
 from lbmtune.lattice import Lattice, Vector
 
 _AT_MEAN = (ZERO, ZERO, ZERO)

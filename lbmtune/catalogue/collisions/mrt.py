@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr
 
-from lbmtune.catalogue.central import (
+from lbmtune.catalogue.collisions.central_moments import (
     ONE,
     THIRD,
     ZERO,
@@ -32,7 +32,7 @@ from lbmtune.catalogue.central import (
     unit_vector,
     write_populations,
 )
-from lbmtune.catalogue.collision import Assignment, Collision, Parameters
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters
 from lbmtune.lattice import Lattice, Vector
 
 

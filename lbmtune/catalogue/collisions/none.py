@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.collision import Assignment, Collision, population, relaxed
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, population, relaxed
 from lbmtune.lattice import Lattice
 
 

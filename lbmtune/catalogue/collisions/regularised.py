@@ -16,8 +16,8 @@ from itertools import combinations, combinations_with_replacement
 import sympy
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment, Collision, Parameters, along, relaxed, weight
-from lbmtune.catalogue.pairwise import Moments, moments, pair_sum
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters, along, relaxed, weight
+from lbmtune.catalogue.collisions.pairwise import Moments, moments, pair_sum
 from lbmtune.lattice import Lattice, Vector
 
 _KEEP, _PART, _THIRD, _TRACE = sympy.symbols("keep part third trace")

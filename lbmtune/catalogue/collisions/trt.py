@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Expr, Rational, Symbol
 
-from lbmtune.catalogue.collision import Assignment, Collision, Parameters, population, relaxed
-from lbmtune.catalogue.pairwise import Halves, Moments, pair_difference, pair_sum, pairwise
+from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters, population, relaxed
+from lbmtune.catalogue.collisions.pairwise import Halves, Moments, pair_difference, pair_sum, pairwise
 
 _EVEN_PART, _ODD_PART = Symbol("even_part"), Symbol("odd_part")
 

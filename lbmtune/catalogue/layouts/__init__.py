@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from lbmtune.catalogue.layout import Layout, LayoutParameters
 from lbmtune.catalogue.layouts import aos, aosoa, bundle, bundle_aosoa, rows, soa, tiled, tiled_cells
+from lbmtune.catalogue.layouts.layout import Layout, LayoutParameters
 from lbmtune.errors import unknown
 
 LAYOUTS: Mapping[str, Callable[[LayoutParameters], Layout]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Bundles: the directions in groups; a group has its own array, in which the values of one cell are adjacent.
 
 The last group is as long as the others, so that a cell lies at one place in all of them: where the group size does not
-divide q, some elements stay unused. Which directions go together: `lbmtune.catalogue.scheme.bundled`.
+divide q, some elements stay unused. Which directions go together: `lbmtune.catalogue.schemes.scheme.bundled`.
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; Mattila et al. 2008.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)

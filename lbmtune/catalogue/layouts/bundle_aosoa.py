@@ -5,8 +5,8 @@ Source: Robertsen 2018, section 3.4.1 and figure 3.8; W is 16 on GPUs there, 8, 
 
 from __future__ import annotations
 
-from lbmtune.catalogue.layout import LayoutParameters
 from lbmtune.catalogue.layouts.bundle import Bundle
+from lbmtune.catalogue.layouts.layout import LayoutParameters
 
 
 def build(parameters: LayoutParameters) -> Bundle:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from lbmtune.catalogue.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Source: Tran, Lee, Hong 2017, section 4.2.2; a tile of tx x 1 x 1 is the AoSoA o
 
 from __future__ import annotations
 
-from lbmtune.catalogue.layout import LayoutParameters
+from lbmtune.catalogue.layouts.layout import LayoutParameters
 from lbmtune.catalogue.layouts.tiled import Tiled
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lbmtune.catalogue.scheme import Scheme
 from lbmtune.catalogue.schemes import (
     aa,
     esoteric_pull,
@@ -16,6 +15,7 @@ from lbmtune.catalogue.schemes import (
     swap_ordered,
     two_step,
 )
+from lbmtune.catalogue.schemes.scheme import Scheme
 from lbmtune.errors import unknown
 
 SCHEMES: Mapping[str, Scheme] = {

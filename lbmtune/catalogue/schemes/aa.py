@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.scheme import HERE, Phase, Place, Scheme, in_place_phase, upstream
+from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme, in_place_phase, upstream
 from lbmtune.lattice import Lattice
 
 

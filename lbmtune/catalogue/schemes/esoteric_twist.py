@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.scheme import Phase, Place, Scheme, in_place_phase
+from lbmtune.catalogue.schemes.scheme import Phase, Place, Scheme, in_place_phase
 from lbmtune.lattice import Lattice
 
 

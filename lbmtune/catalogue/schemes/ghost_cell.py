@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.catalogue.scheme import Phase, Scheme
 from lbmtune.catalogue.schemes import pull
+from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
 

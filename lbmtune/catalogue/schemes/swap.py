@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.scheme import HERE, Access, Phase, Place, Scheme
+from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme
 from lbmtune.lattice import Lattice
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.catalogue.scheme import HERE, Phase, Scheme
 from lbmtune.catalogue.schemes import swap
+from lbmtune.catalogue.schemes.scheme import HERE, Phase, Scheme
 from lbmtune.lattice import Lattice
 
 

@@ -7,39 +7,38 @@ from textwrap import indent
 
 import sympy
 
-from lbmtune.catalogue.case import Case
-from lbmtune.catalogue.collision import Parameters, assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.boundaries.cell_flags import tables
+from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.collisions import collision
-from lbmtune.catalogue.collisions.lean import by_axes
-from lbmtune.catalogue.conditions import suffix, walls, words_of
+from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
+from lbmtune.catalogue.collisions.operator import Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.flagging import tables
-from lbmtune.catalogue.layout import Extents
-from lbmtune.catalogue.links import seen_by
-from lbmtune.catalogue.scheme import Phase
-from lbmtune.codegen.cpu import pipeline_walls, slabs
-from lbmtune.codegen.cpu.expressions import Constants, Hoisted, divide_late, hoist, text
-from lbmtune.codegen.cpu.faces import complete, needs_lanes
-from lbmtune.codegen.cpu.filling import between, filled, indented
-from lbmtune.codegen.cpu.flagged import AT, FlaggedCells, guarded_after, guarded_fill, guarded_fill_late, open_box
-from lbmtune.codegen.cpu.loops import faces_name, loops, row_name, spread
-from lbmtune.codegen.cpu.moments import Cell
-from lbmtune.codegen.cpu.pipeline import pipeline, pipeline_launches
-from lbmtune.codegen.cpu.rows import (
-    KEPT,
-    GhostRow,
-    LinearRow,
-    Row,
-    SelectedRow,
-    converts,
-    ghost_row,
-    has_places,
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import suffix, walls, words_of
+from lbmtune.catalogue.schemes.scheme import Phase
+from lbmtune.codegen.cpu.direct import slabs
+from lbmtune.codegen.cpu.direct.faces import complete, needs_lanes
+from lbmtune.codegen.cpu.direct.flagged import (
+    AT,
+    FlaggedCells,
+    guarded_after,
+    guarded_fill,
+    guarded_fill_late,
+    open_box,
 )
-from lbmtune.codegen.cpu.signatures import DOMAIN, launch_arguments, parameter_names, signature
-from lbmtune.codegen.cpu.sites import BLOCK, Sites
-from lbmtune.codegen.cpu.streams import ASKED, Streams
-from lbmtune.codegen.cpu.sweeps import sweep, sweep_launches
-from lbmtune.codegen.cpu.turns import InTurns, in_turns
+from lbmtune.codegen.cpu.direct.pairwise_update import InTurns, in_turns
+from lbmtune.codegen.cpu.direct.rows import KEPT, GhostRow, LinearRow, Row, SelectedRow, converts, ghost_row, has_places
+from lbmtune.codegen.cpu.moments_wavefront import walls as pipeline_walls
+from lbmtune.codegen.cpu.moments_wavefront.moments import Cell
+from lbmtune.codegen.cpu.moments_wavefront.program import pipeline, pipeline_launches
+from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, divide_late, hoist, text
+from lbmtune.codegen.cpu.shared.filling import between, filled, indented
+from lbmtune.codegen.cpu.shared.loops import faces_name, loops, row_name, spread
+from lbmtune.codegen.cpu.shared.signatures import DOMAIN, launch_arguments, parameter_names, signature
+from lbmtune.codegen.cpu.shared.streams import ASKED, Streams
+from lbmtune.codegen.cpu.sparse.program import BLOCK, Sites
+from lbmtune.codegen.cpu.wavefront.program import sweep, sweep_launches
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.support import support_digest

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.codegen.cuda import program
-from lbmtune.codegen.cuda.macroscopics import with_macroscopics
-from lbmtune.codegen.cuda.sparse import render_indirect
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.direct.macroscopics import with_macroscopics
+from lbmtune.codegen.cuda.shared import program
+from lbmtune.codegen.cuda.sparse.program import render_indirect
 from lbmtune.codegen.program import Program
 
 __all__ = ["render_cuda", "render_indirect"]

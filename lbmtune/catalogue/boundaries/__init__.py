@@ -1,0 +1,1 @@
+"""Boundaries as kernels meet them: cut links, words of flags, launch arguments."""

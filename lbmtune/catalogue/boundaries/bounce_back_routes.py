@@ -1,0 +1,32 @@
+"""Which links bring back to a cell what it sent, within a kernel of moments."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.boundaries.cut_links import may_cut
+from lbmtune.catalogue.moments.basis import upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.lattice import negate
+
+WAITING = 3
+"""Values that wait at a cell of a march of moments, in three dimensions, for what it exchanges: see
+`codegen.cuda.temporal_blocking.returned`."""
+
+
+def cuts(case: Case) -> bool:
+    """Whether any link can be cut."""
+    return case.walled or bool(case.geometry)
+
+
+def returning(case: Case) -> tuple[int, ...]:
+    """Directions i by which something may return: the link from the cell along -c_i may be cut."""
+    return tuple(i for i, c in enumerate(case.stencil.velocities) if any(c) and may_cut(case, negate(c)))
+
+
+def returned_sums(case: Case) -> tuple[tuple[int, int, int], ...]:
+    """Sums of what returns to a cell in two dimensions: c_x of the links, and the powers of c_y and c_z, upright."""
+    velocities, found = upright(case.stencil).velocities, list[tuple[int, int, int]]()
+    for c_x in (1, -1, 0):
+        sides = [velocities[i][1:] for i in returning(case) if velocities[i][0] == c_x]
+        powers = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
+        found += [(c_x, y, z) for y, z in powers if any((a or not y) and (b or not z) for a, b in sides)]
+    return tuple(found)

@@ -1,0 +1,211 @@
+"""Blocks that march along z over a tile of cells: its halo, and what it keeps on chip."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import gcd
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, cuts, returning
+from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.layouts.layout import Extents, Int, index
+from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.lattice import Lattice
+
+WARP = 32
+_FLAG_BYTES, _OFFSET_BYTES = 8, 4
+SECTOR_BYTES = 32
+"""What memory writes at least: a tile that ends within a sector makes the next one read it first."""
+_PIECE_BYTES = 16
+"""What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
+
+
+def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
+    """The element of value k of a cell, a moment or a population; ints, arrays that go together, or traced values."""
+    if config.by_faces:
+        return index(config.memory, extents, x, y, z, k)
+    memory, pack, count = config.memory, config.pack, config.kept.values(lattice)
+    whole, rest = count // pack * pack, count % pack
+    size = k // whole * (rest - pack) + pack if rest else pack
+    row = memory.along_y(y, extents) + memory.along_z(z, extents)
+    return row + memory.component(k, extents) + x * size
+
+
+def sector_cells(config: CudaConfig) -> int:
+    """Cells that make whole sectors, and whole lanes: tiles are multiples of them."""
+    return max(config.cells_per_thread, SECTOR_BYTES // (config.pack * config.stored.bytes))
+
+
+def _halo(config: CudaConfig) -> int:
+    """Cells of the rim of a tile along x, on each side: whole lanes."""
+    cells = config.cells_per_thread
+    return -(-config.steps // cells) * cells
+
+
+def piece_cells(lattice: Lattice, config: CudaConfig) -> int:
+    """Cells along x whose values make whole pieces of bulk copies, in all groups of values."""
+    pack = config.pack
+    sizes = {pack, config.kept.values(lattice) % pack or pack}
+    return max(_PIECE_BYTES // gcd(_PIECE_BYTES, size * config.stored.bytes) for size in sizes)
+
+
+def run_cells(case: Case, config: CudaConfig) -> int:
+    """Cells of a row that bulk copies bring to a warp: its own, and a piece more where it may begin within one."""
+    piece = piece_cells(case.stencil, config)
+    within = before_tile(case, config) % piece or sector_cells(config) % piece
+    return WARP * config.cells_per_thread + (piece if within else 0)
+
+
+def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
+    """The most cells along x and y that a block finishes; in two dimensions each warp has a tile of its own."""
+    sector, warps = sector_cells(config), config.block[1]
+    width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
+    if lattice.dimensions == 2:
+        return warps * width, config.march
+    return width, warps * config.rows - 2 * config.steps
+
+
+def before_tile(case: Case, config: CudaConfig) -> int:
+    """Cells of a block before its tile along x: its halo.
+
+    Where walls end the domain, all tiles move to the left as far as sectors allow, so that the first one begins with
+    the first cell: nothing is beyond.
+    """
+    halo = _halo(config)
+    return halo % sector_cells(config) if _moved(case) else halo
+
+
+def ends(case: Case, config: CudaConfig) -> int:
+    """Cells along x that the first and the last block finish besides their tiles, where halos would be beyond walls."""
+    if not _moved(case):
+        return 0
+    return WARP * config.cells_per_thread - before_tile(case, config) - tile(case.stencil, config)[0]
+
+
+def _moved(case: Case) -> bool:
+    return case.faces[0] != "periodic" and case.stencil.dimensions == 3
+
+
+def blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
+    """Blocks along each axis."""
+    x, y, z = block_cells(case.stencil, config)
+    nx, ny, nz = case.domain
+    return -(-max(1, nx - ends(case, config)) // x), -(-ny // y), -(-nz // z)
+
+
+def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]:
+    """Planes that the blocks of a column update, in the order in which they begin."""
+    depth = -(-height // count)
+    even = config.chunks == "even"
+    ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
+    return tuple(end - begin for begin, end in pairwise(ends))
+
+
+def passed_planes(case: Case, config: CudaConfig) -> tuple[int, ...]:
+    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
+    _, y, z = blocks(case, config)
+    height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
+    return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
+
+
+def spared(case: Case, config: CudaConfig) -> int:
+    """Planes that a stage does not take at the beginning of a chunk, on average.
+
+    Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
+    """
+    return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
+
+
+def planes_together(case: Case, config: CudaConfig) -> int:
+    """Planes that one pass of the loop takes.
+
+    Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
+    """
+    waits = config.of_moments and config.storage == "fp32" and config.prefetch == 1
+    shelved = config.pending == "shared"  # then it is rows that registers are for
+    return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
+
+
+def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
+    """Cells along each axis that a block updates, at most."""
+    if config.marches:
+        return (*tile(lattice, config), 1 if lattice.dimensions == 2 else config.march)
+    x, y, z = config.block
+    if config.of_moments and lattice.dimensions == 2:
+        return (x * config.cells_per_thread, y * config.march, z)  # tiles on chip
+    return (x * config.cells_per_thread, y * config.rows, z * config.march)
+
+
+def handed_on(lattice: Lattice) -> int:
+    """Sums that a row hands on along y, each way."""
+    upward = [row for row in rows(lattice) if row[0] == 1]
+    return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
+
+
+def rising(case: Case, config: CudaConfig) -> int:
+    """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
+    if not config.of_moments:
+        return sum(c[2] == 1 for c in case.stencil.velocities)
+    return rising_sums(case.stencil)
+
+
+def rising_sums(lattice: Lattice) -> int:
+    """The same of moments: sums over the directions that go up."""
+    return len(_powers(upright(lattice), 1))
+
+
+def waiting(case: Case, config: CudaConfig) -> int:
+    """Values of a cell that wait for the next plane in a stage: populations, or sums of them.
+
+    Of populations what goes up waits for two planes, and what stays for one. Of moments the sums of what stays wait,
+    those of what goes up, and with them what moments with c_z have so far.
+    """
+    if not config.of_moments:
+        return case.stencil.q
+    stay, rise = (_powers(upright(case.stencil), c_z) for c_z in (0, 1))
+    return len(stay) + len(rise) + sum(sum(powers) < 2 for powers in rise)
+
+
+def _powers(lattice: Lattice, c_z: int) -> list[tuple[int, int]]:
+    """Powers of c_x and c_y whose sums over the directions of one c_z are not always zero."""
+    found = [c for c in lattice.velocities if c[2] == c_z]
+    return [(x, y) for x in range(3) for y in range(3 - x) if any(c[0] ** x * c[1] ** y for c in found)]
+
+
+def waiting_words(case: Case, config: CudaConfig) -> int:
+    """Registers that a thread takes for what waits in them for the next plane, in all stages."""
+    shelved = rising(case, config) if config.pending == "shared" else 0
+    cells = config.cells_per_thread * config.rows
+    return cells * config.steps * (waiting(case, config) - shelved) * (config.computed.bytes // WORD_BYTES)
+
+
+def shared_bytes(case: Case, config: CudaConfig) -> int:
+    """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
+    lanes = WARP * config.block[1]
+    ahead = _ahead_bytes(case, config) if config.planes_on_chip else 0
+    cells = lanes * config.cells_per_thread * config.rows
+    row_bytes = lanes * config.rows * _OFFSET_BYTES
+    expected = lanes * config.cells_per_thread * WORD_BYTES
+    words = (config.steps + 1) * cells * WORD_BYTES + expected + row_bytes if config.flags == "memory" else 0
+    if case.stencil.dimensions == 2:
+        return words + ahead
+    exchanges = max(2, config.steps)
+    sums_along_y = handed_on(case.stencil)
+    rims = 4 if config.computed.bytes == 4 and sums_along_y >= 4 else 1
+    sums = 2 * (sums_along_y * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
+    back = WAITING if config.of_moments else len(returning(case))
+    kept = 2 * row_bytes + lanes * _OFFSET_BYTES
+    returned = (cells * (back + config.steps) * config.computed.bytes + kept) if cuts(case) else 0
+    flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
+    shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
+    return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
+
+
+def _ahead_bytes(case: Case, config: CudaConfig) -> int:
+    """Bytes of the plane that is on its way to shared memory, and of the flags that say that it is there."""
+    warps, cells = config.block[1], WARP * config.cells_per_thread
+    of_cell = config.kept.values(case.stencil) * config.stored.bytes
+    if not config.in_bulk:
+        return warps * config.rows * cells * of_cell
+    return warps * (config.rows * run_cells(case, config) * of_cell + _FLAG_BYTES)

@@ -1,0 +1,95 @@
+"""What a device allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5.
+
+    cooperative: whether it can promise that all blocks of a launch run at once; dependent: whether a launch may begin
+    before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0);
+    asynchronous: whether copies to shared memory are under way while a thread goes on (cp.async, since 8.0);
+    bulk: whether one thread copies whole runs of bytes to shared memory (cp.async.bulk, since 9.0).
+    """
+
+    threads_per_block: int = 1024
+    block: tuple[int, int, int] = (1024, 1024, 64)
+    grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    threads_per_multiprocessor: int = 2048
+    cores: int = 1
+    vector_bits: int = 512
+    memory_bytes: int = 2**63
+    huge_pages: bool = True
+    shared_bytes_per_block: int = 48 << 10
+    shared_bytes_per_multiprocessor: int = 48 << 10
+    multiprocessors: int = 1
+    cooperative: bool = False
+    dependent: bool = False
+    asynchronous: bool = False
+    bulk: bool = False
+
+
+_SHARED_KIB = {
+    "sm_70": (96, 96),
+    "sm_75": (64, 64),
+    "sm_80": (163, 164),
+    "sm_86": (99, 100),
+    "sm_89": (99, 100),
+    "sm_90": (227, 228),
+    "sm_100": (227, 228),
+}
+"""Shared memory of a block and of a multiprocessor; 48 and 48 before.
+
+Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+"""
+_COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE, _BULK_SINCE, _DEPENDENT_SINCE = 60, 80, 90, 90
+"""Compute capabilities, times ten. Sources: CUDA C++ Programming Guide; PTX ISA, target notes of the instructions."""
+
+
+def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
+    """Of a GPU that is known by its description alone."""
+    name = architecture.rstrip("af")
+    capability = name.removeprefix("sm_")
+    number = int(capability) if capability.isdecimal() else 0
+    block, whole = _SHARED_KIB.get(name, (48, 48))
+    return Limits(
+        memory_bytes=memory_bytes,
+        shared_bytes_per_block=block << 10,
+        shared_bytes_per_multiprocessor=whole << 10,
+        multiprocessors=multiprocessors,
+        cooperative=number >= _COOPERATIVE_SINCE,
+        dependent=number >= _DEPENDENT_SINCE,
+        asynchronous=number >= _ASYNCHRONOUS_SINCE,
+        bulk=number >= _BULK_SINCE,
+    )
+
+
+MOST_REGISTERS = 255
+"""Of a thread."""
+REGISTERS, SCHEDULERS = 65536, 4
+"""Of a multiprocessor since compute capability 3.0."""
+REGISTER_UNIT = 8
+
+
+def registers_allowed(threads: int) -> int:
+    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time.
+
+    Source: CUDA C++ Programming Guide, technical specifications per compute capability.
+    """
+    together = -(-threads // (SCHEDULERS * WARP)) * SCHEDULERS * WARP
+    return min(MOST_REGISTERS, REGISTERS // together // REGISTER_UNIT * REGISTER_UNIT)
+
+
+RESERVED_BYTES = 1 << 10
+"""Of shared memory, for each block, that the device keeps for itself. Source: the same."""
+
+
+def extents(cells: Sequence[int]) -> str:
+    """Three numbers as reasons print them: 32x4x1."""
+    return "x".join(map(str, cells))

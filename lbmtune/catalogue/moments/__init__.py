@@ -1,0 +1,1 @@
+"""The moment representation: its basis, its collision and its maps to and from populations."""

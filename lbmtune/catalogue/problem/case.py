@@ -1,0 +1,241 @@
+"""The case: what is solved. It says nothing about how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Real3, streamed
+from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.errors import InputError, unknown
+from lbmtune.lattice import Vector, lattice
+
+CutKind = Literal["open", "wall", "moving"]
+
+COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
+NO_COLLISION = "none"
+"""Streaming alone: not to be chosen in a study, but what a kernel is held against that collides
+(`measure.profiling.loss_breakdown`)."""
+_LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
+"""Where not all lattices have the moments that a collision relaxes."""
+
+
+@dataclass(frozen=True)
+class Case(Problem):
+    """A flow problem whose fields fit each other; `Problem` says what they are."""
+
+    def __post_init__(self) -> None:
+        """Checks the relations between the fields. Raises InputError."""
+        _check(self)
+
+    @property
+    def sites(self) -> int:
+        """Number of cells."""
+        return self.domain[0] * self.domain[1] * self.domain[2]
+
+    @property
+    def fluid_sites(self) -> int:
+        """Number of cells that are not solid: those that an update counts."""
+        if not self.geometry:
+            return self.sites
+        from lbmtune.catalogue.problem.geometry import fluid_cells
+
+        return fluid_cells(self.geometry, self.domain)
+
+    @property
+    def speed_unit(self) -> str:
+        """What the literature calls the unit of a speed that counts fluid cells: MFLUPS where others are solid."""
+        return "MFLUPS" if self.geometry else "MLUPS"
+
+    @property
+    def walled(self) -> bool:
+        """Whether anything is streamed back at a face: at walls, and at faces whose cells overwrite it."""
+        return any(face != "periodic" for face in self.faces)
+
+    @property
+    def moving(self) -> bool:
+        """Whether any wall moves."""
+        return "moving" in self.faces or any(patch.kind == "moving" for patch in self.patches)
+
+    @property
+    def forced(self) -> bool:
+        """Whether a body force acts."""
+        return any(self.force)
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether populations collide at all."""
+        return self.collision != NO_COLLISION
+
+    def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
+        """Faces (0..5) that a link with this velocity can cross, as walls or moving ones, periodic ones left out.
+
+        A face whose cells overwrite what arrives over it is a wall until then: nothing goes through it.
+        """
+        return _crossed(self.faces, velocity)
+
+    def may_move(self, velocity: Vector) -> bool:
+        """Whether a link with this velocity can meet a moving wall, be it a face, a part of one or solid cells."""
+        crossed = self.crossed(velocity) if any(velocity) else ()
+        met = {face for face, _ in crossed} | ({None} if any(velocity) else set())
+        return ("moving" in (kind for _, kind in crossed)) or any(
+            patch.kind == "moving" and patch.side in met for patch in self.patches
+        )
+
+    def cut(self, cell: Vector, velocity: Vector) -> CutKind:
+        """What the link from `cell` along `velocity` meets at the faces: 'open' (nothing), 'wall' or 'moving'.
+
+        Solid cells are left out: `catalogue.boundaries.cut_links` knows both, for all cells at once.
+        """
+        kinds = {kind for face, kind in self.crossed(velocity) if _at_face(cell, face, self.domain)}
+        return "moving" if "moving" in kinds else "wall" if kinds else "open"
+
+
+@lru_cache(maxsize=1024)
+def _crossed(faces: Faces, velocity: Vector) -> tuple[tuple[int, Face], ...]:
+    """The same of given faces, once: every printed line that touches a population asks."""
+    crossed = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
+    return tuple((face, streamed(faces[face])) for face in crossed if faces[face] != "periodic")
+
+
+def collides(collision: str, lattice_name: str) -> bool:
+    """Whether the collision operator is defined on the lattice."""
+    return lattice_name in _LATTICES_OF.get(collision, (lattice_name,))
+
+
+def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
+    axis, high = divmod(face, 2)
+    return cell[axis] == (domain[axis] - 1 if high else 0)
+
+
+def _check(case: Case) -> None:
+    stencil = lattice(case.lattice)
+    if case.collision not in (*COLLISIONS, NO_COLLISION):
+        raise unknown("collision", case.collision, COLLISIONS)
+    if not collides(case.collision, case.lattice):
+        raise InputError(
+            f"collision {case.collision} relaxes the 27 moments of d3q27, and {case.lattice} has {stencil.q}; "
+            "take d3q27, or mrt, which relaxes those that a lattice has."
+        )
+    domain = "x".join(map(str, case.domain))
+    if min(case.domain) < 1:
+        raise InputError(f"domain {domain} has an extent below 1; give three positive cell counts.")
+    if stencil.dimensions == 2 and case.domain[2] != 1:
+        raise InputError(
+            f"{case.lattice} is two-dimensional but domain {domain} has nz = {case.domain[2]}; set nz = 1."
+        )
+    if not 0.0 < case.relaxation_rate < 2.0:
+        raise InputError(
+            f"relaxation_rate {case.relaxation_rate} is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."
+        )
+    if case.magic <= 0:
+        raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
+    _check_faces(case)
+    if case.patches:
+        # here, as below, because it imports numpy, which the command line is to start without
+        from lbmtune.catalogue.problem.patches import check_patches
+
+        check_patches(case)
+    if case.geometry:
+        from lbmtune.catalogue.problem.geometry import generator
+
+        generator(case.geometry)
+
+
+def _check_faces(case: Case) -> None:
+    for axis, name in enumerate("xyz"):
+        low, high = case.faces[2 * axis : 2 * axis + 2]
+        for face in (low, high):
+            if face not in FACES:
+                raise unknown("face", face, FACES)
+        if (low == "periodic") != (high == "periodic"):
+            raise InputError(
+                f"face {name}- is {low} and {name}+ is {high}; a direction is periodic on both faces or on none."
+            )
+    _check_local_faces(case)
+    if "moving" in case.faces and not any(case.wall_velocity):
+        raise InputError("a face is 'moving' but wall_velocity is zero; give the wall a velocity or make it 'wall'.")
+
+
+def _check_local_faces(case: Case) -> None:
+    local = [face // 2 for face, kind in enumerate(case.faces) if kind in LOCAL]
+    if case.stencil.dimensions == 2 and 2 in local:
+        raise InputError(f"{case.lattice} moves nothing along z, but its z faces are {case.faces[4:]}; set 'periodic'.")
+    for axis in local:
+        if case.domain[axis] < 2:
+            raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
+    opened = sorted({face // 2 for face, kind in enumerate(case.faces) if kind in OPEN})
+    if len(opened) > 1:
+        names = " and ".join("xyz"[axis] for axis in opened)
+        raise InputError(f"faces across {names} have given velocity or pressure; only those across one axis can.")
+    speed = max(map(abs, case.inlet_velocity))
+    if "velocity" in case.faces and not 0 < speed < 0.5:
+        raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
+    if case.outlet_density <= 0:
+        raise InputError(f"outlet_density {case.outlet_density} is not positive; it is near one.")
+
+
+def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
+    """Periodic Taylor-Green box."""
+    return Case("box", lattice_name, collision, domain, relaxation_rate)
+
+
+def cavity(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, lid: float = 0.1
+) -> Case:
+    """Lid-driven cavity: the face y+ moves along x with speed `lid`; in two dimensions z is periodic."""
+    z: Face = "periodic" if lattice(lattice_name).dimensions == 2 else "wall"
+    faces: Faces = ("wall", "wall", "wall", "moving", z, z)
+    return Case("cavity", lattice_name, collision, domain, relaxation_rate, faces, wall_velocity=(lid, 0.0, 0.0))
+
+
+def channel(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
+) -> Case:
+    """Poiseuille channel: walls at y- and y+, driven along x by a body force."""
+    faces: Faces = ("periodic", "periodic", "wall", "wall", "periodic", "periodic")
+    return Case("channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
+
+
+PIPE_INLET = 0.05
+
+
+def pipe(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, inlet: float = PIPE_INLET
+) -> Case:
+    """Channel from an inlet of given velocity at x- to an outlet of given pressure at x+, walls at y- and y+."""
+    faces: Faces = ("velocity", "pressure", "wall", "wall", "periodic", "periodic")
+    velocity = (inlet, 0.0, 0.0)
+    return Case("pipe", lattice_name, collision, domain, relaxation_rate, faces, inlet_velocity=velocity)
+
+
+def half_channel(
+    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
+) -> Case:
+    """Half of a Poiseuille channel: its plane of symmetry at y-, a wall at y+, driven along x by a body force."""
+    faces: Faces = ("periodic", "periodic", "slip", "wall", "periodic", "periodic")
+    return Case("half-channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
+
+
+def porous(
+    lattice_name: str,
+    collision: str,
+    domain: tuple[int, int, int],
+    relaxation_rate: float,
+    geometry: str,
+    force: Real3 = (1e-5, 0.0, 0.0),
+) -> Case:
+    """Periodic sample with solid cells, through which a body force drives the fluid."""
+    return Case("porous", lattice_name, collision, domain, relaxation_rate, force=force, geometry=geometry)
+
+
+FLOWS: Mapping[str, str] = {
+    "box": "periodic Taylor-Green box",
+    "cavity": "lid-driven cavity with bounce-back walls and a moving lid",
+    "channel": "Poiseuille channel driven by a body force",
+    "pipe": "channel from an inlet of given velocity to an outlet of given pressure (Zou, He)",
+    "half-channel": "half of a Poiseuille channel, with a free slip face in its middle",
+    "porous": "periodic sample with solid cells, driven by a body force",
+}

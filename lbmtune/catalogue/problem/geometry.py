@@ -1,0 +1,110 @@
+"""What is solid inside the box: a text of the case, and the voxels that it stands for on any domain.
+
+The text names a generator and its parameters: 'packing:fraction=0.5:radius=8:seed=1'. A generator is a function of
+the domain, so that a kernel can be verified on small extents and measured on large ones. `fraction` is always the
+solid one (one minus the porosity), and is met to the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lbmtune.catalogue.byte_lru_cache import remembered
+from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.geometries import GENERATORS
+from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.errors import InputError, unknown
+
+Voxels = npt.NDArray[np.bool_]
+Values = npt.NDArray[Any]
+_VOXELS_BYTES = 1 << 29
+_FORM = "packing:fraction=0.5:radius=8:seed=1"
+
+
+class Generator(Protocol):
+    """Parameters of a geometry."""
+
+    def solid(self, shape: Shape) -> Voxels:
+        """Which cells are solid, (nz, ny, nx)."""
+
+
+def solid(case: Problem) -> Voxels:
+    """Which cells of the case's domain are solid: bool, (nz, ny, nx), read-only; False where there is no geometry."""
+    return voxels(case.geometry, case.domain)
+
+
+@remembered(_VOXELS_BYTES)
+def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
+    """The same for a text and a domain. Raises InputError: unknown geometry, a file that cannot be read."""
+    shape = domain[::-1]
+    made = generator(geometry).solid(shape) if geometry else np.zeros(shape, bool)
+    made.flags.writeable = False
+    return made
+
+
+@lru_cache(maxsize=1024)
+def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
+    """Number of cells that are not solid."""
+    nx, ny, nz = domain
+    return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
+
+
+def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
+    """What a voxel file says of each cell of a domain: its values, (nz, ny, nx), read-only. Raises InputError."""
+    return _cell_values(geometry, domain)
+
+
+@remembered(_VOXELS_BYTES)
+def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
+    found: Values = generator(geometry).values(domain[::-1])  # type: ignore[attr-defined]
+    found.flags.writeable = False
+    return found
+
+
+def generator(geometry: str) -> Generator:
+    """The generator of a text, with its parameters. Raises InputError."""
+    made: Generator = parsed(geometry, GENERATORS, "geometry", _FORM)
+    return made
+
+
+def parsed(text: str, kinds: Mapping[str, Any], word: str, form: str) -> Any:
+    """What a text 'name:parameter=value:...' stands for, of some kinds by name. Raises InputError.
+
+    word: what the kinds are; form: an example of a text.
+    """
+    name, _, rest = text.partition(":")
+    if name not in kinds:
+        raise unknown(word, name, kinds)
+    known = {f.name: f for f in fields(kinds[name])}
+    values: dict[str, Any] = {}
+    for item in filter(None, rest.split(":")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"{word} part {item!r} is not of the form name=value; write for example {form}.")
+        if key not in known:
+            raise unknown(f"parameter of {word} {name}", key, known)
+        values[key] = _converted(f"{word} {text!r}", known[key], value, form)
+    _check_complete(text, known, values)
+    return kinds[name](**values)
+
+
+def _converted(what: str, field: Field[Any], text: str, form: str) -> object:
+    """The value in the type of the parameter's default; a parameter without one is a text."""
+    kind = str if field.default is MISSING else type(field.default)
+    try:
+        return kind(text)
+    except ValueError:
+        number = "a whole number" if kind is int else "a number"
+        raise InputError(f"{what}: {field.name}={text!r} is not {number}; write for example {form}.") from None
+
+
+def _check_complete(geometry: str, known: Mapping[str, Field[Any]], values: Mapping[str, object]) -> None:
+    missing = [name for name, field in known.items() if field.default is MISSING and name not in values]
+    if missing:
+        raise InputError(f"geometry {geometry!r} needs {missing[0]}; add :{missing[0]}=VALUE.")

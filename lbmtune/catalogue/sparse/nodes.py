@@ -1,0 +1,252 @@
+"""The nodes of indirect addressing and the list that connects them, as arrays of numpy or of a device's module.
+
+Nodes are numbered: first the fluid sites in the order asked for; then spare ones, at least one, that fill up vectors
+and blocks and lead to themselves; then those other cells that some place of a fluid site lies in. Neighbours wrap
+around the box, walls or not: a place belongs to one link, so what a wall cuts off keeps it for itself.
+
+All of it is made of operations on whole fields and remembered: numberings and lists depend on the links of a case,
+on the rows of the list and on the order alone, which many configurations share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import lcm
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lbmtune.catalogue.boundaries.cell_flags import aligned_words
+from lbmtune.catalogue.boundaries.cut_links import cut_kind, solid_in, whole
+from lbmtune.catalogue.byte_lru_cache import remembered
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.geometry import fluid_cells
+from lbmtune.catalogue.problem.patches import types
+from lbmtune.catalogue.schemes.scheme import HERE
+from lbmtune.catalogue.sparse.index_list import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows
+from lbmtune.catalogue.sparse.site_orders import order
+from lbmtune.lattice import Vector
+
+Array = Any
+Pointers = tuple[Pointer, ...]
+_GRANULE = 128
+"""Rows of the list and runs of nodes are a multiple of it, so that each starts at a line of 128 bytes.
+
+So are the groups of nearly every layout, so that configurations that differ in theirs share a list.
+"""
+_CELLS_BYTES, _LIST_BYTES = 1 << 30, 4 << 30
+"""What is remembered: orders of cells and numberings each, and lists. Some of each for 256^3 cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """A numbering. cells: numbers of the fluid cells (x fastest) in the order of their sites, int64.
+
+    sites: updated ones, the first len(cells) fluid and the rest spare; count: all nodes; at: number of the node of
+    each cell of the box, int32, (nz, ny, nx), -1 where there is none.
+    """
+
+    cells: Array
+    sites: int
+    count: int
+    at: Array
+
+    @property
+    def fluid(self) -> int:
+        """Fluid sites."""
+        return len(self.cells)
+
+    @property
+    def nbytes(self) -> int:
+        """Of both arrays."""
+        return int(self.cells.nbytes + self.at.nbytes)
+
+
+class Counts(NamedTuple):
+    """fluid: fluid sites; sites: updated ones, spare ones among them; nodes: all."""
+
+    fluid: int
+    sites: int
+    nodes: int
+
+
+def counts(case: Case, config: KernelConfig) -> Counts:
+    """How many sites and nodes a configuration has."""
+    if not case.geometry:
+        return _counts(case.sites, 0, granule(config))
+    return _counted(_shape(case), listed_rows(case, config).pointers, granule(config))
+
+
+def pitch(case: Case, config: KernelConfig) -> int:
+    """Words of a row of the list: one per site, or per node where pointers are chased."""
+    _, sites, count = counts(case, config)
+    return count if config.chased else sites
+
+
+def most_nodes(case: Case, config: KernelConfig) -> int:
+    """What the number of nodes cannot exceed, found without the geometry."""
+    return case.sites + 2 * granule(config)
+
+
+def nodes(case: Case, config: KernelConfig, xp: ModuleType = np) -> Nodes:
+    """The numbering of a configuration, in an array module."""
+    rows = listed_rows(case, config)
+    return _numbered(_shape(case), rows.pointers, config.order, granule(config), xp)
+
+
+def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
+    """The list that a kernel reads: uint32, one row of `pitch` words for each of `listed_rows`, in one dimension.
+
+    Not to be written to: it is remembered.
+    """
+    return _listed(_shape(case), listed_rows(case, config), config.order, granule(config), xp)
+
+
+@lru_cache(maxsize=256)
+def _shape(case: Case) -> Case:
+    """The case with all that does not concern its links at fixed values, so that what is remembered is found again."""
+    velocity = (1.0, 0.0, 0.0) if case.moving else (0.0, 0.0, 0.0)
+    return replace(
+        case, collision="bgk", relaxation_rate=1.0, magic=0.25, force=(0.0, 0.0, 0.0), wall_velocity=velocity
+    )
+
+
+def granule(config: KernelConfig) -> int:
+    """What the numbers of sites and of nodes are multiples of."""
+    if isinstance(config, CudaConfig):
+        return lcm(_GRANULE, config.cells_per_thread, max(config.memory.run, 1))
+    assert isinstance(config, CpuConfig)
+    return lcm(_GRANULE, max(config.memory.run, 1))
+
+
+def _counts(fluid: int, others: int, unit: int) -> Counts:
+    sites = (fluid // unit + 1) * unit
+    return Counts(fluid, sites, -(-(sites + others) // unit) * unit)
+
+
+@lru_cache(maxsize=256)
+def _counted(case: Case, pointers: Pointers, unit: int) -> Counts:
+    fluid = fluid_cells(case.geometry, case.domain)
+    return _counts(fluid, len(_others(case, pointers, np)), unit)
+
+
+@remembered(_CELLS_BYTES)
+def _numbered(case: Case, pointers: Pointers, name: str, unit: int, xp: ModuleType) -> Nodes:
+    cells = _fluid(case, name, xp)
+    others = _sorted(_others(case, pointers, xp), name, case.domain)
+    _, sites, count = _counts(len(cells), len(others), unit)
+    at = xp.full(case.sites, -1, xp.int32)
+    at[cells] = xp.arange(len(cells), dtype=xp.int32)
+    at[others] = xp.arange(sites, sites + len(others), dtype=xp.int32)
+    return Nodes(cells, sites, count, at.reshape(case.domain[::-1]))
+
+
+@remembered(_CELLS_BYTES)
+def _fluid(case: Case, name: str, xp: ModuleType) -> Array:
+    """Numbers of the fluid cells in an order."""
+    return _sorted(xp.flatnonzero(~solid_in(case, whole(case.domain), xp)), name, case.domain)
+
+
+def _sorted(cells: Array, name: str, domain: tuple[int, int, int]) -> Array:
+    return cells if name == "row" or not cells.size else cells[order(name)(*_coordinates(cells, domain)).argsort()]
+
+
+def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+    nx, ny, _ = domain
+    return cells % nx, cells // nx % ny, cells // (nx * ny)
+
+
+@remembered(_CELLS_BYTES)
+def _others(case: Case, pointers: Pointers, xp: ModuleType) -> Array:
+    """Numbers of the cells that are not fluid and that a place of a fluid site lies in, by rows."""
+    solids = solid_in(case, whole(case.domain), xp)
+    touched = xp.zeros(solids.shape, bool)
+    for found in pointers:
+        for leads, offset in _ends(case, found, xp):
+            touched |= _seen_from(leads & ~solids, (-offset[0], -offset[1], -offset[2]), xp)
+    return xp.flatnonzero(touched & solids)
+
+
+def _ends(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array, Vector]]:
+    """Where a pointer may lead out of the fluid: from which cells, and how far."""
+    if found.link is None:
+        return [(xp.ones(case.domain[::-1], bool), found.open)]
+    if found == Pointer(found.link, HERE, found.link):
+        return []  # along a link that is open, or nowhere
+    cut = cut_kind(case, found.link, None, xp) > 0
+    return [(~cut, found.open), (cut, found.cut)]
+
+
+def _seen_from(field: Array, offset: Vector, xp: ModuleType) -> Array:
+    """A field of cells, (nz, ny, nx), at an offset from each cell, around the box."""
+    x, y, z = offset
+    return xp.roll(field, (-z, -y, -x), axis=(0, 1, 2)) if any(offset) else field
+
+
+@remembered(_LIST_BYTES)
+def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) -> Array:
+    numbering = _numbered(case, rows.pointers, name, unit, xp)
+    length = numbering.count if rows.chased else numbering.sites
+    words = aligned_words(rows.rows * length, xp).reshape(rows.rows, length)
+    words.fill(0)
+    words[: len(rows.kept)] = xp.arange(length, dtype=xp.uint32)
+    for row, found in enumerate(rows.kept):
+        words[row, : numbering.fluid] = _pointers(case, numbering, found, xp)
+        if rows.chased:
+            _lead_on(numbering, found.open, words[row], xp)
+    if rows.masked:
+        _fill_masks(case, numbering, rows, words, xp)
+    if rows.typed:
+        words[rows.type_row, : numbering.fluid] = _at_sites(types(case, everywhere=True, xp=xp), numbering, xp)
+    return words.reshape(-1)
+
+
+def _pointers(case: Case, numbering: Nodes, found: Pointer, xp: ModuleType) -> Array:
+    opened = _neighbours(numbering, found.open, xp)
+    if found.link is None:
+        return opened
+    kinds = _kinds(case, numbering, found.link, xp)
+    target = xp.where(kinds > 0, _neighbours(numbering, found.cut, xp), opened)
+    return target | _bit(kinds > 0, CUT_BIT, xp) | _bit(kinds > 1, MOVING_BIT, xp)
+
+
+def _lead_on(numbering: Nodes, offset: Vector, row: Array, xp: ModuleType) -> None:
+    """Sets the words of nodes that are no sites: to the node at an offset, to themselves where there is none."""
+    own = numbering.at.reshape(-1)
+    cells = xp.flatnonzero(own >= numbering.sites)
+    start, end = (xp.take(field.reshape(-1), cells) for field in (own, _seen_from(numbering.at, offset, xp)))
+    row[start] = xp.where(end < 0, start, end).astype(xp.uint32)
+
+
+def _neighbours(numbering: Nodes, offset: Vector, xp: ModuleType) -> Array:
+    """Nodes of the cells at an offset from each fluid site."""
+    if offset == HERE:
+        return xp.arange(numbering.fluid, dtype=xp.uint32)
+    return _at_sites(_seen_from(numbering.at, offset, xp), numbering, xp).astype(xp.uint32)
+
+
+def _kinds(case: Case, numbering: Nodes, link: Vector, xp: ModuleType) -> Array:
+    """What the link of each fluid site meets: 0 open, 1 a wall, 2 a moving wall."""
+    return _at_sites(cut_kind(case, link, None, xp), numbering, xp)
+
+
+def _at_sites(field: Array, numbering: Nodes, xp: ModuleType) -> Array:
+    """A field of cells at the fluid sites, in their order."""
+    return xp.take(field.reshape(-1), numbering.cells)
+
+
+def _fill_masks(case: Case, numbering: Nodes, rows: NodeList, words: Array, xp: ModuleType) -> None:
+    mask = words[rows.mask_row, : numbering.fluid]
+    for bit, link in enumerate(rows.masked):
+        kinds = _kinds(case, numbering, link, xp)
+        mask |= _bit(kinds > 0, bit, xp)
+        if rows.moves:
+            mask |= _bit(kinds > 1, MOVING_BIT, xp)
+            words[rows.mask_row + 1, : numbering.fluid] |= _bit(kinds > 1, bit, xp)
+
+
+def _bit(where: Array, bit: int, xp: ModuleType) -> Array:
+    return where.astype(xp.uint32) << xp.uint32(bit)

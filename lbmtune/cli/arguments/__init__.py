@@ -1,0 +1,1 @@
+"""Arguments and options that verbs share."""

@@ -1,0 +1,47 @@
+"""Numbers that options take: each reader returns one, or refuses in a sentence with the option as it was given."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import TypeVar
+
+from lbmtune.cli.files.ranges import MEMORY_BYTES, TIME_S, Range
+from lbmtune.errors import InputError
+from lbmtune.units import parse_bytes, parse_duration_s
+
+Number = TypeVar("Number", int, float)
+
+
+def whole(option: str, allowed: Range, example: int) -> Callable[[str], int]:
+    """A reader of whole numbers, which raises InputError."""
+
+    def read(text: str) -> int:
+        return _read(option, text, int, f"a whole number {allowed}", allowed, f"{option} {example}")
+
+    return read
+
+
+def time_s(option: str) -> Callable[[str], float]:
+    """A reader of times such as '90s', which raises InputError."""
+
+    def read(text: str) -> float:
+        rule = f"a time {TIME_S} seconds"
+        return _read(option, text, parse_duration_s, rule, TIME_S, f"{option} 90s, 5m or 1h")
+
+    return read
+
+
+def memory_bytes(option: str, text: str, example: str) -> int:
+    """What a size such as '1GiB' stands for. Raises InputError."""
+    return _read(option, text, parse_bytes, "a size of at least one byte", MEMORY_BYTES, f"{option} {example}")
+
+
+def _read(option: str, text: str, reader: Callable[[str], Number], rule: str, allowed: Range, example: str) -> Number:
+    try:
+        number = reader(text)
+    except (ValueError, InputError):
+        number = None
+    if number is None or number not in allowed:
+        raise InputError(f"{option} {shlex.quote(str(text))} is not {rule}; write for example {example}.")
+    return number

@@ -1,0 +1,1 @@
+"""Study files and other TOML input."""

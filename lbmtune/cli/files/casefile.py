@@ -1,0 +1,167 @@
+"""The [case] table of a study file: a flow problem in the words of the field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lbmtune.catalogue.problem.case import (
+    COLLISIONS,
+    FLOWS,
+    PIPE_INLET,
+    Case,
+    box,
+    cavity,
+    channel,
+    half_channel,
+    pipe,
+    porous,
+)
+from lbmtune.catalogue.problem.faces import Face, Patch, Real3
+from lbmtune.errors import InputError, unknown
+from lbmtune.lattice import LATTICES
+
+EXAMPLE_DOMAIN = "128x128x128"
+_LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseFile:
+    """A flow and its parameters, in lattice units.
+
+    domain: cells, '256x256x256' or [256, 256, 256], two extents for a two-dimensional lattice.
+    Exactly one of relaxation_rate (omega), viscosity and reynolds. The Reynolds number is built with: box, nx
+    and velocity_scale; cavity, ny and the lid; channel, ny and the velocity on the axis; pipe, ny and the inlet's.
+    lid: speed of the moving wall (cavity); force: body force density along x (channel) or along `axis` (porous);
+    magic: Lambda of TRT.
+    geometry: solid cells, as the name of a generator and its parameters: 'packing:fraction=0.5:radius=8:seed=1', or
+    'file:path=sample.npy'; any flow may have them.
+    faces: other kinds of faces than those of the flow at x-, x+, y-, y+, z-, z+ (`lbmtune list` names them);
+    inlet_velocity, three components, and outlet_density belong to 'velocity' and 'pressure' faces.
+    patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
+    """
+
+    flow: str
+    lattice: str
+    domain: str | tuple[int, ...]
+    collision: str = "bgk"
+    relaxation_rate: float | None = None
+    viscosity: float | None = None
+    reynolds: float | None = None
+    lid: float = 0.1
+    force: float = 1e-5
+    magic: float = 3 / 16
+    velocity_scale: float = 0.05
+    geometry: str = ""
+    axis: str = "x"
+    faces: tuple[Face, ...] = ()
+    inlet_velocity: tuple[float, ...] = ()
+    outlet_density: float = 1.0
+    patches: tuple[Patch, ...] = ()
+
+
+def case_of(file: CaseFile) -> Case:
+    """The case. Raises InputError."""
+    if file.collision not in COLLISIONS:
+        raise unknown("collision", file.collision, COLLISIONS)
+    domain = _domain(file.domain, file.lattice)
+    omega = _relaxation_rate(file, domain)
+    if file.flow == "box":
+        case = box(file.lattice, file.collision, domain, omega)
+    elif file.flow == "cavity":
+        case = cavity(file.lattice, file.collision, domain, omega, file.lid)
+    elif file.flow == "channel":
+        case = channel(file.lattice, file.collision, domain, omega, file.force)
+    elif file.flow == "pipe":
+        case = pipe(file.lattice, file.collision, domain, omega)
+    elif file.flow == "half-channel":
+        case = half_channel(file.lattice, file.collision, domain, omega, file.force)
+    elif file.flow == "porous":
+        case = porous(file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force))
+    else:
+        raise unknown("flow", file.flow, FLOWS)
+    case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
+    case = replace(case, geometry=_identified(file.geometry, file.patches), patches=file.patches)
+    if file.patches or file.geometry.startswith("file"):
+        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays are not needed otherwise
+
+        check_cells(case)
+    return case
+
+
+def _with_faces(case: Case, file: CaseFile) -> Case:
+    faces, inlet = file.faces or case.faces, file.inlet_velocity or case.inlet_velocity
+    if len(faces) != 6:
+        raise InputError(f"faces {list(faces)} are {len(faces)}; six are needed, for x-, x+, y-, y+, z-, z+.")
+    if len(inlet) != 3:
+        raise InputError(f"inlet_velocity {list(inlet)} has {len(inlet)} components; give three.")
+    velocity = (inlet[0], inlet[1], inlet[2])
+    bounds = (faces[0], faces[1], faces[2], faces[3], faces[4], faces[5])
+    return replace(case, faces=bounds, inlet_velocity=velocity, outlet_density=file.outlet_density)
+
+
+def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
+    """The text with the digest of the voxel file that it names, and which of its values are fluid."""
+    if not geometry.startswith("file"):
+        return geometry
+    from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
+    from lbmtune.catalogue.problem.patches import fluid_values
+
+    values = "+".join(map(str, fluid_values(patches)))
+    return with_digest(f"{geometry}:fluid={values}" if values and ":fluid=" not in geometry else geometry)
+
+
+def _along(axis: str, force: float) -> Real3:
+    if axis not in ("x", "y", "z"):
+        raise unknown("axis", axis, ("x", "y", "z"))
+    x, y, z = (force * (axis == name) for name in "xyz")
+    return x, y, z
+
+
+def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
+    try:
+        cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
+    except ValueError:
+        cells = []
+    if len(cells) == 2:
+        if lattice in LATTICES and LATTICES[lattice].dimensions == 3:
+            flat = f"{cells[0]}x{cells[1]}x1"
+            raise InputError(
+                f"domain {value!r} has two extents and {lattice} three dimensions; write {flat} if that is meant."
+            )
+        cells.append(1)
+    if len(cells) != 3:
+        raise InputError(f"domain {value!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}.")
+    if max(cells) > _LARGEST_EXTENT:
+        raise InputError(f"domain {value!r} has an extent above {_LARGEST_EXTENT}; give smaller ones.")
+    return cells[0], cells[1], cells[2]
+
+
+def _relaxation_rate(file: CaseFile, domain: tuple[int, int, int]) -> float:
+    given = {n: v for n in ("relaxation_rate", "viscosity", "reynolds") if (v := getattr(file, n)) is not None}
+    if len(given) != 1:
+        said = " and ".join(given) or "none"
+        raise InputError(f"exactly one of relaxation_rate, viscosity and reynolds is needed, given: {said}.")
+    if file.relaxation_rate is not None:
+        return file.relaxation_rate
+    viscosity = file.viscosity if file.viscosity is not None else _viscosity(file, domain)
+    if viscosity <= 0:
+        raise InputError(f"viscosity {viscosity:g} is not positive; choose a positive value.")
+    return 1.0 / (3.0 * viscosity + 0.5)
+
+
+def _viscosity(file: CaseFile, domain: tuple[int, int, int]) -> float:
+    assert file.reynolds is not None
+    if file.reynolds <= 0:
+        raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
+    if file.flow == "porous":
+        raise InputError("reynolds: a porous sample has no length to build it with; give viscosity or relaxation_rate.")
+    if file.flow == "half-channel":
+        raise InputError("reynolds: that of half a channel is not built here; give viscosity or relaxation_rate.")
+    if file.flow == "channel":
+        # u = F H^2 / (8 nu) on the axis, so Re = u H / nu = F H^3 / (8 nu^2)
+        return float((abs(file.force) * domain[1] ** 3 / (8 * file.reynolds)) ** 0.5)
+    if file.flow == "pipe":
+        # with the mean velocity
+        return domain[1] * abs(file.inlet_velocity[0] if file.inlet_velocity else PIPE_INLET) / file.reynolds
+    length, speed = (domain[1], file.lid) if file.flow == "cavity" else (domain[0], file.velocity_scale)
+    return length * speed / file.reynolds

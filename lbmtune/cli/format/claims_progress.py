@@ -1,0 +1,62 @@
+"""Progress of a run of claims on standard error; nothing is drawn while a group is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console, Group
+from rich.progress_bar import ProgressBar
+
+from lbmtune.claims.plan import Plan
+from lbmtune.claims.run import Observer
+from lbmtune.cli.format.progress import Shown, clock
+from lbmtune.records.claims import Group as Measured
+from lbmtune.units import format_mlups
+
+
+class ClaimsProgress(Shown, Observer):
+    """Shows what is being measured, how much is done and how long it took. A context manager."""
+
+    def __init__(self, console: Console, device: str, documents: int) -> None:
+        super().__init__(console)
+        self._device, self._documents = device, documents
+        self._begin_s = time.monotonic()
+        self._total = self._done = 0
+
+    def started(self, planned: Sequence[Plan], done: Sequence[Measured]) -> None:
+        """The run begins."""
+        self._total, self._done = len(planned), len(done)
+        count = sum(len(plan.runnable) for plan in planned)
+        resumed = f", {len(done)} {'group' if len(done) == 1 else 'groups'} done before" if done else ""
+        self._say(f"{self._documents} documents on {self._device}: {count} variants in {self._total} groups{resumed}")
+
+    def measuring(self, plan: Plan) -> None:
+        """A group begins."""
+        text = f"{plan.document}: {plan.series.title}, {_cells(plan.case.domain)}, {len(plan.runnable)} variants"
+        if self._live:
+            bar = ProgressBar(max(self._total, 1), self._done, width=60)
+            self._live.update(Group(bar, f"{self._counted()}: {text}"), refresh=True)
+
+    def finished(self, group: Measured) -> None:
+        """A group is on disk."""
+        self._done += 1
+        speeds = [row.trial.mlups for row in group.rows if row.trial and row.trial.mlups]
+        best = f", fastest {format_mlups(max(speeds))} MLUPS" if speeds else ""
+        of = f"{len(speeds)} of {len(group.rows)} variants"
+        where = f"{group.document}: {group.series}, {_cells(group.case.domain)}"
+        self._say(f"{self._counted()}: {where}: {of}{best}, {group.seconds:.1f} s")
+
+    def counting(self, kernels: int) -> None:
+        """After the last group."""
+        self._say(f"{self._counted()}: counters of {kernels} kernels on which claims that do not hold rest")
+
+    def _counted(self) -> str:
+        return f"{clock(time.monotonic() - self._begin_s)}  group {self._done}/{self._total}"
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+
+def _cells(domain: tuple[int, int, int]) -> str:
+    return "x".join(map(str, domain))

@@ -1,0 +1,165 @@
+"""Progress of a study on standard error: a live display on a terminal, plain lines elsewhere.
+
+Nothing is drawn between trials: on a CPU a display that refreshes itself would disturb the samples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import inf
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from lbmtune.cli.format.output import short
+from lbmtune.records import Outcome, Trial
+from lbmtune.records.study import StudyHeader
+from lbmtune.search.study import Observer, budget_left
+from lbmtune.units import format_mlups
+
+_LAST = 8
+_QUIET_S = 2.0
+_BAR = 20
+"""Characters of the bar: what stands beside it, in the same line, needs most of a narrow terminal."""
+_SUSTAINED = "sustained: the best one, for seconds without a pause"
+
+
+class Shown:
+    """What is drawn anew in its place, where the console is a terminal, until the context that it manages ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live:
+            self._live.__exit__(kind, error, at)
+
+
+class Progress(Shown, Observer):
+    """Shows trial, best so far, predicted against measured, time left. A context manager."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._trials: list[Trial] = []
+        self._begin_s = self._printed_s = time.monotonic()
+        self._limit_trials = self._limit_s = inf
+        self._here = 0
+
+    def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
+        """The search begins."""
+        self._begin_s = time.monotonic()
+        self._trials = list(done)
+        self._limit_trials, self._limit_s = budget_left(header.spec, done)
+        self._limit_trials = min(self._limit_trials, header.legal_configurations - len(done))
+        illegal = sum(header.illegal_configurations.values())
+        resumed = f", {len(done)} {'trial' if len(done) == 1 else 'trials'} done before" if done else ""
+        self._console.print(
+            f"{header.spec.name} on {header.environment.device}: {header.legal_configurations} legal configurations, "
+            f"{illegal} illegal points left out{resumed}",
+            markup=False,
+        )
+        if 0 < self._limit_s < inf and self._limit_trials > 0:
+            seconds = f"{self._limit_s:,.1f}".removesuffix(".0")
+            limit = f"what is left of the limit, {seconds} s," if done else f"the limit of {seconds} s"
+            self._console.print(
+                f"{limit} is for the trials alone, from now on: what came before is "
+                "not in it, nor are finals, runs of seconds and accuracy, which follow",
+                markup=False,
+            )
+
+    def finished(self, trial: Trial) -> None:
+        """A trial is on disk."""
+        better = _best([trial]) > _best(self._trials)
+        self._trials.append(trial)
+        self._here += 1
+        if self._live:
+            self._live.update(self._display(), refresh=True)
+        elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:
+            self._printed_s = time.monotonic()
+            self._console.print(
+                f"trial {trial.number}, {self._counted()}: {_line(trial)}; {self._state()}", markup=False
+            )
+
+    def finals(self, finalists: Sequence[Trial]) -> None:
+        """The finalists are measured again."""
+        count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
+        text = f"finals: {count}, verified at full size and measured interleaved"
+        if self._live:
+            self._live.update(Group(self._display(), text), refresh=True)
+        else:
+            self._console.print(text, markup=False)
+
+    def sustained(self, trials: Sequence[Trial]) -> None:
+        """The best are run for seconds."""
+        text = f"sustained: the best {len(trials)}, seconds of each without a pause" if len(trials) > 1 else _SUSTAINED
+        if self._live:
+            self._live.update(Group(self._display(), text), refresh=True)
+        else:
+            self._console.print(text, markup=False)
+
+    def _counted(self) -> str:
+        limit = self._limit_trials
+        of = f" of {len(self._trials) - self._here + int(limit)}" if limit != inf else ""
+        return f"{len(self._trials)}{of} done"
+
+    def _state(self) -> str:
+        left = self._left_s()
+        best = _best(self._trials)
+        return (f"best {format_mlups(best)} MLUPS" if best else "best: none yet") + (
+            f", {clock(left)} left" if left is not None else ""
+        )
+
+    def _left_s(self) -> float | None:
+        """By trials at the pace so far, or by the time budget, whichever ends first."""
+        passed = time.monotonic() - self._begin_s
+        by_time = self._limit_s - passed
+        by_trials = passed / self._here * (self._limit_trials - self._here) if self._here else inf
+        left = max(min(by_time, by_trials), 0.0)
+        return None if left == inf else left
+
+    def _display(self) -> RenderableType:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("trial", "configuration", "predicted", "measured", "outcome"):
+            table.add_column(name, justify="right" if name in ("trial", "predicted", "measured") else "left")
+        for trial in self._trials[-_LAST:]:
+            predicted = format_mlups(trial.prediction.mlups) if trial.prediction else ""
+            measured = format_mlups(trial.mlups) if trial.mlups is not None else ""
+            table.add_row(str(trial.number), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}")
+        bar = ProgressBar(100, self._share() * 100, width=_BAR)
+        return Group(table, bar, f" {self._counted()}, {self._state()}")
+
+    def _share(self) -> float:
+        by_trials = self._here / self._limit_trials if self._limit_trials else 1.0
+        by_time = (time.monotonic() - self._begin_s) / self._limit_s if self._limit_s else 1.0
+        return min(max(by_trials, by_time), 1.0)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _best(trials: Sequence[Trial]) -> float:
+    return max((trial.mlups or 0.0 for trial in trials), default=0.0)
+
+
+def _line(trial: Trial) -> str:
+    if trial.mlups is None:
+        return f"{short(trial.config)}: {trial.outcome}: {trial.reason}"
+    predicted = f" (predicted {format_mlups(trial.prediction.mlups)})" if trial.prediction else ""
+    return f"{short(trial.config)}: {format_mlups(trial.mlups)} MLUPS{predicted}{_mark(trial)}"
+
+
+def _mark(trial: Trial) -> str:
+    return ", disturbed" if trial.mlups is not None and trial.best_measurement.disturbed else ""

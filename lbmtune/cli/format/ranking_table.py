@@ -1,0 +1,88 @@
+"""A ranking as a person reads it: its rows, the best of each family, and what the model does not tell apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from lbmtune.cli.format.grouping import others, with_scheme
+from lbmtune.search.finalists import family_of
+from lbmtune.units import format_bytes, format_mlups
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lbmtune.cli.ranking import Ranking, Row
+    from lbmtune.records import Prediction
+
+
+def print_ranking(ranked: Ranking) -> None:
+    """A table of rows, and one of families where there are several; each is two on a narrow terminal."""
+    from lbmtune.cli.format import output
+    from lbmtune.report.info import subject
+
+    rows = (
+        (
+            format_mlups(row.first.prediction.mlups),
+            binding(row.first.prediction),
+            format_bytes(row.first.prediction.footprint_bytes),
+            _how_many_compiled(row),
+            row.first.config.key,
+            with_scheme(row.first.config) + others(row.size, row.differ),
+        )
+        for row in ranked.rows
+    )
+    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{subject(ranked.case, [])}"
+    columns = ("MLUPS>", "limit", "footprint>", "compiled", "key", "configuration")
+    console, spare = output.stdout(), ("compiled", "footprint")
+    for part in output.fitted(output.table(title, columns, rows), console.width, spare):
+        console.print(part)
+    if remark := ties(ranked):
+        console.print(remark, markup=False)
+    if len(ranked.families) > 1:
+        for part in output.fitted(_families(ranked), console.width, ("legal", "compiled")):
+            console.print("", part)
+
+
+def _families(ranked: Ranking) -> Table:
+    """The best of each, beside the best of all: what half the memory costs stands there."""
+    from lbmtune.cli.format import output
+
+    best = ranked.families[0].first.prediction.mlups
+    rows = (
+        (
+            format_mlups(row.first.prediction.mlups),
+            f"{row.first.prediction.mlups / best:.1%}",
+            format_bytes(row.first.prediction.footprint_bytes),
+            "yes" if row.first.compiled else "no",
+            f"{row.size:,}",
+            row.first.config.key,
+            str(family_of(row.first.config)),
+        )
+        for row in ranked.families
+    )
+    columns = ("MLUPS>", "of the best>", "footprint>", "compiled", "legal>", "key", "family")
+    return output.table("The best of each family", columns, rows)
+
+
+def _how_many_compiled(row: Row) -> str:
+    """Yes or no, or of how many where only some of a row are."""
+    if row.compiled in (0, row.size):
+        return "yes" if row.compiled else "no"
+    return f"{row.compiled:,} of {row.size:,}"
+
+
+def ties(ranked: Ranking) -> str:
+    """Which neighbours print alike though a solver would tell them apart, in a sentence; empty where none do."""
+    speeds = [format_mlups(row.first.prediction.mlups) for row in ranked.rows]
+    ends = [n for n, (one, next_one) in enumerate(pairwise(speeds), 1) if one != next_one]
+    groups = [(first + 1, last) for first, last in pairwise([0, *ends, len(speeds)]) if last - first > 1]
+    if not groups:
+        return ""
+    rows = ", ".join(f"{first} to {last}" for first, last in groups)
+    return f"Ties: the model expects the same of rows {rows}; their order says nothing."
+
+
+def binding(prediction: Prediction) -> str:
+    """The two largest terms of a prediction in a few words, in picoseconds of the whole device."""
+    return ", ".join(f"{one.name} {one.seconds * 1e12:.3g} ps" for one in prediction.terms[:2])

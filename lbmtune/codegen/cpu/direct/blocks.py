@@ -1,0 +1,82 @@
+"""Blocks of rows with rings of ghost rows: what refreshes the rings, and what takes updated rows home.
+
+A block is updated by one thread, row after row. What a row leaves is kept until no other row of the block has to read
+what it replaces, which is so as soon as the last row that its cells reach has been updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from lbmtune.catalogue.schemes.scheme import Access, reach
+from lbmtune.codegen.cpu.direct.rows import KEPT, Row
+from lbmtune.codegen.cpu.shared.streams import Streams
+
+_INDENT = " " * 4
+
+
+def behind(streams: Streams) -> str:
+    """How many rows of a block are updated between a row and the moment when it goes home."""
+    rows, planes = reach(streams.phase)
+    return f"{rows} + {planes} * rows_y" if planes else str(rows)
+
+
+def kept_rows(streams: Streams) -> int:
+    """How many rows of one population a thread keeps at most, over all populations."""
+    rows, planes = reach(streams.phase)
+    return (rows + planes * streams.config.tile_y + 1) * streams.case.stencil.q
+
+
+def home_before(streams: Streams) -> list[str]:
+    """Lines ahead of the loop that takes a row home."""
+    starts = [f"p{s.name} = {streams.base(s.open)}" for s in streams.writes]
+    here = [line for line in streams.neighbour_lines() if "_here =" in line]
+    return [*streams.extent_lines(), *here, *starts]
+
+
+def home_body(row: Row) -> list[str]:
+    """Lines inside it."""
+    streams = row.streams
+    moves = (f"store(field, p{s.name} + here, load({KEPT}, {row.kept(s)}))" for s in streams.writes)
+    return [f"here = {streams.along_x('x')}", *moves]
+
+
+def ring_before(streams: Streams) -> list[str]:
+    """Lines ahead of the copies to the ring: where the rows of the ring lie, and those that they stand for."""
+    return [*streams.extent_lines(), *streams.neighbour_lines(), *streams.image_lines()]
+
+
+def ring_copies(streams: Streams, lanes: int) -> list[str]:
+    """Copies what a row at the rim of its block reads from the ring, from the rows that the ring stands for.
+
+    Those of cut links, too: what nobody reads may be anything.
+    """
+    crossing = (access for access in streams.phase.accesses if any(access.read.offset[1:]))
+    groups = groupby(sorted(crossing, key=_rows), key=_rows)
+    return [line for rows, accesses in groups for line in _copied(streams, rows, accesses, lanes)]
+
+
+def _rows(access: Access) -> tuple[int, int]:
+    return access.read.offset[1], access.read.offset[2]
+
+
+def _copied(streams: Streams, rows: tuple[int, int], accesses: Iterable[Access], lanes: int) -> list[str]:
+    starts, moves = list[str](), list[str]()
+    for access in accesses:
+        i, place = access.direction, access.read
+        starts += [f"to{i}, from{i} = {streams.base(place)}, {streams.base(place, 'image_')}"]
+        moves += [f"store(field, to{i} + here, load(field, from{i} + here))"]
+    loop = [f"for x in range(0, nx, {lanes}):", f"{_INDENT}here = {streams.along_x('x')}"]
+    inside = [*starts, *loop, *(_INDENT + move for move in moves)]
+    return [f"if {_at_rim(streams, rows)}:", *(_INDENT + line for line in inside)]
+
+
+def _at_rim(streams: Streams, rows: tuple[int, int]) -> str:
+    """Condition that the row lies at a rim of its block beyond which it reads."""
+    tiles = ("y", streams.config.tile_y), ("z", streams.config.tile_z)
+    return " or ".join(_last(*tile, offset) for tile, offset in zip(tiles, rows, strict=True) if offset)
+
+
+def _last(axis: str, tile: int, offset: int) -> str:
+    return f"{axis} % {tile} == 0" if offset < 0 else f"{axis} % {tile} == {tile - 1} or {axis} == n{axis} - 1"

@@ -1,0 +1,98 @@
+"""Rows that take what is cut from flags in memory: faces and solid cells alike.
+
+A vector of cells whose links are all open goes the way of a periodic box. The others go one by one, each population
+to its open or its cut place by the bit of its link. Where the end cell's link is cut, its ghost column is not
+refreshed: what lies at the other end may belong to another row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import words_of
+from lbmtune.codegen.cpu.direct.rows import LATE, GhostRow, SelectedRow, block
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.lattice import negate
+
+AT = "at = (z * ny + y) * nx"
+"""Number of the first cell of a row, which is the place of its word."""
+
+
+def open_box(case: Case) -> Case:
+    """The case without the walls that flags know."""
+    return replace(case, faces=("periodic",) * 6, patches=())
+
+
+def bit(case: Case, s: Stream) -> int:
+    """Mask of the flag of a stream's link: what leaves along a link shares the flag of what arrives by it."""
+    return 1 << case.stencil.velocities.index(negate(s.link))
+
+
+def guarded_fill(row: GhostRow) -> list[str]:
+    """What end cells will read, where their link is open: what is due ahead of the loop."""
+    return [*_guarded(row, row.filled(late=False), row.fill_one), *row.late()]
+
+
+def guarded_fill_late(row: GhostRow) -> list[str]:
+    """The same inside the loop."""
+    return block(LATE, _guarded(row, row.filled(late=True), row.fill_one))
+
+
+def guarded_after(row: GhostRow) -> list[str]:
+    """The way back of what they wrote."""
+    return _guarded(row, row.streams.writes, row.after_one)
+
+
+def _guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], str]) -> list[str]:
+    lines: list[str] = []
+    for s in streams:
+        cell = "at + nx - 1" if row.is_high(s) else "at"
+        lines += block(f"if not flags[{cell}] & {bit(row.streams.case, s)}:", [*filter(None, [copy(s)])])
+    return lines
+
+
+@dataclass(frozen=True)
+class FlaggedCells(SelectedRow):
+    """One cell after another. wraps: whether rows have no ghosts."""
+
+    wraps: bool = True
+
+    def before(self) -> list[str]:
+        """Lines ahead of the loop: no face is asked for."""
+        s = self.streams
+        return [*s.extent_lines(), *s.neighbour_lines(), AT, *self.bases()]
+
+    def cell(self) -> list[str]:
+        """Words of the cell, and offsets of the cell and its neighbours; a solid cell is passed over."""
+        cells = (("low", "(x - 1)"), ("here", "x"), ("high", "(x + 1)"))
+        if self.wraps:
+            cells = (("low", "(x - 1 if x > 0 else nx - 1)"), cells[1], ("high", "(x + 1 if x < nx - 1 else 0)"))
+        lines = ["word = flags[at + x]"]
+        lines += ["if word & 1:", "    continue"] if self.streams.case.geometry else []
+        lines += ["moved = moving[at + x]"] if self.streams.gains else []
+        return [*lines, *(f"{name} = {self.streams.along_x(x)}" for name, x in cells)]
+
+    def load(self, s: Stream) -> str:
+        """From the selected index."""
+        return f"load{self.one}({s.buffer}, {self._index(s)}){self._gained(s)}"
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """To the selected index."""
+        return [f"store{self.one}({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
+
+    def _at(self, s: Stream) -> str:
+        return f"word & {bit(self.streams.case, s)}" if s.cut != s.open else ""
+
+    def _gained(self, s: Stream) -> str:
+        return f" + ({gain_here(self.streams, s)} if moved & {bit(self.streams.case, s)} else c0)" if s.gain else ""
+
+
+def gain_here(streams: Streams, s: Stream) -> str:
+    """What the cell's wall adds; its word says which one it is."""
+    several = words_of(streams.case, streams.config).walls
+    if not several:
+        return s.gain
+    each = [f"{s.gain}_{wall} if word >> {field.shift} & 1 else " for wall, field in several[:-1]]
+    return f"({''.join(each)}{s.gain}_{several[-1][0]})"

@@ -1,0 +1,137 @@
+"""Rows in lexicographic order: each collides and swaps with the rows of its slab before it, and what faces leave over.
+
+A slab is updated by one thread, row after row. A swap across a periodic face or with a row of another slab is left
+over for a second pass over rows at such faces: until then it is as if a wall were there, that is, what has left
+waits, reversed, in the cell that it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+from lbmtune.catalogue.schemes.scheme import Access, Phase
+from lbmtune.codegen.cpu.direct.rows import GhostRow
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.lattice import Vector
+
+_INDENT = " " * 4
+_ROW = "number = z * ny + y"
+
+MakeRow = Callable[[Streams], GhostRow]
+
+
+class Swaps(Streams):
+    """The ways of what cells swap with neighbours of earlier rows, or of their own."""
+
+    @cached_property
+    def theirs(self) -> tuple[Stream, ...]:
+        """The place of each neighbour; where the swap is not due yet, that of the cell itself."""
+        ways = zip(self.directions, self.writes, strict=True)
+        return tuple(replace(s, name=f"s{i}") for i, s in ways if any(s.open.offset))
+
+    @property
+    def all(self) -> tuple[Stream, ...]:
+        """Those."""
+        return self.theirs
+
+    def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:
+        """Condition that the swap is not due yet, or ''; what moving walls add has been added."""
+        assert first_face == 2, "the ends of rows have ghost columns"
+        return "" if moving else _closed_name(stream.link)
+
+    def closed(self) -> list[str]:
+        """Definitions of those conditions."""
+        links = {(s.link[1], s.link[2]) for s in self.theirs}
+        return [_ROW, *(f"{_closed_name((0, *link))} = {_closed(*link)}" for link in sorted(links) if any(link))]
+
+
+def swaps(streams: Streams) -> Swaps:
+    """What cells swap once they have collided."""
+    phase = Phase(streams.phase.swaps, wall_term="none", collides=False)
+    return Swaps(streams.case, streams.config, phase, streams.buffers)
+
+
+def before(row: GhostRow) -> list[str]:
+    """Lines ahead of the loop; those of the collision stand before them."""
+    ways = _swaps(row)
+    fills = [row.fill_one(s) for s in ways.theirs if not _within(s) or row.has_cut_end(s)]
+    return [*ways.neighbour_lines(), *ways.closed(), *row.bases(), *filter(None, fills)]
+
+
+def stores(home: GhostRow, row: GhostRow) -> list[str]:
+    """Lines that leave all populations: each reversed in its cell, then what leads to earlier cells by a swap."""
+    streams, ways = home.streams, _swaps(row)
+    own = dict(zip(streams.directions, streams.writes, strict=True))
+    back = {_direction(row, s): s for s in ways.theirs}
+    lines = [line for i, s in own.items() if i not in back for line in home.store(s, f"g{i}")]
+    for i, s in back.items():
+        lines += [f"t{i} = {row.load(s)}", *home.store(own[i], f"t{i}"), *row.store(s, f"g{i}")]
+    return lines
+
+
+def after(home: GhostRow, row: GhostRow) -> list[str]:
+    """Lines behind the loop."""
+    own = dict(zip(home.streams.directions, home.streams.writes, strict=True))
+    return [line for s in _swaps(row).theirs for line in _after(row, s, home.end(own[_direction(row, s)]))]
+
+
+def faces(streams: Streams, make: MakeRow) -> list[str]:
+    """The lines of a row in the second pass: swaps that the first left over, where no wall is."""
+    groups: dict[tuple[int, int], list[Access]] = {}
+    for mine, theirs in zip(streams.phase.swaps[::2], streams.phase.swaps[1::2], strict=True):
+        groups.setdefault((mine.write.offset[1], mine.write.offset[2]), []).extend((mine, theirs))
+    lines = [_ROW]
+    for link, rows in groups.items():
+        if any(link):
+            phase = Phase(tuple(rows), wall_term="none", collides=False)
+            row = make(replace(streams, phase=phase))
+            lines += [f"if {_closed(*link)}:", *(_INDENT + line for line in _moved(row))]
+    return lines
+
+
+def _moved(row: GhostRow) -> list[str]:
+    """A whole row that only moves."""
+    moves = [f"g{i} = f{i}" for i in row.streams.directions]
+    body = [*row.fill_late(), *row.cell(), *row.loads(), *moves, *row.stores()]
+    loop = [f"for x in range(0, nx, {row.lanes}):", *(_INDENT + line for line in body)]
+    return [*row.before(), *loop, *row.after()]
+
+
+def _swaps(row: GhostRow) -> Swaps:
+    assert isinstance(row.streams, Swaps)
+    return row.streams
+
+
+def _direction(row: GhostRow, s: Stream) -> int:
+    """In which it leaves."""
+    return row.streams.case.stencil.velocities.index(s.link)
+
+
+def _within(s: Stream) -> bool:
+    """Whether the neighbour lies in the same row."""
+    return not any(s.link[1:])
+
+
+def _after(row: GhostRow, s: Stream, own: str) -> list[str]:
+    """What the end cell left in the ghost column goes where it belongs.
+
+    own: index of the end cell's own place; what comes from the other end of its own row arrives there only now.
+    """
+    due = _within(s) and not row.has_cut_end(s)
+    arrives = [f"store_one({s.buffer}, {own}, load_one({s.buffer}, {row.image(s)}))"] if due else []
+    leaves = row.after_one(s)
+    return [*arrives, *([leaves] if leaves else [])]
+
+
+def _closed_name(link: Vector) -> str:
+    y, z = ({-1: "low", 0: "here", 1: "high"}[c] for c in link[1:])
+    return f"closed_{y}_{z}" if any(link[1:]) else ""
+
+
+def _closed(y: int, z: int) -> str:
+    """Condition that the row at that distance is no earlier row of the slab."""
+    beyond = {-1: "y == 0 or ", 0: "", 1: "y == ny - 1 or "}[y]
+    before = [*(["ny"] if z else []), *([str(-y)] if y else [])]
+    return f"{beyond}number - {' - '.join(before)} < first".replace("- -", "+ ")

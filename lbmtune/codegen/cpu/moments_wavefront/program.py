@@ -1,0 +1,71 @@
+"""The kernel of moments as Python text: rows that go through the steps of a launch one behind the other.
+
+See `catalogue.families.cpu.moments_wavefront` for the order of rows and the rings in which they wait, `pipeline_rows`
+for the text of a row, `pipeline_walls` for what comes back from walls, `codegen.cpu.moments_wavefront.moments` for
+what a cell does.
+"""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.moments_wavefront import MARGIN, reach, stage_values, thread_values, width
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cpu.moments_wavefront import walls as pipeline_walls
+from lbmtune.codegen.cpu.moments_wavefront.moments import Cell
+from lbmtune.codegen.cpu.moments_wavefront.rows import Rows
+from lbmtune.codegen.cpu.shared.expressions import Constants
+from lbmtune.codegen.cpu.shared.filling import filled, indented
+from lbmtune.codegen.cpu.shared.loops import spread
+from lbmtune.codegen.cpu.shared.signatures import launch_arguments, parameter_names, signature
+from lbmtune.codegen.passes import passes
+from lbmtune.codegen.program import RINGS, Launch
+
+
+def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
+    """All functions of a legal configuration."""
+    rows = Rows(case, config, Cell(case, constants))
+    lattice, (one,) = case.stencil, passes(config, case.stencil)
+    stage, across, halo = stage_values(case, config), reach(lattice), 2 * config.steps
+    cut = [pipeline_walls.returned(rows, constants, last=last) for last in (False, True)]
+    return filled(
+        "pipeline",
+        entry=one.entry,
+        arguments=", ".join(parameter_names(case, config, one.phase)),
+        signature=f"{signature(case, config, one.phase)}, {config.computed.dtype}[::1]",
+        lanes=str(config.lanes),
+        across="y" if across else "z",
+        along="z" if across else "y",
+        tile_x=str(config.tile_x),
+        tile_along=str(config.tile_z if across else config.tile_y),
+        rows=f"ny + {halo}" if across else "1",
+        width=str(width(lattice, config)),
+        halo=str(halo),
+        due="(first + row) // 2, plane // 2" if across else "plane // 2",
+        place_across=f"first + row - s - {config.steps}" if across else "0",
+        next=", next_y, next_z" if config.prefetch_rows else "",
+        ahead=indented(_ahead(across) if config.prefetch_rows else [], 6),
+        steps=str(config.steps),
+        threads=str(config.threads),
+        margin=str(MARGIN),
+        stage=str(stage),
+        values=str(thread_values(case, config)),
+        **{name: indented(lines, 1) for name, lines in rows.before(*cut).items()},
+        **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
+        **spread(config),
+        **pipeline_walls.parts(rows, constants),
+    ).rstrip()
+
+
+def _ahead(across: int) -> list[str]:
+    """The row that is taken next: the next one of the plane, or the first one of the next plane."""
+    over, on = ("y", "z") if across else ("z", "y")
+    return [
+        f"next_{over}, next_{on} = ({over} + 1, {on}) if row < last else ({over} - row, {on} + 1)",
+        "next_y, next_z = next_y % ny, next_z % nz",
+    ]
+
+
+def pipeline_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
+    """The one launch of any number of them."""
+    (one,) = passes(config, case.stencil)
+    return ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)

@@ -1,0 +1,209 @@
+"""Rows of the pipeline of moments on a CPU: where they wait, and the lines before and inside of their loops.
+
+A row of a ring has what its cells send in one array after the other, with a margin at both ends; what arrives is
+read from the rows next to it and, along x, one cell to the side. Row r of plane p of a tile has the number
+p * (rows of a tile) + r, by which it finds its place in each ring; since each step lies a row behind the one before
+it, what arrives from c_y rows below has been sent by the row with the number that is 1 + c_y smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.moments_wavefront import (
+    EDGE_LAG,
+    EDGE_ROWS,
+    MARGIN,
+    edge_planes,
+    kept_index,
+    pitch,
+    reach,
+    ring_rows,
+    ring_values,
+    stage_values,
+    width,
+)
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.codegen.cpu.moments_wavefront.moments import Carried, Cell
+from lbmtune.codegen.cpu.shared.streams import plain
+from lbmtune.codegen.moment_stages import Row
+from lbmtune.codegen.trace import Traced
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Lines before and inside of the loops along x."""
+
+    case: Case
+    config: CpuConfig
+    cell: Cell
+
+    @cached_property
+    def _sent(self) -> dict[int, list[Carried]]:
+        """What goes along each c_z, in the order in which it lies in a row."""
+        return {c_z: [one for one in self.cell.carried if one.row[1] == c_z] for c_z in (-1, 0, 1)}
+
+    def before(self, cut: list[str], cut_last: list[str]) -> dict[str, list[str]]:
+        """Lines ahead of each loop: what parameters make, and where rows begin.
+
+        cut, cut_last: what comes back by cut links, ahead of a step and of the last one.
+        """
+        parameters = self.cell.before(self.config.unit)
+        last = f"before = {(self.config.steps - 1) * stage_values(self.case, self.config)}"
+        return {
+            "enter_before": [*parameters, *self.stored_row(), "after = 0", *self._written()],
+            "relay_before": [*parameters, *self.read(), *cut, *self._written()],
+            "leave_before": [*self.stored_row(), last, *self.read(), *cut_last],
+        }
+
+    def bodies(self) -> dict[str, list[str]]:
+        """Lines inside of each loop, and what joins the ends of a row that is as long as the domain."""
+        relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
+        arrived = [*self._arrive(), *self.cell.gather()]
+        kept = list(zip(self.cell.moments, self.places("y", "z"), strict=True))
+        asked = self.places("next_y", "next_z") if self.config.prefetch_rows else []
+        store = "stream" if self.config.streaming_stores else "store"
+        return {
+            "enter_body": [
+                *(f"prefetch(source, {at})" for at in asked),
+                *(f"{name} = load(source, {at})" for name, at in kept),
+                *relaxed,
+            ],
+            "relay_body": [*arrived, *relaxed],
+            "leave_body": [*arrived, *(f"{store}(target, {at}, {name})" for name, at in kept)],
+            "ends": list(self._ends()),
+        }
+
+    def stored_row(self) -> list[str]:
+        """Cells of a stored row."""
+        stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
+        return [f"pitch = {plain(stored.x)}"]
+
+    def places(self, row: str, plane: str) -> list[str]:
+        """Where the moments of a cell of a row are kept."""
+        extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
+        x, y, z = (Traced(name, "//") for name in ("at", row, plane))
+        return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
+
+    def read(self) -> list[str]:
+        """The rows of what arrives: from the tile before, where that many rows are not there yet."""
+        lines = [f"number = plane * {self._width} + row", *self._edges("before", f"first // {self._width} - 1")]
+        for c_y, c_z in self._all_rows:
+            number = earlier("number", c_y + self._reach + c_z * self._width)
+            ring = f"before + {self.in_ring(c_z, number)}"
+            edge = f"edges + {self.in_edges(c_z, earlier('at_edge', c_z), f'({c_y} - row)')}"
+            beside = self._reach and c_y >= 0
+            lines.append(
+                f"{row_place('from', (c_y, c_z))} = {f'{ring} if row > {c_y} else {edge}' if beside else ring}"
+            )
+        return lines
+
+    def _written(self) -> list[str]:
+        """The rows of what leaves: where the next tile finds it, if none of this one takes it."""
+        lines = [f"number = plane * {self._width} + row", *self._edges("after", f"first // {self._width}")]
+        for c_y, c_z in self._all_rows:
+            last = self._width - 1
+            ring = f"after + {self.in_ring(c_z, 'number')}"
+            edge = f"edges + {self.in_edges(c_z, 'at_edge', f'({last} - row)')}"
+            beside = self._reach and c_y >= 0
+            found = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
+            lines.append(f"{row_place('to', (c_y, c_z))} = {found}")
+        return lines
+
+    def _edges(self, stage: str, tile: str) -> list[str]:
+        """Where the last rows of a tile's planes wait."""
+        if not self._reach:
+            return []
+        return [
+            f"edges = {stage} + {ring_values(self.case, self.config)}",
+            f"at_edge = plane - {EDGE_LAG} * ({tile})",
+        ]
+
+    def own(self, links: Sequence[Carried]) -> list[str]:
+        """The rows in which what the cells of a row themselves have sent still waits, for some directions of it."""
+        lines = []
+        for c_y, c_z in dict.fromkeys(one.row for one in links):
+            found = f"before + {self.in_ring(c_z, earlier('number', self._reach))}"
+            if self._reach and c_y > 0:
+                here = self.in_edges(c_z, f"(at_edge - {EDGE_LAG})", "1")
+                found = f"edges + {here} if row == {self._width - 1} else {found}"
+            if self._reach:
+                found = f"edges + {self.in_edges(c_z, 'at_edge', '0')} if row == 0 else {found}"
+            lines.append(f"{row_place('own', (c_y, c_z))} = {found}")
+        return lines
+
+    def kept(self, links: Sequence[Carried]) -> list[str]:
+        """What the last row of a tile has sent to the row before it, for that row's own cells in the next tile."""
+        lines = []
+        for one in links:
+            if self._reach and one.row[0] < 0:
+                start = f"edges + {self.in_edges(one.row[1], 'at_edge', '0')} + {self.array(one)} + x"
+                lines.append(f"store(rings, {start}, load(rings, {row_place('to', one.row)} + {self.array(one)} + x))")
+        loop = f"for x in range(low, high, {self.config.lanes}):"
+        return [f"if row == {self._width - 1}:", f"    {loop}", *(f"        {line}" for line in lines)] if lines else []
+
+    @property
+    def _reach(self) -> int:
+        return reach(self.case.stencil)
+
+    @property
+    def _width(self) -> int:
+        return width(self.case.stencil, self.config)
+
+    @property
+    def _all_rows(self) -> list[Row]:
+        return list(dict.fromkeys(one.row for one in self.cell.carried))
+
+    def in_ring(self, c_z: int, number: str) -> str:
+        """The first cell of a row, of what goes along c_z."""
+        sizes = {one: ring_rows(self.case, self.config, one) for one in self._sent}
+        first = sum(sizes[one] * self._row_values(one) for one in self._sent if one < c_z)
+        return f"{number} % {sizes[c_z]} * {self._row_values(c_z)} + {first + 2 * MARGIN}"
+
+    def in_edges(self, c_z: int, plane: str, row: str) -> str:
+        """The same of a row that waits for the next tile."""
+        every = sum(map(self._row_values, self._sent))
+        first = sum(self._row_values(one) for one in self._sent if one < c_z)
+        places = edge_planes(self.case.stencil, self.config)
+        return f"{plane} % {places} * {EDGE_ROWS * every} + {row} * {every} + {first + 2 * MARGIN}"
+
+    def _row_values(self, c_z: int) -> int:
+        """Values of a row of what goes along c_z."""
+        return len(self._sent[c_z]) * pitch(self.config)
+
+    def array(self, one: Carried) -> int:
+        """Where a value lies behind the start of its row."""
+        return self._sent[one.row[1]].index(one) * pitch(self.config)
+
+    def _arrive(self) -> list[str]:
+        every = ((one, self.array(one) - one.along_x) for one in self.cell.carried)
+        return [f"{one.name} = load(rings, {row_place('from', one.row)} + {at} + x)" for one, at in every]
+
+    def _leave(self) -> list[str]:
+        every = ((one, self.array(one)) for one in self.cell.carried)
+        return [f"store(rings, {row_place('to', one.row)} + {at} + x, {one.name})" for one, at in every]
+
+    def _ends(self) -> Iterator[str]:
+        """What leaves one end arrives at the other."""
+        for one in self.cell.carried:
+            start = f"{row_place('to', one.row)} + {self.array(one)}"
+            there, back = (f"{start} - 1", f"{start} + nx - 1") if one.along_x > 0 else (f"{start} + nx", start)
+            if one.along_x:
+                yield f"store_one(rings, {there}, load_one(rings, {back}))"
+
+
+def earlier(name: str, number: int) -> str:
+    """A number that is so much smaller, as text."""
+    if not number:
+        return name
+    return f"({name} - {number})" if number > 0 else f"({name} + {-number})"
+
+
+def row_place(what: str, row: Row) -> str:
+    """Of the start of a row: to_uh goes up along y and stays in its plane."""
+    return f"{what}_{''.join('dhu'[1 + c] for c in row)}"

@@ -1,0 +1,172 @@
+"""What comes back from walls to the cells of a pipeline of moments, as Python text.
+
+A cell finds what arrives along c_i in a place of its own, which the cell at -c_i has filled. Where that link is cut,
+nobody else looks there: what the cell itself has sent along -c_i is put there, and what a moving face adds, before the
+row takes its step. So the loops over vectors of cells are those of a periodic box. At a face that is a whole row, or
+one cell of each; where there are solid cells, words are read, and each vector that has cut links is gone through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Integer
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import cuts, returning
+from lbmtune.catalogue.boundaries.cell_flags import moving_links
+from lbmtune.catalogue.collisions.operator import wall_gain, weight
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.moments.basis import upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cpu.moments_wavefront.moments import Carried
+from lbmtune.codegen.cpu.moments_wavefront.rows import Rows, row_place
+from lbmtune.codegen.cpu.shared.expressions import Constants, text
+from lbmtune.codegen.cpu.shared.filling import filled, indented
+from lbmtune.codegen.cpu.shared.signatures import parameter_names
+from lbmtune.codegen.passes import passes
+
+_DEPTH = 6
+"""Blocks around the steps of a row."""
+
+
+def parts(rows: Rows, constants: Constants) -> dict[str, str]:
+    """What the skeleton of a pipeline has besides where links may be cut."""
+    case, config = rows.case, rows.config
+    if not cuts(case):
+        return dict.fromkeys(("walls", "kept", "located", "place", "emptied"), "")
+    walls, (one,) = Walls(rows, constants), passes(config, case.stencil)
+    arguments = ", ".join(parameter_names(case, config, one.phase))
+    empty = {"before": indented(rows.stored_row(), 1), "empty": indented(walls.empty(), 3)} if case.geometry else {}
+    return {
+        "walls": f"{filled('pipeline_solid', arguments=arguments, **empty).rstrip()}\n\n\n" if empty else "",
+        "kept": _after(rows.kept(walls.sent), 1),
+        "located": ", first_x, y, z",
+        "place": ", first_x, y, z",
+        "emptied": _after([f"emptied({arguments}, cells, first_x, y, z)"] if empty else [], _DEPTH),
+    }
+
+
+def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
+    """Lines ahead of a row's loop: what comes back to its cells is put in its place. last: the row has no halo."""
+    if not cuts(rows.case):
+        return []
+    walls = Walls(rows, constants)
+    return [*(["low, high = 0, cells"] if last else []), *walls.before(), *walls.lines()]
+
+
+def names(case: Case, config: CpuConfig) -> str:
+    """Names for what the support module of words offers; '' where no cell is solid."""
+    if not (config.of_moments and case.geometry):
+        return ""
+    access = f'by_words = walls.cells("{config.computed.dtype}", {config.lanes})'
+    return f"{access}\nsome_cut, back = by_words.some_cut, by_words.back"
+
+
+def _after(lines: list[str], depth: int) -> str:
+    """Lines behind another one."""
+    return f"\n{indented(lines, depth)}" if lines else ""
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Lines that put what comes back where a cell looks for what arrives."""
+
+    rows: Rows
+    constants: Constants
+
+    @property
+    def _case(self) -> Case:
+        return self.rows.case
+
+    @property
+    def _config(self) -> CpuConfig:
+        return self.rows.config
+
+    @cached_property
+    def _carried(self) -> dict[tuple[int, int, int], Carried]:
+        """What a cell sends, by its velocity upright."""
+        return {(one.along_x, *one.row): one for one in self.rows.cell.carried}
+
+    def _of(self, i: int) -> Carried:
+        return self._carried[upright(self._case.stencil).velocities[i]]
+
+    def _back(self, i: int) -> Carried:
+        """What the cell itself sends against c_i."""
+        return self._of(self._case.stencil.opposite[i])
+
+    @cached_property
+    def sent(self) -> list[Carried]:
+        """What may come back."""
+        return [self._back(i) for i in returning(self._case)]
+
+    def before(self) -> list[str]:
+        """Where rows begin that cells have sent themselves, and what moving faces add."""
+        gains = [
+            f"gain{i} = {text(wall_gain(self._case.stencil, i) / weight(self._case.stencil, i), self.constants)}"
+            for i in moving_links(self._case)
+        ]
+        return [*self.rows.own(self.sent), *gains]
+
+    def lines(self) -> Iterator[str]:
+        """By words where there are solid cells, then at faces; a moving face is the one that counts at an edge."""
+        if self._case.geometry:
+            yield from self._by_words()
+        for kind in ("moving",) if self._case.geometry else ("wall", "moving"):
+            for face, found in enumerate(self._case.faces):
+                if found == kind:
+                    yield from self._at_face(face, moving=kind == "moving")
+
+    def _at_face(self, face: int, *, moving: bool) -> Iterator[str]:
+        axis, high = divmod(face, 2)
+        velocities = self._case.stencil.velocities
+        links = [i for i in returning(self._case) if velocities[i][axis] == (-1 if high else 1)]
+        if not links:
+            return
+        if axis == 0:
+            place = "nx - 1 - first_x" if high else "-first_x"
+            yield f"if {place} < high:" if high else f"if {place} >= low:"
+            yield from self._put(links, f"({place})", "_one", moving=moving, depth=1)
+            return
+        name = "yz"[axis - 1]
+        yield f"if {name} == {f'n{name} - 1' if high else '0'}:"
+        yield f"    for x in range(low, high, {self._config.lanes}):"
+        yield from self._put(links, "x", "", moving=moving, depth=2)
+
+    def _by_words(self) -> Iterator[str]:
+        """By the bits of words. Images beyond a wall are left out: where they look, cells of the box find their own."""
+        lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
+        inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
+        cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
+        found = [
+            "words = (z % nz * ny + y % ny) * nx",
+            f"for x in range({cells}, {lanes}):",
+            "    at = first_x + x",
+            "    at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
+            "    if some_cut(flags, at):",
+        ]
+        found += [f"        {line}" for i in returning(self._case) for line in self._chosen(i)]
+        yield from [f"if {inside}:", *(f"    {line}" for line in found)] if inside else found
+
+    def _chosen(self, i: int) -> Iterator[str]:
+        there, back = self._of(i), self._back(i)
+        place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + x"
+        own = f"{row_place('own', back.row)} + {self.rows.array(back)} + x"
+        yield f"store(rings, {place}, back(rings, {place}, {own}, flags, at, {i}))"
+
+    def _is_walled(self, axis: int) -> bool:
+        return self._case.faces[2 * axis] != "periodic"
+
+    def _put(self, links: Sequence[int], x: str, one: str, *, moving: bool, depth: int) -> Iterator[str]:
+        for i in links:
+            there, back = self._of(i), self._back(i)
+            place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + {x}"
+            value = f"load{one}(rings, {row_place('own', back.row)} + {self.rows.array(back)} + {x})"
+            gain = f" + gain{i}" if moving else ""
+            yield f"{'    ' * depth}store{one}(rings, {place}, {value}{gain})"
+
+    def empty(self) -> list[str]:
+        """Zeros in place of the moments of a cell."""
+        zero = self.constants.name(Integer(0))
+        return [f"store_one(target, {at}, {zero})" for at in self.rows.places("y", "z")]

@@ -1,0 +1,1 @@
+"""Parts of the CPU text that families share."""

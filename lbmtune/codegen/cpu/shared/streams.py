@@ -1,0 +1,228 @@
+"""The ways of populations into and out of the cells of a row, and what y, z and slots add to their indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.layouts.layout import Extents, Int
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import streamed
+from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
+from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.codegen.cpu.shared.signatures import pointer_name
+from lbmtune.codegen.trace import Traced
+from lbmtune.lattice import Vector, negate
+
+FACES = ("first_x", "last_x", "first_y", "last_y", "first_z", "last_z")
+_TESTS = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
+_NEIGHBOURS = {-1: "({a} - 1 if {a} > 0 else n{a} - 1)", 0: "{a}", 1: "({a} + 1 if {a} < n{a} - 1 else 0)"}
+_STORED = {1: "rows", 2: "planes"}
+_SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
+
+
+ASKED = "asked"
+"""Name of the first element of those rows."""
+
+
+def slots_asked(config: CpuConfig, q: int) -> int:
+    """Rows of so many slots are one step's share of those of all slots that a tile takes next."""
+    return ceil(q / config.steps) if config.prefetch_rows else 0
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One population's way: its open and its cut place in a buffer; link: the velocity along which a wall cuts it.
+
+    name: tells streams apart; in place, what arrives by a link leaves by it, and both ways have one name.
+    gain: name of what a moving wall adds to it, or ''.
+    """
+
+    name: str
+    buffer: str
+    open: Place
+    cut: Place
+    link: Vector
+    gain: str
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All ways of one phase. buffers: names of the arrays (read from, written to)."""
+
+    case: Case
+    config: CpuConfig
+    phase: Phase
+    buffers: tuple[str, str]
+
+    @cached_property
+    def reads(self) -> tuple[Stream, ...]:
+        """The way in of each direction: its link goes back along -c_i."""
+        return tuple(
+            Stream(str(i), self.buffers[0], access.read, access.cut_read, link, self._gain("read", i, link))
+            for i, access, link in self._links(-1)
+        )
+
+    @cached_property
+    def writes(self) -> tuple[Stream, ...]:
+        """The way out of each direction: its link goes along c_i, and what is cut comes back in the opposite one."""
+        opposite, (source, target) = self.case.stencil.opposite, self.buffers
+        return tuple(
+            Stream(
+                str(opposite[i]) if source == target else f"{i}w",
+                target,
+                access.write,
+                access.cut_write,
+                link,
+                self._gain("write", opposite[i], link),
+            )
+            for i, access, link in self._links(1)
+        )
+
+    def ahead(self, s: Stream) -> int:
+        """Cells ahead of which what a way reads is prefetched."""
+        return self.config.prefetch_propagated if any(s.open.offset) else self.config.prefetch_local
+
+    def share_of_next_rows(self) -> list[str]:
+        """Lines that ask for the share of a step in the rows that a tile takes next, from the element ASKED on."""
+        count = slots_asked(self.config, self.case.stencil.q)
+        return [f"prefetch({self.buffers[0]}, {ASKED} + {slot} * stride + x)" for slot in range(count)]
+
+    @property
+    def directions(self) -> tuple[int, ...]:
+        """Directions of the ways, in their order."""
+        return tuple(access.direction for access in self.phase.accesses)
+
+    @property
+    def all(self) -> tuple[Stream, ...]:
+        """Both ways; what is kept for a while leaves for no place in the lattice."""
+        return self.reads if self.phase.blockwise else (*self.reads, *self.writes)
+
+    def _links(self, sign: int) -> Iterable[tuple[int, Access, Vector]]:
+        for access in self.phase.accesses:
+            velocity = self.case.stencil.velocities[access.direction]
+            yield access.direction, access, velocity if sign > 0 else negate(velocity)
+
+    def _gain(self, way: str, i: int, link: Vector) -> str:
+        return f"gain{i}" if way == self.phase.wall_term and self.case.may_move(link) else ""
+
+    @property
+    def gains(self) -> tuple[int, ...]:
+        """Directions whose wall gain is used."""
+        return tuple(sorted({int(s.gain.removeprefix("gain")) for s in self.all if s.gain}))
+
+    # indices
+
+    @cached_property
+    def frame(self) -> StorageFrame:
+        """Where cells lie in storage."""
+        return frame(self.case.stencil, self.config)
+
+    @cached_property
+    def extents(self) -> Extents:
+        """Storage extents by their names in the text."""
+        y, z = (name if self._differ(axis) else f"n{'xyz'[axis]}" for axis, name in _STORED.items())
+        return Extents(Traced("pitch", "//"), Traced(y, "//"), Traced(z, "//"), self.case.stencil.q)
+
+    def extent_lines(self) -> list[str]:
+        """Cells of a stored row (the pitch), rows and planes that are stored, and elements between arrays."""
+        stored = self.frame.extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
+        lines = [f"pitch = {plain(stored.x)}"]
+        lines += [f"{name} = {plain(stored[axis])}" for axis, name in _STORED.items() if self._differ(axis)]
+        together = self.config.memory.together
+        stride = [self.config.memory.component(together, self.extents)] if together else []
+        return [*lines, *(f"stride = {plain(value)}" for value in stride)]
+
+    def _differ(self, axis: int) -> bool:
+        """Whether more rows or planes are stored than the domain has."""
+        return self.frame.align[axis] > 1 or self.frame.origin[axis] > 0
+
+    def neighbour_lines(self) -> list[str]:
+        """What the rows at y - 1, y, y + 1 and z - 1, z, z + 1 add to an index, of those in use; they wrap."""
+        lines = []
+        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
+            offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
+            for offset in sorted(offsets):
+                found = self._in_block(axis, offset) if self.frame.blocks else _wrapped(axis, offset)
+                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(found, self.extents))}")
+        return lines
+
+    def image_lines(self) -> list[str]:
+        """The same, as image_y_low and so on, of the places in their own blocks that cells of rings stand for."""
+        lines = []
+        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
+            for offset in sorted({access.read.offset[axis] for access in self.phase.accesses}):
+                image = along(self.frame.coordinate(axis, _wrapped(axis, offset)), self.extents)
+                lines.append(f"image_{'xyz'[axis]}{_SUFFIX[offset]} = {plain(image)}")
+        return lines
+
+    def _in_block(self, axis: int, offset: int) -> Int:
+        """Storage coordinate of a neighbour, be it a cell of the block or of its ring."""
+        return self.frame.coordinate(axis, Traced("xyz"[axis], "//")) + offset
+
+    def base(self, place: Place, prefix: str = "") -> str:
+        """What slot, y and z of a place add to an index; prefix: of the names of what y and z add."""
+        y, z = rows_of(place)
+        return " + ".join([*self.slot(place), f"{prefix}y{y} + {prefix}z{z}"])
+
+    def slot(self, place: Place) -> list[str]:
+        """What the slot of a place alone adds, as terms."""
+        if place.pointer:
+            return [pointer_name(place.slot)]
+        memory = self.config.memory
+        array, member = divmod(place.slot, memory.together) if memory.together else (0, place.slot)
+        within = memory.component(member, self.extents) if member else 0
+        return [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
+
+    def along_x(self, x: str) -> str:
+        """What cell x of the domain adds to an index."""
+        origin = self.frame.origin[0]
+        return plain(self.config.memory.along_x(Traced(x, "//") + origin, self.extents))
+
+    # walls
+
+    def faces_used(self) -> tuple[int, ...]:
+        """Faces that some link crosses."""
+        return tuple(sorted({face for s in self.all for face, _ in self.case.crossed(s.link)}))
+
+    def test(self, face: int) -> str:
+        """Definition of the flag that says whether the cell lies at a face."""
+        return f"{FACES[face]} = {_TESTS[face]}"
+
+    def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:
+        """Condition that the link crosses a wall (a moving one) here, at a y or z face or from first_face on; or ''."""
+        crossed = self.case.crossed(stream.link)
+        return " or ".join(FACES[f] for f, kind in crossed if f >= first_face and (not moving or kind == "moving"))
+
+    def x_face(self, stream: Stream) -> str:
+        """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
+        return streamed(self.case.faces[stream.link[0] > 0]) if stream.link[0] else "periodic"
+
+
+def rows_of(place: Place) -> tuple[str, str]:
+    """Ends of the names of what y and z of a place add to an index."""
+    return _SUFFIX[place.offset[1]], _SUFFIX[place.offset[2]]
+
+
+def _wrapped(axis: int, offset: int) -> Traced:
+    """Coordinate of a neighbour along an axis, around the domain."""
+    return Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
+
+
+def plain(value: object) -> str:
+    """Text of an expression without parentheses around the whole."""
+    text = str(value)
+    return text[1:-1] if text.startswith("(") and _closing(text) == len(text) - 1 else text
+
+
+def _closing(text: str) -> int:
+    """Position of the parenthesis that closes the first character's."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return position
+    raise AssertionError(text)

@@ -1,0 +1,1 @@
+"""CPU text of the sparse family."""

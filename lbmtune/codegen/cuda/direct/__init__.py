@@ -1,0 +1,1 @@
+"""CUDA text of the direct family."""

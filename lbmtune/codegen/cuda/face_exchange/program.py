@@ -1,0 +1,260 @@
+"""The CUDA program of a kernel whose tiles leave at their faces what crosses them. See kernels/cuda/tile_faces.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, through, tile_bytes
+from lbmtune.catalogue.moments.basis import upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.shared import access, flags, layout
+from lbmtune.codegen.cuda.shared.assemble import excerpt, fill
+from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.cuda.temporal_blocking import links as march_links
+from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.moment_stages import Sums
+from lbmtune.codegen.passes import FACE_ARRAYS
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.lattice import Lattice, Vector, negate
+
+_FILE = "cuda/tile_faces.cu"
+_EXTENTS = ("nx", "ny", "nz")
+_COPIES = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
+"""First and last line of what begins copies, as marches have it."""
+_AT_WALL = {
+    f"{a}_{side}": f"cell.along_{a}.{end} && !cell.along_{a}.{side}"
+    for a in "xyz"
+    for side, end in (("low", "first"), ("high", "last"))
+}
+
+
+class _Comer(NamedTuple):
+    """What comes in through a face: its direction, in which list its link lies, and which array is that of its end."""
+
+    i: int
+    c: Vector
+    axis: int
+    array: str
+    start: int
+
+    @property
+    def link(self) -> str:
+        return f"link<{self.axis}, {_moves(self.c)}>(cell)"
+
+    @property
+    def waits(self) -> str:
+        side = ("rising", "falling").index(self.array)
+        return f"waiting({side}) + {self.start} + spot<{self.axis}>(cell)"
+
+    @property
+    def place(self) -> str:
+        return f"{self.array} + {self.start}" if self.start else self.array
+
+
+def render_tile_faces(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
+    period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
+    opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening)
+
+
+def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
+    steps = entry == "step_0"
+    words = flags.of_first_step(case, config) if steps else ()
+    return Launch(
+        entry,
+        ("f0", *arrays, *words, *_EXTENTS, *(_scalars if steps else _relaxation)(case)),
+        block=config.block,
+        covers=config.block,
+        shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
+    )
+
+
+def _relaxation(case: Case) -> tuple[str, ...]:
+    return moments.scalars(case.stencil, case.forced, case.relaxes)
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    """Launch arguments that relaxation and walls use."""
+    return (*_relaxation(case), *march_links.scalars(case))
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
+        "constants": _constants(case, config),
+        "storage": stored_format(config),
+        "layout": layout.functions(case, config),
+        "copies": excerpt("cuda/march.cu", *_COPIES) if config.copies_ahead else "",
+        "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
+        "leave": _at_faces(case.stencil, config, _left),
+    }
+    relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
+    inner = {
+        "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
+        "signature": _signature("step_0", "Stored* moments", flags.of_first_step(case, config), _scalars(case), config),
+        "relax": f"    {relaxes}",
+        "seats": fill(_FILE, {}, inside="seats"),
+        "send": "\n".join(_sent(case.stencil)),
+        "ahead": "" if config.copies_ahead else fill(_FILE, {}, inside="ahead"),
+        "ask": _asked(case.stencil, config),
+        "there": "    copies_end();" if config.copies_ahead else "",
+        "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _arriving),
+        "walls": "\n".join(_walls(case, config)),
+        "take": "\n".join(_taken(case.stencil)),
+    }
+    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    walled = [kind != "periodic" for kind in case.faces]
+    block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
+    return "\n".join(
+        (
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {layout.index_type(case, config)} Index;",
+            f"constexpr int Q = {case.stencil.q};",
+            "constexpr int CELLS = 1;",
+            f"constexpr int {block};",
+            f"typedef {_place(case, config)} Place;",
+            f"constexpr int CROSSING = {crossing(case.stencil, config)};",
+            f"constexpr int {_lists(case.stencil, config)};",
+            *(
+                f"constexpr bool WALL_LOW_{a} = {_bool(walled[2 * n])}, WALL_HIGH_{a} = {_bool(walled[2 * n + 1])};"
+                for n, a in enumerate("XYZ")
+            ),
+            f"constexpr Real unit = {config.unit:.0f};",
+            moments.constants(case.stencil),
+        )
+    )
+
+
+def _lists(lattice: Lattice, config: CudaConfig) -> str:
+    """Where the lists of a tile across y and z begin."""
+    starts = list_starts(lattice, config)
+    first = {axis: min((s for (a, _), s in starts.items() if a == axis), default=0) for axis in (1, 2)}
+    first[2] = first[2] or crossing(lattice, config)
+    return f"LISTS_Y = {first[1]}, LISTS_Z = {first[2]}"
+
+
+def _place(case: Case, config: CudaConfig) -> str:
+    """Type of an element of either array of what crosses."""
+    narrow = int(array_elements(case.stencil, config, case.domain)) < 2**32
+    return "unsigned int" if narrow else "unsigned long long"
+
+
+def max_elements(case: Case, config: CudaConfig) -> int | None:
+    """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
+
+    Either array of what crosses is no more than half of it.
+    """
+    found = layout.max_elements(case, config)
+    if _place(case, config) == "unsigned long long":
+        return found
+    return 2**33 if found is None else min(found, 2**33)
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _moves(c: Vector) -> str:
+    return ", ".join(map(str, c))
+
+
+def _value(lattice: Lattice, i: int) -> str:
+    """Where a thread has what moves along a direction, over its weight."""
+    sums = Sums(upright(lattice))
+    x, *row = sums.lattice.velocities[i]
+    at = (row[0], row[1])
+    return f"still[{sums.rows.index(at)}]" if not x else f"{'right' if x > 0 else 'left'}[{sums.movers.index(at)}]"
+
+
+def _comers(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Iterator[_Comer]:
+    """Of the lower (0) or upper (1) face across an axis. What comes down lies with the way up of its link."""
+    starts = list_starts(lattice, config)
+    for i in through(lattice, axis):
+        comes = lattice.opposite[i] if side else i
+        yield _Comer(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
+
+
+def _at_faces(
+    lattice: Lattice, config: CudaConfig, does: Callable[[Lattice, tuple[_Comer, ...]], Iterator[str]]
+) -> str:
+    """Lines for each face of a tile."""
+    lines = []
+    for axis in range(lattice.dimensions):
+        for side, name in enumerate(("low", "high")):
+            found = tuple(_comers(lattice, config, axis, side))
+            inner = (f"    {line}" for line in does(lattice, found))
+            lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *inner, "}"]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _arriving(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
+
+
+def _asked(lattice: Lattice, config: CudaConfig) -> str:
+    """Copies of what comes in, which are under way while the tile is rebuilt."""
+    return fill(_FILE, {"early": _at_faces(lattice, config, _copying)}, inside="ask") if config.copies_ahead else ""
+
+
+def _copying(_lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"copy_later<sizeof(Real)>({one.waits}, {one.place} + {one.link});"
+
+
+def _copied(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    for one in comers:
+        yield f"{_value(lattice, one.i)} = *({one.waits});"
+
+
+def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
+    """What goes the other way takes the place of what came."""
+    for one in comers:
+        yield f"({one.place})[{one.link}] = narrow({_value(lattice, lattice.opposite[one.i])});"
+
+
+def _sent(lattice: Lattice) -> Iterator[str]:
+    for i in range(1, lattice.q):
+        yield f"        moving({i - 1})[here] = {_value(lattice, i)};"
+
+
+def _taken(lattice: Lattice) -> Iterator[str]:
+    for i, c in enumerate(lattice.velocities[1:], 1):
+        yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
+
+
+def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
+    """What cut links bring: what the cell itself has sent the way there, and what a moving wall adds.
+
+    Which they are is known by the faces of the box, or by a word of the cell; of a solid cell all are cut, which nobody
+    sees. Which walls move is known by their faces.
+    """
+    stencil, read = case.stencil, config.flags == "memory"
+    links = [(i, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
+    faces = [
+        ((), link.x_moving + link.row_moving) if read else (link.x + link.row, link.x_moving + link.row_moving)
+        for _, link in links
+    ]
+    used = {name for pair in faces for names in pair for name in names}
+    yield from (f"    const bool {name} = {at};" for name, at in _AT_WALL.items() if name in used)
+    if read:
+        yield "    const Word cut = words[(static_cast<Offset>(z) * ny + y) * nx + x];"
+    for (i, _), (walls, moving) in zip(links, faces, strict=True):
+        back = f"moving({stencil.opposite[i] - 1})[here]"
+        if moving:
+            back += f" + ({' || '.join(moving)} ? {march_links.gained(case, i)} : Real(0))"
+        if met := f"cut >> {i} & 1u" if read else " || ".join(walls):
+            yield f"    if ({met}) {_value(stencil, i)} = {back};"
+
+
+def _signature(entry: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
+    numbers = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in scalars]
+    taken = ", ".join([*flags.parameters(words), *numbers])
+    head = f'extern "C" __global__ void {bounds(config)}{entry}('
+    return f"{head}\n    {state}, Stored* rising, Stored* falling, {taken})"

@@ -1,0 +1,158 @@
+"""The CUDA program of a kernel that keeps moments on chip through the steps of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_bytes
+from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
+from lbmtune.catalogue.moments.basis import orders, upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.persistent import walls as resident_walls
+from lbmtune.codegen.cuda.shared import flags, layout
+from lbmtune.codegen.cuda.shared.assemble import excerpt, fill
+from lbmtune.codegen.cuda.shared.grid_barrier import MEETINGS
+from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.cuda.temporal_blocking import links as march_links
+from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.moment_stages import Stage, Sums
+from lbmtune.codegen.program import BARRIER, SENT_SUMS, STEPS, Launch, Program
+from lbmtune.lattice import Lattice
+
+_FILE, _MEETING = "cuda/resident_moments.cu", "cuda/resident.cu"
+_EXTENTS = ("nx", "ny", "nz")
+
+
+def render_resident_moments(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: one launch for any number of time steps."""
+    launch = Launch(
+        "step_0",
+        ("f0", "f1", BARRIER, SENT_SUMS, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        block=config.block,
+        covers=block_cells(case.stencil, config),
+        shared_bytes=shared_bytes(case.stencil, config),
+        mode="cooperative",
+    )
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), ((launch,),))
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//",
+        "constants": _constants(case, config),
+        "storage": stored_format(replace(config, cells_per_thread=1)),
+        "layout": layout.functions(case, config),
+        "stage": moments.functions(case.stencil, case.forced, False, case.relaxes) + "\n" + entering(case.stencil),
+        "walls": resident_walls.functions(case, config) if cuts(case) else "",
+        "meeting": excerpt(_MEETING, "#ifdef __CUDACC__", "extern __shared__ uint4 shared[];"),
+    }
+    inner = {
+        "signature": _signature(case, config),
+        "relax": f"                    relax({', '.join(('m[r][v]', *_relaxation(case)))});",
+        **(resident_walls.parts(case, config) if cuts(case) else dict.fromkeys(resident_walls.PARTS, "")),
+        **MEETINGS[config.meeting],
+    }
+    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+
+
+def _relaxation(case: Case) -> tuple[str, ...]:
+    """Launch arguments that relaxation uses."""
+    return moments.scalars(case.stencil, case.forced, case.relaxes)
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    return (*_relaxation(case), *march_links.scalars(case))
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    lanes, seats, _ = config.block
+    return "\n".join(
+        (
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {layout.index_type(case, config)} Index;",
+            "constexpr int CELLS = 1;",
+            f"constexpr int BLOCK_X = {lanes}, BLOCK_Y = {seats};",
+            f"constexpr int WIDE = {config.cells_per_thread}, ROWS = {config.rows}, COLUMN = {config.march};",
+            f"constexpr bool HOLDS = {'true' if config.held else 'false'};",
+            f"constexpr int TOGETHER = {planes_together(config)};",
+            f"constexpr bool FLAT = {'true' if case.stencil.dimensions == 2 else 'false'};",
+            f"constexpr Real unit = {config.unit:.0f};",
+            moments.constants(case.stencil),
+            _way(case.stencil),
+        )
+    )
+
+
+def _way(lattice: Lattice) -> str:
+    """Where along z each sum goes that is handed on along y: rows are in that order."""
+    sums = Sums(upright(lattice)).along_y(1)
+    falling, level = (sum(row[1] <= c_z for row, _ in sums) for c_z in (-1, 0))
+    found = f"sum < {falling} ? -1 : sum < {level} ? 0 : 1"
+    return f"__device__ __forceinline__ constexpr int way(const int sum) {{ return {found}; }}"
+
+
+def entering(lattice: Lattice) -> str:
+    """The functions that add sums from other tiles to moments, and those that a tile begins and ends with."""
+    stage = Stage(Sums(upright(lattice)), moments.InC())
+    sides = "Real (&m)[MOMENTS], const Real (&sums)[ACROSS]"
+    layers = "Real (&m)[MOMENTS], const Real (&sums)[PENDING]"
+    return "\n".join(
+        (
+            moments.function(f"enter_up({sides})", _entering(stage, 1)),
+            moments.function(f"enter_down({sides})", _entering(stage, -1)),
+            moments.function(f"rise({layers})", _crossing(stage, 1)),
+            moments.function(f"fall({layers})", _crossing(stage, -1)),
+            moments.function("fallen(const Real (&m)[MOMENTS], Real (&sums)[PENDING])", _fallen(stage)),
+            moments.function("finish(Real (&m)[MOMENTS], const Real (&current)[CURRENT])", _finish(stage)),
+        )
+    )
+
+
+def _entering(stage: Stage, c_y: int) -> Iterator[str]:
+    """What rows bring that come along y: for each power of c_x, their sums over c_z with its powers."""
+    values = {one: _times(stage.sums.factor(one[0]), f"sums[{k}]") for k, one in enumerate(stage.sums.along_y(c_y))}
+    for power in range(3):
+        rising, level, falling = (values.get(((c_y, c_z), power)) for c_z in (1, 0, -1))
+        found = {0: level, 1: None, 2: None}
+        if rising and falling:
+            yield f"const Real once_{power} = {rising} - {falling}, twice_{power} = {rising} + {falling};"
+            found = {1: f"once_{power}", 2: f"twice_{power}"}
+            yield f"const Real all_{power} = {' + '.join(filter(None, (f'twice_{power}', level)))};"
+            found[0] = f"all_{power}"
+        for n in orders(stage.lattice):
+            if n[0] == power and (value := found[n[2]]):
+                yield f"{stage.moment(n)} {'-' if c_y ** n[1] < 0 else '+'}= {value};"
+
+
+def _times(factor: int, value: str) -> str:
+    return value if factor == 1 else f"{factor} * {value}"
+
+
+def _crossing(stage: Stage, c_z: int) -> Iterator[str]:
+    """What comes along z."""
+    for k, part in enumerate(stage.sums.parts[c_z]):
+        for n in orders(stage.lattice):
+            if n[:2] == part:
+                yield f"{stage.moment(n)} {'-' if c_z ** n[2] < 0 else '+'}= sums[{k}];"
+
+
+def _fallen(stage: Stage) -> Iterator[str]:
+    """What goes down from the first plane, which is all that the plane below it has found."""
+    for k, part in enumerate(stage.sums.parts[-1]):
+        yield f"sums[{k}] = {stage.moment((*part, 0))};"
+
+
+def _finish(stage: Stage) -> Iterator[str]:
+    """The last plane, to which nothing comes down within the tile."""
+    for n in orders(stage.lattice):
+        yield f"{stage.moment(n)} = current[{stage.sums.waiting(n)}];"
+
+
+def _signature(case: Case, config: CudaConfig) -> str:
+    words = flags.parameters(flags.of_first_step(case, config))
+    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
+    buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
+    return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

@@ -1,0 +1,150 @@
+"""The CUDA program of a kernel that keeps populations on chip through the steps of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lbmtune.catalogue.boundaries.cell_flags import moving_links
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.persistent import shared_bytes
+from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.shared import access, flags, layout, physics
+from lbmtune.codegen.cuda.shared.assemble import fill
+from lbmtune.codegen.cuda.shared.grid_barrier import MEETINGS
+from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
+from lbmtune.lattice import Vector, negate
+
+_FILE = "cuda/resident.cu"
+_EXTENTS = ("nx", "ny", "nz")
+
+
+def render_resident(case: Case, config: CudaConfig) -> Program:
+    """The program of a legal configuration: one launch for any number of time steps."""
+    launch = Launch(
+        "step_0",
+        ("f0", "f1", BARRIER, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        block=config.block,
+        covers=block_cells(case.stencil, config),
+        shared_bytes=shared_bytes(case.stencil, config),
+        mode="cooperative",
+    )
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), ((launch,),))
+
+
+def _source(case: Case, config: CudaConfig) -> str:
+    taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
+    regions = {
+        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
+        "constants": _constants(case, config),
+        "storage": stored_format(config),
+        "layout": layout.functions(case, config),
+        "collide": physics.functions(case),
+    }
+    inner = {
+        "signature": _signature(case, config),
+        "take": "\n".join(f"        take<{_moves(c)}>(f, {i}, seat);" for i, c in enumerate(case.stencil.velocities)),
+        "receive": _through_faces(case, "receive", "received"),
+        "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
+        "call": f"            collide({taken});",
+        "send": _through_faces(case, "send", "sent"),
+        **MEETINGS[config.meeting],
+    }
+    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+
+
+def _constants(case: Case, config: CudaConfig) -> str:
+    x, y, _ = config.block
+    return "\n".join(
+        (
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {layout.index_type(case, config)} Index;",
+            f"constexpr int Q = {case.stencil.q};",
+            "constexpr int CELLS = 1;",
+            f"constexpr int BLOCK_X = {x}, BLOCK_Y = {y};",
+            f"constexpr int COLUMN = {config.march};",
+            f"constexpr Real unit = {config.stored.scale:.0f};",
+        )
+    )
+
+
+def _moves(c: Vector) -> str:
+    return ", ".join(map(str, c))
+
+
+def _through_faces(case: Case, verb: str, buffer: str) -> str:
+    """Lines for the directions that lead out of a tile."""
+    leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if c[1] or c[2])
+    return "\n".join(f"        {verb}<{_moves(c)}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
+
+
+def _flagged(case: Case) -> Iterator[str]:
+    """The same as `_walls` by flags in memory. A solid cell sends all back to itself, which nobody sees."""
+    yield "#pragma unroll"
+    yield "        for (int k = 0; k < COLUMN; ++k) {"
+    yield "            const Word cut = word_of(words, k, seat, ny);"
+    yield "            if (!cut) continue;"
+    for i in range(1, case.stencil.q):
+        yield f"            if (cut >> {i} & 1u) back(f, {i}, {case.stencil.opposite[i]}, k, seat);"
+    if case.moving:
+        yield "            const Word moving = word_of(moving_words, k, seat, ny);"
+    for i in moving_links(case):
+        yield f"            if (moving >> {i} & 1u) f[k][{i}][0] += {physics.gain(case.lattice, i)};"
+    yield "        }"
+
+
+def _walls(case: Case) -> Iterator[str]:
+    """What walls send back, in place of what was read as if they were open."""
+    if not case.walled:
+        return
+    velocities, opposite = case.stencil.velocities, case.stencil.opposite
+    cut = [(i, access.link(case, negate(c))) for i, c in enumerate(velocities) if access.link(case, negate(c))]
+    yield "#pragma unroll"
+    yield "        for (int k = 0; k < COLUMN; ++k) {"
+    yield from (f"            const bool {name} = {_AT_FACE[name]};" for name in _faces(case))
+    yield from _where(cut, lambda link: link.x + link.row, lambda i: f"back(f, {i}, {opposite[i]}, k, seat);")
+    yield from _where(
+        cut,
+        lambda link: link.x_moving + link.row_moving,
+        lambda i: f"f[k][{i}][0] += {physics.gain(case.lattice, i)};",
+    )
+    yield "        }"
+
+
+def _where(
+    cut: list[tuple[int, access.Link]], faces: Callable[[access.Link], tuple[str, ...]], does: Callable[[int], str]
+) -> Iterator[str]:
+    """Statements for each direction, where its link crosses any of some faces."""
+    for i, link in cut:
+        if faces(link):
+            yield f"            if ({' || '.join(faces(link))}) {does(i)}"
+
+
+_AT_FACE = {
+    "x_low": "seat.x == 0",
+    "x_high": "seat.x == BLOCK_X - 1",
+    "y_low": "seat.first && blockIdx.y == 0",
+    "y_high": "seat.last && blockIdx.y == gridDim.y - 1",
+    "z_low": "k == 0 && blockIdx.z == 0",
+    "z_high": "k == COLUMN - 1 && blockIdx.z == gridDim.z - 1",
+}
+
+
+def _faces(case: Case) -> list[str]:
+    return [name for name, kind in zip(_AT_FACE, case.faces, strict=True) if kind != "periodic"]
+
+
+def _scalars(case: Case) -> tuple[str, ...]:
+    used = {*physics.cell_scalars(case)}
+    if case.moving:
+        moving = [c for c in case.stencil.velocities if any(kind == "moving" for _, kind in case.crossed(negate(c)))]
+        used |= {f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)}
+    return tuple(name for name in physics.SCALARS if name in used)
+
+
+def _signature(case: Case, config: CudaConfig) -> str:
+    words = flags.parameters(flags.of_first_step(case, config))
+    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
+    buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
+    return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'

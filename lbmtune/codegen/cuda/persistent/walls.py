@@ -1,0 +1,110 @@
+"""What cut links bring back to the cells of a kernel that keeps moments on chip, as C text.
+
+A cut link brings back what the cell itself sends along it, and what a moving wall adds; nothing goes on across it. The
+moments of all that a cell gets back join the sums that wait for the plane above, but for what c_z^2 has more than c_z,
+which wait in one sum: that is owed until the cell is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import returning
+from lbmtune.catalogue.boundaries.cell_flags import moving_links
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.temporal_blocking import links as march_links
+from lbmtune.codegen.cuda.temporal_blocking.moments import function
+from lbmtune.codegen.moment_stages import Sums
+from lbmtune.lattice import negate
+
+PARTS = ("owed", "back", "leave", "returned", "paid")
+"""Regions of the entry."""
+_AT_FACE = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
+_WHERE = "const Seat& seat, const int k, const int r, const int v, const int nx, const int ny, const int nz"
+_COORDINATES = (
+    "const int x = seat.x * WIDE + v, y = FLAT ? seat.bottom + k : seat.line + r, z = FLAT ? 0 : seat.bottom + k;"
+)
+
+
+def functions(case: Case, config: CudaConfig) -> str:
+    """Which links of a cell are cut, what leaves it, and what it gets back."""
+    by_words = config.flags == "memory"
+    own = "words[(z * ny + y) * nx + x]" if by_words else _at_faces(case, ("wall", "moving"))
+    given = f"const Word* words, {_WHERE}" if by_words else _WHERE
+    texts = [
+        "typedef unsigned int Word;  // bit i: the link by which f_i arrives is cut",
+        function(f"cut_at({given})", (_COORDINATES, f"return {own};"), returns="Word"),
+    ]
+    if case.moving:
+        moving = _at_faces(case, ("moving",))
+        texts.append(function(f"moving_at({_WHERE})", (_COORDINATES, f"return {moving};"), returns="Word"))
+    takes = ("const Word cut", *(("const Word moving",) if case.moving else ()), "Real (&still)[LINES]")
+    takes += ("Real (&right)[MOVERS]", "Real (&left)[MOVERS]", "Real (&back)[MOMENTS]")
+    takes += tuple(f"const Real {name}" for name in march_links.scalars(case))
+    texts.append(function(f"leave(\n    {', '.join(takes)})", _leave(case)))
+    waits = "Real (&m)[MOMENTS], Real (&current)[CURRENT], Real& owed, const Real (&back)[MOMENTS]"
+    texts.append(function(f"get_back({waits})", _get_back(case)))
+    return "\n".join(texts)
+
+
+def parts(case: Case, config: CudaConfig) -> dict[str, str]:
+    """What stands in the regions of the entry."""
+    where = "seat, k, r, v, nx, ny, nz"
+    cut = f"cut_at({'words, ' if config.flags == 'memory' else ''}{where})"
+    given = ["cut", *([f"moving_at({where})"] if case.moving else []), "still[v]", "right[v]", "left[v]", "back[r][v]"]
+    return {
+        "owed": "        Real owed[ROWS][WIDE] = {};",
+        "back": "                Real back[ROWS][WIDE][MOMENTS] = {};",
+        "leave": f"                        if (const Word cut = {cut}) "
+        f"leave({', '.join((*given, *march_links.scalars(case)))});",
+        "returned": "                        get_back(m[r][v], current[r][v], owed[r][v], back[r][v]);",
+        "paid": f"                m[r][v][{_twice(case)}] += owed[r][v];",
+    }
+
+
+def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
+    """The links that faces of some kinds cut."""
+    words = []
+    for face, (kind, where) in enumerate(zip(case.faces, _AT_FACE, strict=True)):
+        axis, inward = face // 2, -1 if face % 2 else 1
+        cut = [i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward]
+        if kind in kinds and cut:
+            words.append(f"({where} ? 0x{sum(1 << i for i in cut):x}u : 0u)")
+    return " | ".join(words) or "0u"
+
+
+def _twice(case: Case) -> int:
+    """Where the moment of c_z^2 stands."""
+    return orders(upright(case.stencil)).index((0, 0, 2))
+
+
+def _leave(case: Case) -> Iterator[str]:
+    """Link by link: what is sent along it, which is missing there then, and the moments that it has when it returns."""
+    lattice = upright(case.stencil)
+    sums = Sums(lattice)
+    for i in returning(case):
+        c, place = lattice.velocities[i], march_links.sent_back(sums, i)
+        yield f"if (cut >> {i} & 1u) {{"
+        gain = ""
+        if i in moving_links(case):
+            gain = f" + (moving >> {i} & 1u ? {march_links.gained(case, i)} : Real(0))"
+        yield f"    const Real f = {unit_weight(lattice, negate(c))} * ({place}{gain});"
+        yield f"    {place} = 0;"
+        for k, n in enumerate(orders(lattice)):
+            if sign := c[0] ** n[0] * c[1] ** n[1] * c[2] ** n[2]:
+                yield f"    back[{k}] {'+' if sign > 0 else '-'}= f;"
+        yield "}"
+
+
+def _get_back(case: Case) -> Iterator[str]:
+    """After the plane below is finished, and this one has what arrives but from above."""
+    lattice = upright(case.stencil)
+    sums, known = Sums(lattice), orders(lattice)
+    once, twice = known.index((0, 0, 1)), _twice(case)
+    yield f"m[{twice}] += owed;"
+    for k, n in enumerate(known):
+        if k != twice:
+            yield f"current[{sums.waiting(n)}] += back[{k}];"
+    yield f"owed = back[{twice}] - back[{once}];"

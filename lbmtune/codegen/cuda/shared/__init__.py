@@ -1,0 +1,1 @@
+"""Parts of the CUDA text that families share."""

@@ -1,0 +1,286 @@
+"""Where populations are read and written: one line per direction, and redirections of links that walls cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import suffix, walls
+from lbmtune.catalogue.problem.faces import Face
+from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
+from lbmtune.codegen.cuda.shared import physics
+from lbmtune.lattice import Vector, negate
+
+MOVE = {-1: "before", 0: "here", 1: "after"}
+_SIGN = {-1: "m", 0: "o", 1: "p"}
+_ROW = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}
+_PLANE = {-1: "below", 0: "level", 1: "above"}
+_FACE = ("x == 0", "x + CELLS == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
+_FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
+
+_TO_A_LINE = 4
+
+Action = tuple[str, str]
+"""A condition on the flags of the walls, and the statement to be done there."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Walls that a link can meet: flags of faces along x, which concern one cell of a thread, and of the others."""
+
+    x: tuple[str, ...]
+    row: tuple[str, ...]
+    x_moving: tuple[str, ...]
+    row_moving: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.x or self.row)
+
+
+def link(case: Case, velocity: Vector) -> Link:
+    """The walls that the link along a velocity can meet."""
+    return _link(case.crossed(velocity))
+
+
+@lru_cache(maxsize=256)
+def _link(crossed: tuple[tuple[int, Face], ...]) -> Link:
+    def flags(along_x: bool, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_FLAG[f] for f, kind in crossed if (f < 2) == along_x and kind in kinds)
+
+    both = ("wall", "moving")
+    return Link(flags(True, both), flags(False, both), flags(True, ("moving",)), flags(False, ("moving",)))
+
+
+def row_name(offset: Vector) -> str:
+    """Name of the row at an offset along y and z: row_om is the one below along z."""
+    return f"row_{_SIGN[offset[1]]}{_SIGN[offset[2]]}"
+
+
+def rows(case: Case, phase: Phase) -> str:
+    """Declarations of the rows that a phase touches, and of the flags for walls."""
+    return "\n".join([row_line((0, y, z)) for y, z in _touched(case, phase)] + _flags(case))
+
+
+def columns(case: Case, phase: Phase) -> str:
+    """Declarations of what the rows of a column have in common: their index parts along y."""
+    return "\n".join(_column(y) for y in sorted({y for y, _ in _touched(case, phase)}))
+
+
+def rows_of_columns(case: Case, phase: Phase) -> str:
+    """The same as `rows`, from the columns and the planes that a marching thread carries along."""
+    lines = [
+        f"        const Index {row_name((0, y, z))} = column_{_SIGN[y]} + planes.{_PLANE[z]};"
+        for y, z in _touched(case, phase)
+    ]
+    return "\n".join(lines + _flags(case))
+
+
+def _touched(case: Case, phase: Phase) -> list[tuple[int, int]]:
+    """Offsets along y and z of the rows that a phase touches."""
+    return sorted({place.offset[1:] for access in phase.accesses for place in _places(case, access)})
+
+
+def _flags(case: Case) -> list[str]:
+    return [f"    const bool {_FLAG[n]} = {_FACE[n]};" for n, face in enumerate(case.faces) if face != "periodic"]
+
+
+def _places(case: Case, access: Access) -> Iterator[Place]:
+    c = case.stencil.velocities[access.direction]
+    yield from (access.read, access.write)
+    if link(case, negate(c)):
+        yield access.cut_read
+    if link(case, c):
+        yield access.cut_write
+
+
+def _column(y: int) -> str:
+    return f"    const Index column_{_SIGN[y]} = along_y({_ROW[y]}, n);"
+
+
+def row_line(offset: Vector) -> str:
+    """Declaration of the row at an offset."""
+    y = _ROW[offset[1]]
+    z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
+    return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
+
+
+def reads(case: Case, phase: Phase, buffer: str) -> str:
+    """Loads of all populations, then what walls change in them."""
+    plain = [f"    {_plain_read(case, access, buffer, 'read')};" for access in phase.accesses]
+    return "\n".join(plain + _read_at_wall(case, phase, buffer))
+
+
+def fetches(case: Case, phase: Phase, buffer: str) -> str:
+    """Copies to shared memory of all that is read over open links, or over the end of a row."""
+    return "\n".join(f"    {_plain_read(case, access, buffer, 'fetch')};" for access in phase.accesses)
+
+
+def takes(case: Case, phase: Phase, buffer: str) -> str:
+    """The same out of shared memory, then what walls change in it."""
+    plain = [f"    {_plain_read(case, access, buffer, 'take')};" for access in phase.accesses]
+    return "\n".join(plain + _read_at_wall(case, phase, buffer))
+
+
+def _read_at_wall(case: Case, phase: Phase, buffer: str) -> list[str]:
+    """Loads of what is bounced, and what moving walls add."""
+    redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
+    return _at_wall(redirected, _gains(case, phase, "read"))
+
+
+def writes(case: Case, phase: Phase, buffer: str) -> str:
+    """What walls change in the populations, stores of all whose link is open, then those of the cut ones."""
+    plain = [f"    {_open_write(case, access, buffer)};" for access in phase.accesses]
+    redirected = [action for access in phase.accesses for action in _cut_write(case, access, buffer)]
+    return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
+
+
+def _plain_read(case: Case, access: Access, buffer: str, verb: str) -> str:
+    """A load of all cells of a thread; over the end of a row at a wall, it takes what was bounced."""
+    i, place = access.direction, access.read
+    cut = link(case, negate(case.stencil.velocities[i]))
+    text = _access(verb, i, place, buffer)
+    if not cut.x or not place.offset[0] or place == access.cut_read:
+        return f"{text})"
+    return f"{text},\n        {_over_the_end(buffer, place, access.cut_read, cut)})"
+
+
+def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
+    """Arguments for the cell whose link crosses the x face: the flag of the wall, and its place there."""
+    (flag,) = cut.x
+    assert (flag == "x_high") == (place.offset[0] > 0), "a move along x follows the link"
+    return f"{flag}, {_pointer(flag, bounced, buffer)}"
+
+
+def _cut_read(case: Case, access: Access, buffer: str) -> Iterator[Action]:
+    i, place = access.direction, access.cut_read
+    cut = link(case, negate(case.stencil.velocities[i]))
+    if place == access.read:
+        return
+    if cut.row:
+        yield _any(cut.row), f"{_whole('read', i, place, buffer)};"
+    for flag in cut.x if not access.read.offset[0] else ():
+        yield flag, f"f[{i}][{_cell(flag)}] = widen(*({_pointer(flag, place, buffer)}));"
+
+
+def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
+    i, place = access.direction, access.cut_write
+    cut = link(case, case.stencil.velocities[i])
+    if place == access.write:
+        return
+    if cut.row:
+        yield _any(cut.row), f"{_whole('write', i, place, buffer)};"
+    for flag in cut.x if not access.write.offset[0] else ():
+        yield flag, f"*({_pointer(flag, place, buffer)}) = narrow(f[{i}][{_cell(flag)}]);"
+
+
+def _open_write(case: Case, access: Access, buffer: str) -> str:
+    """A store that leaves out what belongs to cut links."""
+    i, dx = access.direction, access.write.offset[0]
+    cut = link(case, case.stencil.velocities[i])
+    text = _access("write", i, access.write, buffer)
+    if not cut or access.write == access.cut_write:
+        return f"{text})"
+    if dx and not cut.x:
+        return f"{text}, {_none(cut.row)})"
+    if dx:
+        arrives = _none(tuple(_FLAG[1 - _FLAG.index(flag)] for flag in cut.x))
+        end = _over_the_end(buffer, access.write, access.cut_write, cut)
+        return f"{text}, {_none(cut.row)}, {arrives},\n        {end})"
+    guard = f"if ({_none(cut.row)}) " if cut.row else ""
+    if not cut.x:
+        return f"{guard}{text})"
+    first, last = (_none(tuple(f for f in cut.x if f == flag)) for flag in _FLAG[:2])
+    return f"{guard}{text.replace('write_here', 'write_here_open')}, {first}, {last})"
+
+
+def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
+    """Momentum of a moving wall, once for a link that crosses several moving faces."""
+    actions: list[Action] = []
+    for i, c in enumerate(case.stencil.velocities if phase.wall_term == when else ()):
+        cut = link(case, negate(c) if when == "read" else c)
+        text = physics.gain(case.lattice, i if when == "read" else case.stencil.opposite[i])
+        if cut.row_moving:
+            actions.append((_any(cut.row_moving), f"add(f[{i}], {text});"))
+        for flag in cut.x_moving:
+            condition = " && ".join((flag, *(f"!{row}" for row in cut.row_moving)))
+            actions.append((condition, f"f[{i}][{_cell(flag)}] += {text};"))
+    return actions
+
+
+def gain_scalars(case: Case, phase: Phase) -> set[str]:
+    """Launch arguments that the wall terms of a phase use."""
+    if phase.wall_term == "none":
+        return set()
+    velocities, towards = case.stencil.velocities, -1 if phase.wall_term == "read" else 1
+    moving = {c for c in velocities if case.may_move(_times(towards, c))}
+    names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)]
+    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
+
+
+def _times(factor: int, c: Vector) -> Vector:
+    return (factor * c[0], factor * c[1], factor * c[2])
+
+
+def _at_wall(*stages: list[Action]) -> list[str]:
+    """One branch for all threads away from walls; within it, the actions of each stage by their condition."""
+    lines: list[str] = []
+    for stage in stages:
+        for condition in dict.fromkeys(condition for condition, _ in stage):
+            statements = [statement for other, statement in stage if other == condition]
+            lines += [f"        if ({condition}) {{", *(f"            {text}" for text in statements), "        }"]
+    text = "".join(lines)
+    near = _any(tuple(flag for flag in _FLAG if flag in text))
+    return [f"    if ({near}) {{", *lines, "    }"] if lines else []
+
+
+_BETWEEN = {"fetch": "waiting({0})", "take": "f[{0}], waiting({0})"}
+"""What a population is moved between, besides its slot; otherwise the values of a thread."""
+
+
+def _access(verb: str, i: int, place: Place, buffer: str) -> str:
+    ends = _BETWEEN.get(verb, "f[{0}]").format(i)
+    return f"{verb}_{MOVE[place.offset[0]]}({ends}, {slot(place, buffer)}, {row_name(place.offset)}, lane"
+
+
+def _whole(verb: str, i: int, place: Place, buffer: str) -> str:
+    """All cells of a thread, without shuffles: only some rows of a warp may lie at the wall."""
+    dx = place.offset[0]
+    form, shift = ("each", f", {dx}") if dx else ("here", "")
+    return f"{verb}_{form}(f[{i}], {slot(place, buffer)}, {row_name(place.offset)}, lane{shift})"
+
+
+def _pointer(flag: str, place: Place, buffer: str) -> str:
+    """The place of the cell of a thread that lies at the x face."""
+    dx = place.offset[0]
+    number = str(dx) if flag == "x_low" else f"CELLS - {1 - dx}" if dx < 1 else "CELLS"
+    return f"{slot(place, buffer)} + ({row_name(place.offset)} + element(lane, {number}))"
+
+
+def slot(place: Place, buffer: str) -> str:
+    """Start of the slot of a place in a buffer, or the pointer that leads there."""
+    return pointer_name(place.slot) if place.pointer else f"{buffer} + component({place.slot}, n)"
+
+
+def pointer_name(number: int) -> str:
+    """The parameter of that number among the pointers to slots."""
+    return f"pointer_{number}"
+
+
+def pointer_parameters(phase: Phase) -> list[str]:
+    """Those of an entry's signature, a few to a line."""
+    names = [f"Stored* const {pointer_name(n)}" for n in phase.pointers]
+    return [", ".join(names[first : first + _TO_A_LINE]) for first in range(0, len(names), _TO_A_LINE)]
+
+
+def _cell(flag: str) -> str:
+    return "0" if flag == "x_low" else "CELLS - 1"
+
+
+def _any(flags: tuple[str, ...]) -> str:
+    return " || ".join(flags)
+
+
+def _none(flags: tuple[str, ...]) -> str:
+    return " && ".join(f"!{flag}" for flag in flags) or "true"

@@ -1,0 +1,340 @@
+"""What walls and solid cells add to the moment march, as C text. See kernels/cuda/march_walls.cu.
+
+What returns to a cell over its cut links is summed up as moments, to which each link adds u_i (p(-c_i) + 6 c_i . u)
+with the powers of c_i; u: of a moving wall (`march_returned`). In two dimensions links are taken by their c_x: in most
+warps only those of one are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import returned_sums, returning
+from lbmtune.catalogue.boundaries.cell_flags import moving_links
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import streamed
+from lbmtune.codegen.cuda.shared.assemble import fill
+from lbmtune.codegen.cuda.temporal_blocking import links as march_links
+from lbmtune.codegen.cuda.temporal_blocking import populations
+from lbmtune.codegen.cuda.temporal_blocking import returned as march_returned
+from lbmtune.codegen.cuda.temporal_blocking import rows as march_rows
+from lbmtune.codegen.cuda.temporal_blocking import sides as march_sides
+from lbmtune.codegen.cuda.temporal_blocking.moments import function
+from lbmtune.codegen.moment_stages import Sums
+from lbmtune.lattice import Lattice
+
+_FILE, FLAT, _RETURNED = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_returned.cu"
+"""Entries in three dimensions, and in two, where warps have one text however links are cut; what returns to cells."""
+_AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
+"""Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
+_COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
+_EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
+_PARTS = ("links", "fetch", "next")
+_FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
+_STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
+"""What there is in the region "stages" of march.cu besides what every march does."""
+NONE = {
+    **dict.fromkeys((*_PARTS, "way"), ""),
+    "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;",
+    "offsets": "    Index row[ROWS];\n    bool stored[ROWS];",
+    "links": "    void* const behind = exchange + EXCHANGES;",
+}
+"""What stands in the regions of the entry of march.cu where no link is cut."""
+NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
+"""The same of march_flat.cu."""
+
+
+_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + thread};
+    const Kept stored = {row.first + ROWS * THREADS}, column = {stored.first + ROWS * THREADS};
+    column[0] = x;"""
+"""Numbers that a plane needs once wait in shared memory."""
+_LITTLE_ROOM = {
+    "const int seat = warp * NEXT + lane, thread = warp * 32 + lane;":  # as other functions find it: one number less
+    "const int seat = threadIdx.y * NEXT + threadIdx.x, thread = threadIdx.y * 32 + threadIdx.x;",
+    "line < height && first_y + r < ny;": "line < height && first_y + r < ny ? row[r] : NOWHERE;",
+    "    const auto fetch_plane = [&]() {\n": """    const auto fetch_plane = [&]() {
+        const int x = column[0];
+        const Numbers at = side_by_side(row);
+""",
+    "source + (from + row[r]), pitch, x);": "source + (from + at[r]), pitch, x);",
+    "        if (plane >= 2 * STEPS) {\n": """        if (plane >= 2 * STEPS) {
+            const int x = column[0];
+            const Numbers at = side_by_side(stored);
+""",
+    "if (stored[r]) store_cells(m[r], target + (to + row[r]), pitch, x);":  # where it is, or that it is not
+    "if (at[r] != NOWHERE) store_cells(m[r], target + (to + at[r]), pitch, x);",
+}
+"""What stands in an entry in three dimensions, and how where numbers of a thread wait in shared memory."""
+_LONG_WORDS = {"unsigned returns =": "unsigned long long returns =", "returns |= 1u <<": "returns |= 1ull <<"}
+_NEEDED = """            if (plane < 2 * t) {{  // nobody takes what this stage would finish yet
+                // but what the stage before has sent is read before it sends again
+    {meet}
+                break;
+            }}"""
+_OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
+_TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
+
+
+def functions(case: Case, config: CudaConfig) -> str:
+    """What is known of cut links, and what returns over them."""
+    sides, rows = _sides(case, config), by_rows(case, config)
+    return fill(
+        "cuda/march_walls.cu",
+        {
+            "faces": _links(case, config),
+            "reflect": _reflection(case, config),
+            "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
+            "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
+            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
+        },
+    )
+
+
+def _reflection(case: Case, config: CudaConfig) -> str:
+    if _joins(case, config):
+        return march_returned.functions(case)
+    return _reflect(case) if config.of_moments else populations.reflection(case)
+
+
+def _joins(case: Case, config: CudaConfig) -> bool:
+    """Whether what returns joins what arrives (`march_returned`)."""
+    return config.of_moments and case.stencil.dimensions == 3
+
+
+def by_rows(case: Case, config: CudaConfig) -> bool:
+    """Whether rows of which one face across y alone cuts links are told from others."""
+    return _joins(case, config) and config.flags != "memory" and _walled(case, 1)
+
+
+def _sides(case: Case, config: CudaConfig) -> bool:
+    """Whether warps of which a face across x alone cuts links are told from others."""
+    return _joins(case, config) and _walled(case, 0)
+
+
+def _walled(case: Case, axis: int) -> bool:
+    return case.faces[2 * axis] != "periodic"
+
+
+def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
+    """What stands in the regions of an entry where links are cut; regions: what else stands there."""
+    found = {"return": _return(case, config), "take": _TAKE, **regions}
+    found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
+    if file != FLAT:
+        found["offsets"] = _KEPT
+        found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
+        ways = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
+        found["stages"] = ways if config.rows * config.cells_per_thread <= 32 else _with_long_words(ways)
+    return found | ({} if config.flags == "memory" else {"fetch": ""})
+
+
+def with_little_room(entry: str) -> str:
+    """An entry in three dimensions that keeps in shared memory what a plane needs once."""
+    for now, then in _LITTLE_ROOM.items():
+        assert entry.count(now) == 1, now
+        entry = entry.replace(now, then)
+    return entry
+
+
+def _with_long_words(stages: str) -> str:
+    """Stages of threads with more cells than a word has bits, one for each cell that something returns to."""
+    for now, then in _LONG_WORDS.items():
+        stages = stages.replace(now, then)
+    return stages
+
+
+def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
+    """Region "stages" of march.cu; parts: what it has where links are cut."""
+    return fill(file, {**dict.fromkeys(_STAGE_PARTS, ""), **regions, **(parts or {})}, inside="stages")
+
+
+def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What stages have besides, by what cuts links of a warp."""
+    yield "OPEN", {}
+    for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
+        texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
+        yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
+    mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
+    mixed["cut"] = f"{_NEEDED.format(meet=found['meet'])}\n{mixed['cut']}"
+    if _joins(case, config):
+        mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
+        names = {"returning": "leave", "enter": "enter", "returned": "take"}
+        mixed |= {name: fill(_RETURNED, found, inside=inside) for name, inside in names.items()}
+    if complete := populations.completed(case, "m[r][v]", ("first_x + v", "first_y + r", "here_z")):
+        mixed["relax"] = f"{complete}\n{found['relax']}"
+    yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
+
+
+def _choice(ways: Sequence[tuple[str, str]]) -> str:
+    """Branches."""
+    return " else ".join(f"if (way == {way}) {{\n{text}\n}}" for way, text in ways)
+
+
+def _faces(case: Case) -> Iterator[tuple[int, str]]:
+    """Each face of a case with its name in the text."""
+    for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True):
+        yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
+
+
+def _links(case: Case, config: CudaConfig) -> str:
+    """Links that each face cuts, and those of them that move, as words."""
+    lines = [f"constexpr bool BY_SIDE = {'true' if _sides(case, config) else 'false'};"]
+    lines += [
+        f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
+        for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
+    ]
+    for face, name in _faces(case):
+        lines.append(f"constexpr Word CUT_{name} = {_mask(case, face, ('wall', 'moving'))};")
+        if case.moving:
+            lines.append(f"constexpr Word MOVING_{name} = {_mask(case, face, ('moving',))};")
+    return "\n".join(lines)
+
+
+def _mask(case: Case, face: int, kinds: Sequence[str]) -> str:
+    axis, high = divmod(face, 2)
+    inward = -1 if high else 1
+    cut = [
+        i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward and streamed(case.faces[face]) in kinds
+    ]
+    return _word(cut)
+
+
+def _word(links: Sequence[int]) -> str:
+    return f"0x{sum(1 << i for i in links):x}u"
+
+
+def _return(case: Case, config: CudaConfig) -> str:
+    """Of a cell, within the loops over rows and cells."""
+    if _joins(case, config):
+        return _join(case, config)
+    flat = case.stencil.dimensions == 2
+    given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
+    lines = [] if flat else [_OWN]
+    lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
+    return "\n".join((*lines, f"reflect({', '.join((*given, *march_links.SENT, *march_links.scalars(case)))});"))
+
+
+def _join(case: Case, config: CudaConfig) -> str:
+    """The same where what returns joins what arrives."""
+    moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
+    given = (*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT)
+    leave = f"{moving}reflect({', '.join((*given, *march_links.scalars(case)))});"
+    if by_rows(case, config):
+        return march_rows.leave(case, f"{_OWN}\n{leave}")
+    return f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
+
+
+def _moving(case: Case) -> str:
+    """Links of a cell that moving faces cut.
+
+    Without solid cells the link that goes straight on tells whether the cell is at the face.
+    """
+    if not case.geometry:
+        moving = [(face, name) for face, name in _faces(case) if case.faces[face] == "moving"]
+        return " | ".join(f"(own >> {_straight(case, face)} & 1u ? MOVING_{name} : 0u)" for face, name in moving)
+    flat = case.stencil.dimensions
+    along = zip("XYZ", _COORDINATES[flat], _EXTENTS[flat], strict=True)
+    return " | ".join(f"at_faces({i}, {n}, WALLED_{a}, MOVING_{a}_LOW, MOVING_{a}_HIGH)" for a, i, n in along)
+
+
+def _straight(case: Case, face: int) -> int:
+    """The direction that arrives over a face at right angles."""
+    axis, high = divmod(face, 2)
+    return case.stencil.velocities.index(tuple((-1 if high else 1) * (n == axis) for n in range(3)))
+
+
+def _reflect(case: Case) -> str:
+    """What returns to a cell in two dimensions, and its way to what waits for the next row, by the c_x of the links."""
+    sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
+    takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
+    takes += [*march_links.SENDING, *(f"const Real {name}" for name in march_links.scalars(case))]
+    groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
+    twice = orders(sums.lattice).index((0, 0, 2))
+    given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
+    return "\n".join(
+        (
+            f"constexpr int RETURNED = {len(places)}, APART = 1, TWICE_UP = {twice};",
+            function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
+            "// Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got: both wait in one sum.",
+            function(f"take_back({given})", _taken(case, sums, groups), returns="Real"),
+        )
+    )
+
+
+def _group(case: Case, c_x: int) -> list[int]:
+    """Links of one c_x that may be cut."""
+    return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
+
+
+def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
+    """What returns over all links of one c_x, its sums over c_y and c_z, and where those wait."""
+    links, found = _group(case, c_x), dict[tuple[int, int], str]()
+    yield f"if (cut & {_word(links)}) {{"
+    for i in links:
+        yield f"    const Real f{i} = {_returned(case, sums, i)};"
+    for line in _sums(sums.lattice, links, found):
+        yield f"    {line}"
+    for k, place in enumerate(returned_sums(case)):
+        if place[0] == c_x:
+            yield f"    back[{k} * APART] = {found[place[1:]]};"
+    yield "}"
+
+
+def _taken(case: Case, sums: Sums, groups: Sequence[int]) -> list[str]:
+    """All sums as moments."""
+    return ["Real owed = 0;", *(line for c_x in groups for line in _take(case, sums, c_x)), "return owed;"]
+
+
+def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
+    """Those of one c_x."""
+    yield f"if (cut & {_word(_group(case, c_x))}) {{"
+    for k, (side, *powers) in enumerate(returned_sums(case)):
+        if side != c_x:
+            continue
+        yield f"    const Real sum{k} = back[{k} * APART];"
+        for n in orders(sums.lattice):
+            if n[1:] == tuple(powers) and (c_x or not n[0]):
+                yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
+    yield "}"
+
+
+def _returned(case: Case, sums: Sums, i: int) -> str:
+    """What arrives by a link where it is cut, in units of its weight: p(-c_i), and what a moving wall adds."""
+    back = f"where_cut(cut, {i}, {march_links.sent_back(sums, i)})"
+    if i not in moving_links(case):
+        return back
+    return f"{back} + where_cut(moving, {i}, {march_links.gained(case, i)})"
+
+
+def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:
+    """Sums of u_i times the powers of c_y and c_z; `found` says where each is, if it is not always zero."""
+    velocities = lattice.velocities
+
+    def added(chosen: Sequence[int]) -> str:
+        weights = {i: unit_weight(lattice, velocities[i]) for i in chosen}
+        return " + ".join(f"f{i}" if weights[i] == 1 else f"{weights[i]} * f{i}" for i in chosen)
+
+    rest = [i for i in links if not velocities[i][1]]
+    terms = added(rest)
+    for axis, powers in ((1, ((1, 0), (2, 0))), (2, ((0, 1), (0, 2)))):
+        ways = {way: added([i for i in links if velocities[i][axis] == way]) for way in (1, -1)}
+        name = "xyz"[axis]
+        if not any(ways.values()):
+            continue
+        plus, minus = ways[1] or "0", ways[-1] or "0"
+        yield f"const Real {name}_up = {plus}, {name}_down = {minus};"
+        yield f"const Real odd_{name} = {name}_up - {name}_down, even_{name} = {name}_up + {name}_down;"
+        found[powers[0]], found[powers[1]] = f"odd_{name}", f"even_{name}"
+    if (2, 0) in found:
+        terms = f"even_y + {terms}" if terms else "even_y"
+    yield f"const Real all = {terms};"
+    found[0, 0] = "all"
+    mixed = [(i, velocities[i][1] * velocities[i][2]) for i in links if velocities[i][1] * velocities[i][2]]
+    if mixed:
+        assert len({unit_weight(lattice, velocities[i]) for i, _ in mixed}) == 1
+        factor = unit_weight(lattice, velocities[mixed[0][0]])
+        signed = " ".join(f"{'-' if sign < 0 else '+'} f{i}" for i, sign in sorted(mixed, key=lambda one: -one[1]))
+        total = signed.removeprefix("+ ")
+        yield f"const Real mixed = {total if factor == 1 else f'{factor} * ({total})'};"
+        found[1, 1] = "mixed"

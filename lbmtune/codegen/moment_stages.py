@@ -1,0 +1,249 @@
+"""The bodies of a stage of a kernel of moments as text: spread, sum up rows, gather. Backends say how it is written.
+
+Everything follows from the lattice. Populations are sorted into rows, (c_y, c_z) of a direction. Along x a row has
+a population that stays and perhaps two that move. What a row brings is three sums over c_x at most, with the powers
+0, 1 and 2 of c_x; rows with c_y != 0 are handed on along y, rows with c_z != 0 along z, and with the same powers of
+c_y and c_z the sums become the moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from sympy import Integer, Rational
+
+from lbmtune.catalogue.moments.basis import Order, orders, rows, unit_weight
+from lbmtune.catalogue.moments.collision import step
+from lbmtune.lattice import Lattice
+
+Row = tuple[int, int]
+"""(c_y, c_z)."""
+Sum = tuple[Row, int]
+"""A sum over the c_x of a row, and the power of c_x in it."""
+Part = tuple[int, int]
+"""Powers of c_x and c_y in a sum over the rows of one c_z."""
+_PARTS: tuple[Part, ...] = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
+
+
+class Writing(Protocol):
+    """How a language writes things."""
+
+    def number(self, value: Rational) -> str:
+        """A constant."""
+
+    def element(self, array: str, k: int) -> str:
+        """A value that lies in an array, or is named as if it did."""
+
+    def named(self, name: str, value: str) -> str:
+        """A line that gives a value a name of its own."""
+
+    def assigned(self, element: str, value: str) -> str:
+        """A line that leaves a value in an element."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Which sums a lattice has, and where each stands in the arrays of the kernel.
+
+    `weights` of a row: that of the population that stays, in units of those that move along x; `factor`: what all
+    sums of a row still have to be multiplied by. split: whether moments with c_z and with c_z^2 wait in sums of their
+    own.
+    """
+
+    lattice: Lattice
+    split: bool = False
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """All of them."""
+        return rows(self.lattice)
+
+    @cached_property
+    def movers(self) -> tuple[Row, ...]:
+        """Rows with populations that move along x."""
+        return tuple(row for row in self.rows if unit_weight(self.lattice, (1, *row)))
+
+    def powers(self, row: Row) -> range:
+        """Of c_x, in the sums of a row."""
+        return range(3 if row in self.movers else 1)
+
+    def factor(self, row: Row) -> int:
+        """What the sums of a row are multiplied by."""
+        return unit_weight(self.lattice, (1, *row)) or unit_weight(self.lattice, (0, *row))
+
+    def staying(self, row: Row) -> int:
+        """Weight of the population that stays beside those that move."""
+        return unit_weight(self.lattice, (0, *row)) // self.factor(row)
+
+    def along_y(self, c_y: int) -> tuple[Sum, ...]:
+        """The sums of the rows that go along y, or stay there."""
+        return tuple((row, power) for row in self.rows if row[0] == c_y for power in self.powers(row))
+
+    @cached_property
+    def parts(self) -> Mapping[int, tuple[Part, ...]]:
+        """For each c_z, the parts that are not always zero."""
+        return {c_z: tuple(part for part in _PARTS if self._has(c_z, part)) for c_z in (-1, 0, 1)}
+
+    def _has(self, c_z: int, part: Part) -> bool:
+        x, y = part
+        return any(row[1] == c_z and x in self.powers(row) and (row[0] or not y) for row in self.rows)
+
+    @cached_property
+    def upward(self) -> tuple[Order, ...]:
+        """Moments with c_z that a sum of parts of c_z = 1 waits for."""
+        single = tuple((*part, 1) for part in self.parts[1] if sum(part) < 2)
+        return (*single, (0, 0, 2)) if self.split else single
+
+    def waiting(self, n: Order) -> int:
+        """Where what a moment has so far waits for the plane above."""
+        x, y, z = n
+        if not z:
+            return self.parts[0].index((x, y))
+        return len(self.parts[0]) + self.upward.index(n if n in self.upward else (x, y, 1))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Lines of a stage. sums: of the lattice as it stands upright (`catalogue.moments.basis.upright`).
+
+    Coefficients of the polynomial and moments are elements of m; the polynomial's values at c_x = 0, 1 and -1 in each
+    row are those of still, right and left; sums of rows those of up, down and level, by c_y.
+    """
+
+    sums: Sums
+    writing: Writing
+
+    @property
+    def lattice(self) -> Lattice:
+        """The lattice, upright."""
+        return self.sums.lattice
+
+    def moment(self, n: Order) -> str:
+        """Where a moment, or the coefficient that it has become, stands."""
+        return self._at("m", orders(self.lattice).index(n))
+
+    def spread(self) -> Iterator[str]:
+        """From coefficients to the values of the polynomial in each row."""
+        yield from self._in_rows()
+        yield from self._along_rows()
+
+    def _in_rows(self) -> Iterator[str]:
+        """P(0, c_y, c_z): from the middle to the faces, from those to the edges."""
+        write, half, known = self.writing, self._half, orders(self.lattice)
+        at = {row: self._at("still", n) for n, row in enumerate(self.sums.rows)}
+        base = self.moment((0, 0, 0))
+        yield write.assigned(at[0, 0], base)
+        for axis, name in ((0, "y"), (1, "z")):
+            unit, twice = _order(axis + 1, 1), _order(axis + 1, 2)
+            if unit in known and _row(axis, 1) in at:
+                yield write.named(f"even_{name}", f"{base} + {half} * {self.moment(twice)}")
+                yield from self._ways(at[_row(axis, 1)], at[_row(axis, -1)], f"even_{name}", self.moment(unit))
+        if (1, 1) not in at:
+            return
+        for sign, name, operator in ((1, "high", "+"), (-1, "low", "-")):
+            yield write.named(f"even_{name}", f"{at[sign, 0]} + {half} * {self.moment((0, 0, 2))}")
+            yield write.named(f"odd_{name}", f"{self.moment((0, 0, 1))} {operator} {self.moment((0, 1, 1))}")
+            yield from self._ways(at[sign, 1], at[sign, -1], f"even_{name}", f"odd_{name}")
+
+    def _along_rows(self) -> Iterator[str]:
+        """P(1, c_y, c_z) and p(-1, c_y, c_z)."""
+        for n, row in enumerate(self.sums.movers):
+            odd = self.moment((1, 0, 0))
+            for axis, mixed in enumerate(((1, 1, 0), (1, 0, 1))):
+                if row[axis]:
+                    odd += f" {'+' if row[axis] > 0 else '-'} {self.moment(mixed)}"
+            still = self._at("still", self.sums.rows.index(row))
+            yield self.writing.named(f"even{n}", f"{still} + {self._half} * {self.moment((2, 0, 0))}")
+            yield self.writing.named(f"odd{n}", odd)
+            yield from self._ways(self._at("right", n), self._at("left", n), f"even{n}", f"odd{n}")
+
+    def _ways(self, there: str, back: str, even: str, odd: str) -> Iterator[str]:
+        """What goes one way and the other."""
+        share = self.writing.number(step(self.lattice))
+        yield self.writing.assigned(there, f"{even} + {share} * {odd}")
+        yield self.writing.assigned(back, f"{even} - {share} * {odd}")
+
+    @property
+    def _half(self) -> str:
+        return self.writing.number(step(self.lattice) / 2)
+
+    def sum_up(self) -> Iterator[str]:
+        """The sums of each row over c_x."""
+        sums, write = self.sums, self.writing
+        for n, row in enumerate(sums.rows):
+            still = self._times(sums.staying(row), self._at("still", n))
+            place = [self.place((row, power)) for power in sums.powers(row)]
+            if row not in sums.movers:
+                yield write.assigned(place[0], still)
+                continue
+            k = sums.movers.index(row)
+            right, left = self._at("right", k), self._at("left", k)
+            yield write.assigned(place[2], f"{right} + {left}")
+            yield write.assigned(place[1], f"{right} - {left}")
+            yield write.assigned(place[0], f"{still} + {place[2]}")
+
+    def place(self, one: Sum) -> str:
+        """Where a sum of a row stands."""
+        c_y = one[0][0]
+        return self._at({1: "up", -1: "down", 0: "level"}[c_y], self.sums.along_y(c_y).index(one))
+
+    def plane(self, c_z: int) -> Iterator[str]:
+        """The parts of one c_z, over its three rows."""
+        sums = self.sums
+        sideways = (1, c_z) in sums.rows
+        outer = sums.factor((1, c_z)) if sideways else 1
+        inner = sums.factor((0, c_z)) // outer
+        for power in range(3):
+            known = sideways and power in sums.powers((1, c_z))
+            arrives = [self.place(((c_y, c_z), power)) for c_y in (1, -1) if known]
+            stays = self.place(((0, c_z), power)) if power in sums.powers((0, c_z)) else ""
+            both = f"both_{_PLANE[c_z]}_{power}"
+            if arrives:
+                yield self.writing.named(both, f"{arrives[0]} + {arrives[1]}")
+                if power < 2:
+                    yield self._part(c_z, (power, 1), outer, f"({arrives[0]} - {arrives[1]})")
+                if power == 0:
+                    yield self._part(c_z, (0, 2), outer, both)
+            level = stays and self._times(inner, stays)
+            terms = [term for term in (level, both if arrives else "") if term]
+            if terms:
+                yield self._part(c_z, (power, 0), outer, f"({' + '.join(terms)})" if len(terms) > 1 else terms[0])
+
+    def total(self) -> Iterator[str]:
+        """The moments of a cell to which the rows of all c_z come at once."""
+        sums = self.sums
+        for c_z in (-1, 0, 1):
+            yield from self.plane(c_z)
+        for n in orders(self.lattice):
+            part, signs = n[:2], {1: "+", -1: "-" if n[2] == 1 else "+"} | ({} if n[2] else {0: "+"})
+            terms = [(sign, part_name(c_z, part)) for c_z, sign in signs.items() if part in sums.parts[c_z]]
+            (_, first), *others = terms
+            yield self.writing.assigned(self.moment(n), first + "".join(f" {sign} {name}" for sign, name in others))
+
+    def _part(self, c_z: int, part: Part, factor: int, value: str) -> str:
+        return self.writing.named(part_name(c_z, part), self._times(factor, value))
+
+    def _times(self, factor: int, value: str) -> str:
+        return value if factor == 1 else f"{self.writing.number(Integer(factor))} * {value}"
+
+    def _at(self, array: str, k: int) -> str:
+        return self.writing.element(array, k)
+
+
+_PLANE = {-1: "falls", 0: "stays", 1: "rises"}
+
+
+def part_name(c_z: int, part: Part) -> str:
+    """The name of what the rows of one c_z bring."""
+    return f"{_PLANE[c_z]}_{part[0]}{part[1]}"
+
+
+def _order(axis: int, exponent: int) -> Order:
+    return (0, exponent if axis == 1 else 0, exponent if axis == 2 else 0)
+
+
+def _row(axis: int, value: int) -> Row:
+    return (value, 0) if axis == 0 else (0, value)

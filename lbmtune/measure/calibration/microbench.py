@@ -1,0 +1,240 @@
+"""Bandwidths of a device, measured with the number of streams and the access widths of kernels.
+
+Bytes count reads and writes; on a CPU also the line that an ordinary store fetches before it overwrites it.
+Arrays are far larger than the last-level cache and hold random values. What was moved is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lbmtune.backend.protocol import Array, Compiler, Device
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.records.statistics import Interval, median_interval
+
+_SAMPLES = 9
+_SAMPLE_S = 0.01
+_WARMUP_S = 0.05
+_CUDA_BLOCKS = (64, 128, 256, 512)
+_CUDA_ELEMENTS = 256**3
+"""Per stream, four bytes each: the size of the usual benchmark domain."""
+_CPU_ROW_ELEMENTS = 4096 + 16
+"""Whole cache lines, and no power of two: streams must not all map to the same cache sets."""
+_CPU_STREAM_BYTES = 12 << 20
+_TIMES_CACHE = 8
+"""How much larger than the last-level cache the arrays of one side are together, at least."""
+_MEMORY_SHARE = 1 / 4
+
+
+class Rate(NamedTuple):
+    """Bytes per second, and the relative half-width of the interval of the median."""
+
+    bytes_per_s: float
+    spread: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bandwidths:
+    """What was measured; see model.machine.Machine."""
+
+    copy: Rate
+    in_place: Rate
+    streams: Mapping[str, Rate]
+    thread: Rate | None = None
+
+
+Say = Callable[[str], None]
+
+
+def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int, say: Say) -> Bandwidths:
+    """Two-array copy, in-place update, and copies of 19 streams at several access widths."""
+    bench = (_Cpu if device.environment.backend == "cpu" else _Cuda)(device, compiler, last_cache_bytes)
+    streams = {}
+    for name in bench.widths:
+        say(f"copy of {STREAMS} streams, {name} bytes at once")
+        streams[name] = bench.copy(name, STREAMS)
+    say("copy of one array, and one in place")
+    copy, in_place, thread = bench.copy(bench.widths[-1], 1), bench.in_place(), bench.thread()
+    # one thread may do better than all, where few cores use up the memory
+    in_place = max(in_place, thread) if thread else in_place
+    return Bandwidths(copy=copy, in_place=in_place, streams=streams, thread=thread)
+
+
+def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> Rate:
+    """The copy of one array alone, by the widest accesses."""
+    bench = (_Cpu if device.environment.backend == "cpu" else _Cuda)(device, compiler, last_cache_bytes)
+    return bench.copy(bench.widths[-1], 1)
+
+
+def rate(
+    device: Device,
+    run: Callable[[], None],
+    moved_bytes: float,
+    samples: int = _SAMPLES,
+    warmup_s: float | None = None,
+    sample_s: float = _SAMPLE_S,
+) -> Rate:
+    """Warms up, then takes the median of samples that each last long enough to be timed well."""
+    spent_s, once_s = 0.0, 0.0
+    while spent_s < (_WARMUP_S if warmup_s is None else warmup_s):
+        once_s = device.time_s(run)
+        spent_s += max(once_s, 1e-6)
+    times = max(1, ceil(sample_s / once_s))
+    seconds: Interval = median_interval([device.time_s(lambda: _repeat(run, times)) / times for _ in range(samples)])
+    return Rate(moved_bytes / seconds.median, seconds.half_width)
+
+
+def _repeat(run: Callable[[], None], times: int) -> None:
+    for _ in range(times):
+        run()
+
+
+class _Cuda:
+    widths = ("2", "4", "8", "16")
+
+    def __init__(self, device: Device, compiler: Compiler, last_cache_bytes: int) -> None:
+        self._device, self._compiler = device, compiler
+        room = int(device.limits.memory_bytes * _MEMORY_SHARE) // (2 * STREAMS * 4)
+        # whole blocks of the widest access
+        self._elements = min(_CUDA_ELEMENTS, room) // 8192 * 8192
+        if self._elements * STREAMS * 4 < _TIMES_CACHE * last_cache_bytes:
+            raise DeviceUnavailableError(
+                f"only {device.limits.memory_bytes} bytes of the GPU's memory are free, too few to measure its "
+                "bandwidth; end what else uses it."
+            )
+
+    def copy(self, width: str, streams: int) -> Rate:
+        """The best over block sizes, with loads and stores mixed or not."""
+        source, target = (self._array() for _ in range(2))
+        accesses = STREAMS // streams * self._elements * 4 // int(width)
+        return max(
+            self._copy(cuda_streams(streams, int(width), block, apart=apart), (source, target), accesses)
+            for block, apart in product(_CUDA_BLOCKS, (True, False))
+        )
+
+    def _copy(self, program: Program, arrays: tuple[Array, Array], accesses: int) -> Rate:
+        run = self._bound(program, COPY, (*arrays, np.int32(accesses)), accesses)
+        return _checked_copy(self._device, run, arrays, 2)
+
+    def in_place(self) -> Rate:
+        """The best over block sizes."""
+        array = self._array()
+        accesses = STREAMS * self._elements // 4
+        arguments = (array, np.float32(-1), np.int32(accesses))
+        runs = [self._bound(cuda_streams(1, 16, block), SCALE, arguments, accesses) for block in _CUDA_BLOCKS]
+        return max(_checked_scale(self._device, run, array) for run in runs)
+
+    def _array(self) -> Array:
+        """All streams of one side, filled with noise."""
+        array = self._device.empty(STREAMS * self._elements, "float32")
+        fill_with_noise(array, 1.0, self._device.xp)
+        return array
+
+    def thread(self) -> None:
+        """A single thread has no bandwidth worth knowing."""
+
+    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...], accesses: int) -> Callable[[], None]:
+        executable = self._device.load(program, self._compiler(program))
+        launch = next(launch for launch in program.period[0] if launch.entry == entry)
+        grid = (ceil(accesses / launch.block[0]), 1, 1)
+        return lambda: executable.launch(launch, grid, arguments)
+
+
+class _Cpu:
+    def __init__(self, device: Device, compiler: Compiler, last_cache_bytes: int) -> None:
+        self._device, self._compiler, self._threads = device, compiler, device.limits.cores
+        self._accesses = {_name(access): access for access in _cpu_accesses(device.limits.vector_bits)}
+        self.widths = tuple(self._accesses)
+        room = int(device.limits.memory_bytes * _MEMORY_SHARE) // (2 * STREAMS)
+        row_per_thread_bytes = self._threads * _CPU_ROW_ELEMENTS * 8
+        wanted = max(_CPU_STREAM_BYTES, _TIMES_CACHE * last_cache_bytes // STREAMS)
+        self._stream_bytes = max(min(room, wanted), row_per_thread_bytes)
+        self._source, self._target = (device.empty(STREAMS * self._stream_bytes, "uint8") for _ in range(2))
+
+    def copy(self, width: str, streams: int) -> Rate:
+        """A store that does not stream moves its line twice."""
+        access = self._accesses[width]
+        rows, length = self._rows(access, STREAMS // streams)
+        size = streams * rows * length * np.dtype(access.real).itemsize
+        source, target = (array[:size].view(access.real) for array in (self._source, self._target))
+        fill_with_noise(source, 1.0, self._device.xp)
+        arrays = source, target
+        run = self._bound(cpu_streams(streams, access, self._threads), COPY, (*arrays, rows, length))
+        return _checked_copy(self._device, run, arrays, 2 if access.streaming else 3)
+
+    def in_place(self) -> Rate:
+        """With the widest vectors, by all threads."""
+        return self._in_place(self._threads)
+
+    def thread(self) -> Rate:
+        """In place, by one thread."""
+        return self._in_place(1)
+
+    def _in_place(self, threads: int) -> Rate:
+        access = list(self._accesses.values())[-1]
+        rows, length = self._rows(access, STREAMS)
+        array = self._source[: rows * length * np.dtype(access.real).itemsize].view(access.real)
+        fill_with_noise(array, 1.0, self._device.xp)
+        program = cpu_streams(1, access, threads)
+        run = self._bound(program, SCALE, (array, np.dtype(access.real).type(-1), rows, length))
+        return _checked_scale(self._device, run, array)
+
+    def _rows(self, access: CpuAccess, times: int) -> tuple[int, int]:
+        """Rows of an array `times` as long as a stream, shared out evenly among threads, and their length."""
+        length = _CPU_ROW_ELEMENTS
+        rows = times * self._stream_bytes // (length * np.dtype(access.real).itemsize)
+        return rows // self._threads * self._threads, length
+
+    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        executable = self._device.load(program, self._compiler(program))
+        launch = next(launch for launch in program.period[0] if launch.entry == entry)
+        return lambda: executable.launch(launch, (1, 1, 1), arguments)
+
+
+def _cpu_accesses(vector_bits: int) -> Iterator[CpuAccess]:
+    yield CpuAccess("float32", 1, streaming=False)
+    yield CpuAccess("float64", 1, streaming=False)
+    for bits in (128, 256, 512):
+        if bits <= max(128, 2 * vector_bits):
+            yield CpuAccess("float32", bits // 32, streaming=False)
+    if vector_bits >= 256:
+        # a whole line at once, in two registers where one is too short
+        yield CpuAccess("float32", 16, streaming=True)
+
+
+def _name(access: CpuAccess) -> str:
+    return f"{access.bytes} streaming" if access.streaming else str(access.bytes)
+
+
+def _checked_copy(device: Device, run: Callable[[], None], arrays: tuple[Array, Array], shares: int) -> Rate:
+    source, target = arrays
+    target.fill(0)
+    found = rate(device, run, shares * source.nbytes)
+    _insist(bool((target[:: _stride(source)] == source[:: _stride(source)]).all()))
+    return found
+
+
+def _checked_scale(device: Device, run: Callable[[], None], array: Array) -> Rate:
+    before = array[:: _stride(array)].copy()
+    run()
+    device.synchronize()
+    _insist(bool((array[:: _stride(array)] == -before).all()))
+    return rate(device, run, 2 * array.nbytes)
+
+
+def _stride(array: Array) -> int:
+    return max(1, int(array.size) // 99991)
+
+
+def _insist(right: bool) -> None:
+    if not right:
+        raise RuntimeError("a bandwidth kernel did not move what it should; its figure would mean nothing")

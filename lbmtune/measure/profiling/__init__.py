@@ -1,0 +1,1 @@
+"""Profiles of single kernels."""

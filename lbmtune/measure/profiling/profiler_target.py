@@ -1,0 +1,117 @@
+"""A few time steps and nothing else: what a profiler of the hardware is started over.
+
+    python -m lbmtune.measure.profiling.profiler_target REQUEST...
+
+REQUEST is a file that `write_request` leaves. A sound state is stepped through whole periods; nothing is timed. Those
+that have not begun after `--limit` seconds are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+from lbmtune.measure.timing.protocol import excite
+from lbmtune.measure.workers.worker_tasks import calm
+from lbmtune.records import Environment
+from lbmtune.records.store import write_atomically
+from lbmtune.runtime import Simulation
+
+WARM_CYCLES = 4
+"""Cycles of parity and buffer exchange before the one that is looked at."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs where. sources: a folder for the text of the kernel with line information; empty: without."""
+
+    case: Case
+    config: dict[str, int | str]
+    device: str
+    sources: str = ""
+
+
+def write_request(path: Path, case: Case, config: KernelConfig, device: str, sources: str = "") -> None:
+    """Leaves what `main` is to do."""
+    request = Request(case=case, config=config.flat(), device=device, sources=sources)
+    write_atomically(path, msgspec.json.encode(request))
+
+
+def launches(program: Program) -> int:
+    """Kernels launched in the cycle that is looked at."""
+    exchanges = program.config.propagation.exchanges(program.case.stencil)
+    parities = len(program.period)
+    steps = max(parities, 2 if exchanges else 1)
+    return sum(len(program.period[t % parities]) for t in range(steps))
+
+
+def prepared(request: Request, environment: Environment) -> tuple[Program, Binary]:
+    """The kernel and its code, without the device."""
+    program = render(request.case, from_flat(request.config))
+    return program, compiled(program, environment, Path(request.sources) if request.sources else None)
+
+
+def run(request: Request, program: Program, binary: Binary, device: Device) -> None:
+    """The warm cycles, and the one that is looked at."""
+    simulation = Simulation(program, binary, device, calm(request.case))
+    excite(simulation)
+    simulation.step(WARM_CYCLES * simulation.parity_steps)
+    device.synchronize()
+    with device.marked(program.config.key), device.looked_at():
+        simulation.step(simulation.parity_steps)
+        device.synchronize()
+
+
+def compiled(program: Program, environment: Environment, sources: Path | None) -> Binary:
+    """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
+    if sources is None or program.target != "cuda":
+        return compiler_for(environment)(program)
+    from lbmtune.backend.nvrtc import compile_text
+
+    options = (*program.options, "--generate-line-info", f"--gpu-architecture={environment.architecture}")
+    return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))
+
+
+def text_on_disk(program: Program, folder: Path) -> Path:
+    """The file with the text of a kernel, which is written where it is missing."""
+    path = folder.resolve() / f"{program.config.key}.cu"
+    write_atomically(path, plain_text(program.source).encode())
+    return path
+
+
+def plain_text(source: str) -> str:
+    """The text by its own lines: without the marks that lead messages of a compiler to the skeletons."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.startswith("#line "))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the requests of files, one after the other."""
+    parser = argparse.ArgumentParser(prog="python -m lbmtune.measure.profiling.profiler_target", description=__doc__)
+    parser.add_argument("requests", nargs="+", type=Path)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no other begins")
+    given = parser.parse_args(arguments)
+    begin_s = time.monotonic()
+    requests = [msgspec.json.decode(path.read_bytes(), type=Request) for path in given.requests]
+    devices = {name: open_device(name) for name in {request.device for request in requests}}
+    with ThreadPoolExecutor(1) as pool:  # the next kernels are compiled meanwhile
+        jobs = [pool.submit(prepared, request, devices[request.device].environment) for request in requests]
+        for request, job in zip(requests, jobs, strict=True):
+            if time.monotonic() - begin_s > given.limit:
+                break
+            run(request, *job.result(), devices[request.device])
+        pool.shutdown(cancel_futures=True)
+
+
+if __name__ == "__main__":
+    main()

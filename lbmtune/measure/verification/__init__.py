@@ -1,0 +1,1 @@
+"""Proof before timing: the oracle and the comparison with it."""

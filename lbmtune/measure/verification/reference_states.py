@@ -1,0 +1,196 @@
+"""States of the oracle that kernels are compared with: of small domains, and of large ones slab by slab.
+
+What several kernels are compared with is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+import psutil
+
+from lbmtune.catalogue.boundaries.cut_links import Window, whole
+from lbmtune.catalogue.byte_lru_cache import remembered
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.cores import usable_cores
+from lbmtune.measure.verification import oracle
+
+T = TypeVar("T")
+_REMEMBERED_BYTES = 1 << 30
+"""Of states of the oracle: those of a hundred small domains or so."""
+_WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
+"""Of states of the oracle on a whole domain, on a host."""
+_AT_ONCE = 2
+"""How many such states must have room: one goes on from another."""
+_SHARE_OF_ALL, _SHARE_OF_FREE = 1 / 3, 2 / 3
+"""Of a host's memory they may take; kernels and the threads that compare have the rest."""
+_BETWEEN = 2
+"""Steps from one such state to the next: with more, slabs have more layers around them; with fewer, more is copied."""
+_THREADS = 4
+"""That work on slabs of a host at once: each takes memory of its own, and all share the bandwidth."""
+_SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
+"""Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
+_THIN_CELLS = 1 << 16
+"""Of a part on a host that needs no layers around it: so few that a population of all of them stays in a cache."""
+
+
+@remembered(_REMEMBERED_BYTES)
+def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: bool) -> Any:
+    """After so many steps, ascending: (steps, q, nz, ny, nx), of the device's array module."""
+    # on the host: on a GPU so many small operations would take longer than the steps they check
+    state = oracle.random_state(case)
+    found = [state] * (wanted[0] == 0)
+    for n in range(1, wanted[-1] + 1):
+        state = oracle.step(state, case, implicit=implicit)
+        found += [state] * (n in wanted)
+    return xp.asarray(np.stack(found))
+
+
+def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
+    """The state of the whole domain after some steps, on the host, remembered; None where it has no room for it."""
+    if (known := _whole_state.known(case, steps, implicit)) is not None:
+        return known
+    memory, needed_bytes = psutil.virtual_memory(), _AT_ONCE * _state_bytes(case)
+    free_bytes = memory.available + _whole_state.held_bytes
+    if needed_bytes > min(_SHARE_OF_ALL * memory.total, _SHARE_OF_FREE * free_bytes):
+        return None
+    if needed_bytes > _SHARE_OF_FREE * memory.available:
+        _whole_state.forget()  # what is held makes room
+    return _whole_state(case, steps, implicit)
+
+
+@remembered(_WHOLE_BYTES)
+def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
+    """The oracle's state of the whole domain after some steps from the scattered state, on the host; read-only.
+
+    It goes on from the latest remembered one. What lies between takes turns in the memory of two states.
+    """
+    done, state = _latest_before(steps, case, implicit)
+    spare: Any = None
+    while done < steps:
+        more = min(_BETWEEN, steps - done)
+        # fresh memory takes long to get from the system: what only led to here is written over
+        target = np.empty((case.stencil.q, *reversed(case.domain))) if spare is None else spare
+        _advance(case, state, more, target, implicit=implicit)
+        spare = state if state is not None and state.flags.writeable else None
+        state, done = target, done + more
+    state.setflags(write=False)
+    return state
+
+
+def _latest_before(steps: int, case: Case, implicit: bool) -> tuple[int, Any]:
+    """How many steps before these there is a state of the whole domain, and that; 0 and None: the scattered one."""
+    for n in range(steps - 1, 0, -1):
+        if (state := _whole_state.known(case, n, implicit)) is not None:
+            return n, state
+    return 0, None
+
+
+def _advance(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
+    """Some steps of the whole domain, slab by slab, from one array to another; None: from the scattered state."""
+
+    def fill(parts: Sequence[Window]) -> list[None]:
+        found = expected_slabs(case, parts, steps, np, implicit=implicit, start=start)
+        for part, slab in zip(parts, found, strict=True):
+            out[:, *_slices_of(part)] = slab
+        return []
+
+    by_shares(fill, case, np)
+
+
+def _slices_of(part: Window) -> tuple[slice, slice, slice]:
+    """Where a part lies in an array of the whole domain, along z, y and x."""
+    x, y, z = (slice(one.start, one.stop) for one in part)
+    return z, y, x
+
+
+def _state_bytes(case: Case) -> int:
+    return 8 * case.stencil.q * prod(case.domain)
+
+
+def by_shares(
+    work: Callable[[Sequence[Window]], list[T]], case: Case, xp: ModuleType, *, thin: bool = False
+) -> list[T]:
+    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run.
+
+    thin: the work takes nothing from the layers around a slab.
+    """
+    parts = list(slabs(case, _slab_cells(xp, thin=thin)))
+    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
+    if threads == 1:
+        return work(parts)
+    with ThreadPoolExecutor(threads) as pool:
+        return [one for found in pool.map(work, [parts[k::threads] for k in range(threads)]) for one in found]
+
+
+def slabs(case: Case, cells: int) -> Iterator[Window]:
+    """The domain in parts of about so many cells, cut across its slowest axis that populations move along."""
+    axis = case.stencil.dimensions - 1
+    extent = case.domain[axis]
+    thickness = max(1, min(extent, cells * extent // case.sites))
+    for start in range(0, extent, thickness):
+        part = list(whole(case.domain))
+        part[axis] = range(start, min(start + thickness, extent))
+        yield (part[0], part[1], part[2])
+
+
+def _slab_cells(xp: ModuleType, *, thin: bool) -> int:
+    if xp is not np:
+        return _SLAB_CELLS["cuda"]
+    return min(_THIN_CELLS, _SLAB_CELLS["cpu"]) if thin else _SLAB_CELLS["cpu"]
+
+
+def expected_slabs(
+    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False, start: Any = None
+) -> Iterator[Any]:
+    """The oracle's states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
+
+    start: a state of the whole domain to begin with in its place.
+    Each is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
+    where the neighbours are missing, has not come to the slab by then. A state lasts until the next one is asked for:
+    all take turns in the same memory, as it takes longer to get so much from the system than to work on it.
+    """
+    widened = [_widened(case, part, steps) for part in parts]
+    room = [
+        xp.empty(case.stencil.q * max(prod(map(len, window)) for window in widened)) for _ in range(1 + (steps > 0))
+    ]
+    for part, window in zip(parts, widened, strict=True):
+        shape = (case.stencil.q, *map(len, reversed(window)))
+        arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
+        _begun(case, window, xp, arrays[0], start)
+        for n in range(steps):
+            oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
+        inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
+        x, y, z = (slice(r.start, r.stop) for r in inner)
+        yield arrays[steps % 2][:, z, y, x]
+
+
+def _widened(case: Case, part: Window, steps: int) -> Window:
+    """A slab and the layers around it that matter to it; beyond a periodic face, those of the image."""
+    axis = case.stencil.dimensions - 1
+    low, high = part[axis].start - steps, part[axis].stop + steps
+    if case.faces[2 * axis] != "periodic":
+        low, high = max(0, low), min(case.domain[axis], high)
+    x, y, z = (range(low, high) if along == axis else r for along, r in enumerate(part))
+    return (x, y, z)
+
+
+def _begun(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> None:
+    """The part of a state of the whole domain, or of the scattered state; beyond a periodic face, the image's."""
+    if start is None:
+        _scattered(case, window, xp, out)
+        return
+    axis = case.stencil.dimensions - 1
+    along = xp.arange(window[axis].start, window[axis].stop)
+    xp.take(start, along, axis=3 - axis, mode="wrap", out=out)
+
+
+def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any:
+    """The random state of a part; coordinates beyond a periodic face are those of the image."""
+    x, y, z = (xp.arange(r.start, r.stop) % n for r, n in zip(part, case.domain, strict=True))
+    return oracle.scattered_state(case, x, y, z, xp, out)

@@ -1,0 +1,167 @@
+"""Collision operators other than BGK and TRT for the oracle, written from their definitions in float64.
+
+Arrays have the shapes of measure.oracle: populations (q, nz, ny, nx), not shifted. Every sum over directions or
+moments is a loop, or a matrix that is written as its definition, and nothing is shared with the symbolic derivations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import product
+from math import comb, prod
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.lattice import Lattice
+
+Array = Any
+Order = tuple[int, ...]
+"""Exponents of a moment along x, y and z."""
+
+
+def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: ModuleType) -> Array:
+    """Second-order departures only: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
+
+    n, N: first and second moments of f - f_eq; n is not zero but -F/2 where a force acts.
+    Source: Latt, Chopard 2006.
+    """
+    omega = case.relaxation_rate
+    out = _times(_second_order(case.stencil), f, equilibrium, xp)
+    out *= 1 - omega  # in place: much of what so large arrays take is to get them from the system
+    out += equilibrium
+    out += (1 - omega / 2) * source
+    return out
+
+
+_COLUMNS = 16
+"""Libraries work out so many columns of a product at once, and round those that are left over in another way."""
+
+
+def _times(matrix: Array, f: Array, less: Array, xp: ModuleType) -> Array:
+    """A matrix times a difference of populations; on a host each cell alike, however many there are beside it."""
+    if xp is not np:
+        return xp.tensordot(xp.asarray(matrix), f - less, axes=1)
+    cells = f[0].size
+    difference = np.empty((len(f), -(-cells // _COLUMNS) * _COLUMNS))
+    difference[:, cells:] = 0.0
+    np.subtract(f, less, out=difference[:, :cells].reshape(f.shape))
+    return (matrix @ difference)[:, :cells].reshape(f.shape)
+
+
+@cache
+def _second_order(lattice: Lattice) -> Any:
+    """The matrix that leaves only first and second moments of a departure, shape (q, q), by NumPy."""
+    weights, c = np.array([float(w) for w in lattice.weights]), np.array(lattice.velocities, dtype=float)
+    products = np.einsum("ia,ib->iab", c, c)
+    second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
+    return weights[:, None] * (3 * c @ c.T + 4.5 * second)
+
+
+def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Shear moments relax with omega, everything else that may change is set to the Maxwellian's and half the force.
+
+    k_n = sum f_i (c_i - u)^n for all exponents n of the lattice; rest: those of the Maxwellian over rho, products of
+    1, 0, 1/3. The force adds (1 - rate/2) R_n with R_n = sum over a of F_a n_a rest_(n - e_a), which is the moment of
+    -F . grad_c of the Maxwellian, integrated by parts.
+    Source: De Rosis 2017; Fei, Luo, Li 2018.
+    """
+    lattice, omega, flat = case.stencil, case.relaxation_rate, case.stencil.dimensions
+    orders = _orders(lattice)
+    before = {_sum(a, b): _central(f, lattice, _sum(a, b), u) for a in range(flat) for b in range(flat)}
+    trace = sum(before[n] for n in before if 2 in n)
+    after = {}
+    for n in orders:
+        rate = omega if sum(n) == 2 else 1.0
+        forced = sum(case.force[a] * n[a] * _gaussian(_less(n, a)) for a in range(3) if n[a])
+        after[n] = rho * _gaussian(n) + (1 - rate / 2) * forced
+        if sum(n) == 2:
+            after[n] = after[n] + (1 - omega) * (before[n] - (trace / flat if 2 in n else 0.0))
+    return _populations({n: _raw(after, n, u) for n in orders}, lattice, xp)
+
+
+def _orders(lattice: Lattice) -> list[Order]:
+    """Exponents of q independent moments: one, two in place of each component 1, -1."""
+    return [(c[0] % 3, c[1] % 3, c[2] % 3) for c in lattice.velocities]
+
+
+def _less(n: Order, axis: int) -> Order:
+    return tuple(m - (a == axis) for a, m in enumerate(n))
+
+
+def _gaussian(n: Order) -> float:
+    """Central moment of the Maxwellian with density one and c_s^2 = 1/3, for exponents up to 2."""
+    return prod((1.0, 0.0, 1 / 3)[m] for m in n)
+
+
+def _central(f: Array, lattice: Lattice, n: Order, u: Array | tuple[float, ...]) -> Array:
+    return sum(f[i] * prod((c[a] - u[a]) ** n[a] for a in range(3)) for i, c in enumerate(lattice.velocities))
+
+
+def _raw(central: Mapping[Order, Array], n: Order, u: Array) -> Array:
+    """Sum f_i c_i^n, by the binomial theorem for c = (c - u) + u."""
+    return sum(
+        central[m] * prod(comb(n[a], m[a]) * u[a] ** (n[a] - m[a]) for a in range(3))
+        for m in product(*(range(k + 1) for k in n))
+    )
+
+
+def _populations(raw: Mapping[Order, Array], lattice: Lattice, xp: ModuleType) -> Array:
+    """The populations with these raw moments: the matrix of all c_i^n, inverted."""
+    orders = list(raw)
+    inverse = np.linalg.inv([[float(prod(c[a] ** n[a] for a in range(3))) for c in lattice.velocities] for n in orders])
+    return xp.stack([sum(float(inverse[i, k]) * raw[n] for k, n in enumerate(orders)) for i in range(lattice.q)])
+
+
+def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Second-order cumulants relax, the mean gains the force, all higher cumulants become zero (D3Q27).
+
+    Cumulants c_n from moments mu_n (both over rho) and back by their recursive definition, for any axis j of n:
+    mu_n = sum over m <= n - e_j of binomial(n - e_j, m) mu_m c_(n - m).
+    Source: Geier et al. 2015, with rates one of the trace and of higher orders.
+    """
+    lattice, omega = case.stencil, case.relaxation_rate
+    orders = sorted(_orders(lattice), key=sum)
+    moments = {n: _central(f, lattice, n, (0.0, 0.0, 0.0)) / rho for n in orders}
+    found: dict[Order, Array] = {}
+    for n in orders[1:]:
+        found[n] = moments[n] - _mixed(n, moments, found)
+    after = {n: 0.0 * found[n] for n in found}
+    for axis, n in enumerate(((1, 0, 0), (0, 1, 0), (0, 0, 1))):
+        after[n] = found[n] + case.force[axis] / rho
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        after[_sum(a, b)] = (1 - omega) * found[_sum(a, b)]
+    xx, yy, zz = (found[_sum(a, a)] for a in range(3))
+    slope_x = -omega / 2 * (2 * xx - yy - zz) - (xx + yy + zz - 1) / 2
+    slope_y = slope_x + 3 * omega / 2 * (xx - yy)
+    slope_z = slope_x + 3 * omega / 2 * (xx - zz)
+    x, y, z = u[0] ** 2 * slope_x, u[1] ** 2 * slope_y, u[2] ** 2 * slope_z
+    x_y = (1 - omega) * (xx - yy) - 3 * (1 - omega / 2) * (x - y)
+    x_z = (1 - omega) * (xx - zz) - 3 * (1 - omega / 2) * (x - z)
+    trace = 1 - 3 * (1 - 1 / 2) * (x + y + z)
+    after[2, 0, 0] = (trace + x_y + x_z) / 3
+    after[0, 2, 0] = (trace - 2 * x_y + x_z) / 3
+    after[0, 0, 2] = (trace + x_y - 2 * x_z) / 3
+    relaxed = {orders[0]: 1.0 + 0.0 * rho}
+    for n in orders[1:]:
+        relaxed[n] = after[n] + _mixed(n, relaxed, after)
+    return _populations({n: rho * relaxed[n] for n in orders}, lattice, xp)
+
+
+def _sum(a: int, b: int) -> Order:
+    """Exponents of c_a c_b."""
+    return tuple(int(a == axis) + int(b == axis) for axis in range(3))
+
+
+def _mixed(n: Order, moments: Mapping[Order, Array], cumulants_: Mapping[Order, Array]) -> Array:
+    """The part of mu_n that products of cumulants make: the sum of the definition without c_n itself."""
+    j = next(axis for axis in range(3) if n[axis])
+    less = _less(n, j)
+    return sum(
+        prod(comb(less[a], m[a]) for a in range(3)) * moments[m] * cumulants_[tuple(n[a] - m[a] for a in range(3))]
+        for m in product(*(range(k + 1) for k in less))
+        if any(m)
+    )

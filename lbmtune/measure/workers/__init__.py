@@ -1,0 +1,1 @@
+"""Trials in worker processes."""

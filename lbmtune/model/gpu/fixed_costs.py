@@ -1,0 +1,106 @@
+"""Terms that do not wait for memory: what a launch takes once, first and last instructions, rings of ghost cells."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layouts.layout import arrays
+from lbmtune.catalogue.storage import frame
+from lbmtune.model.gpu.array_of_structures import has_parts, ring_s
+from lbmtune.model.gpu.inputs import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, between, launched_blocks
+from lbmtune.model.gpu.occupancy import warps_of
+from lbmtune.model.machine.figures import numbered
+from lbmtune.records import Term
+
+_RING_THREADS, _RING_SLOTS, _OF_ARRAYS = 128, 23, 33
+"""Threads that refresh the ring of a block, and instructions for each population that a cell of it may hold, where
+populations lie at distances that are known when the text is printed, and where each has an array of its own, whose
+start is worked out: those of the entry `refresh_read_0` of D3Q19 in a disassembly for compute capability 9.0
+(`nvdisasm`, all but NOP) over 18. They are 21 to 28 in `aos`, `aosoa`, `bundle`, `bundle-aosoa` and `tiled-cells` and
+32 to 36 in `soa` and `tiled`, with 16, 32 and 64 bits, by blocks of 32x2x4, 16x4x1, 64x4x1 and of one row.
+"""
+
+
+def launch(subject: Subject) -> Term:
+    """What a launch takes more than its bytes: starting, the tail, and less where they stay in the L2 cache.
+
+    Source: copies of so many bytes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
+    the largest of them it is the same for all.
+    """
+    case, config, found = subject.case, subject.config, subject.calibration
+    measured = numbered(tuple(found.small_s), f"{config.launch} ")
+    curve = sorted((size, found.small_s[name]) for size, name in measured.items())
+    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    rate = found.runs_bytes_per_s[str(WORD_BYTES)]
+    more = _more_than_bytes(curve, moved, rate)
+    return Term(
+        name=LAUNCH,
+        seconds=more / (case.fluid_sites * config.fused_steps),
+        sentence=f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us",
+        source="micro-benchmark `small`",
+    )
+
+
+def _more_than_bytes(curve: list[tuple[int, float]], moved: float, rate: float) -> float:
+    """Seconds beyond those of the bytes at that rate."""
+    (least, shortest), (most, longest) = curve[0], curve[-1]
+    if moved >= most:
+        return longest - most / rate
+    if moved <= least:
+        return shortest - moved / rate
+    return between(curve, moved) - moved / rate
+
+
+def first_and_last(subject: Subject) -> Term:
+    """Instructions of a kernel of one step: hidden behind memory but for the first loads and the last collisions.
+
+    Of so many waves of blocks one has nothing to hide behind. Counted are the collision on the printed text, a load, a
+    store and their addresses for each value, and conversions.
+    """
+    from lbmtune.model.gpu.instruction_issue import (  # here: they print kernels, which needs SymPy
+        rates,
+        slots_of_doubles,
+    )
+    from lbmtune.model.gpu.persistent import collision_slots
+
+    case, config, machine = subject.case, subject.config, subject.machine
+    found = rates(machine, subject.threads // WARP, meeting=False)
+    each = slots_of_doubles(machine.environment.architecture) if config.compute == "fp64" else 1
+    values = 2 * case.stencil.q
+    converted = values if config.stored.bytes < config.computed.bytes else 0
+    moved = converted + 2 * values / config.cells_per_thread
+    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    at_once = machine.multiprocessors * subject.blocks
+    warps = warps_of(config) / prod(config.block)
+    turns = max(1.0, launched_blocks(subject) / at_once)
+    return Term(
+        name=ISSUE,
+        seconds=slots * warps / found.issued / turns if found else 0.0,
+        sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
+        source="counted on the text; micro-benchmark `instructions`",
+    )
+
+
+def rings(subject: Subject) -> Term:
+    """Instructions of the kernel that refreshes the rings of ghost cells around blocks.
+
+    Its threads go through all cells of a block with its ring, and in nearly every warp one of them belongs to the ring.
+    Those of arrays of structures hide behind what it moves.
+    """
+    from lbmtune.model.gpu.instruction_issue import rates  # here: it prints kernels, which needs SymPy
+
+    case, config = subject.case, subject.config
+    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    found = rates(subject.machine, subject.threads // WARP, meeting=False) if cut else None
+    turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
+    each = _OF_ARRAYS if arrays(config.memory, case.stencil.q) == case.stencil.q else _RING_SLOTS
+    slots = turns * _RING_THREADS / prod(cut) * each * (case.stencil.q - 1) if cut else 0.0
+    hidden_s = ring_s(subject) if has_parts(subject) else 0.0
+    return Term(
+        name=RINGS,
+        seconds=max(0.0, slots / WARP / found.issued - hidden_s) if found else 0.0,
+        sentence=f"{slots:.0f} slots per update to refresh ghost cells around blocks",
+        source="as compiled; micro-benchmark `instructions`",
+    )

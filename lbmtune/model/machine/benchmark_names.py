@@ -1,0 +1,263 @@
+"""What micro-benchmarks vary: the names of their figures, which calibration measures by and the model looks up.
+
+`model.machine.description` says what each of them means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+from lbmtune.codegen.streams import STREAMS
+from lbmtune.model.cpu.memory_walks import Walk, calibrated
+from lbmtune.model.gpu.inputs import WORD_BYTES
+from lbmtune.model.machine.description import ACCESS_BYTES, Calibration, CpuCalibration
+
+BLOCK = 64
+"""Threads of a block, where a name does not say it."""
+WIDTHS = (2, 4, 8)
+"""Bytes of a stored value."""
+RUNS = (
+    *("2", "4", "8", "16", "2 of 32", "4 of 64", "2 of 64", "2 of 128", "2 of 256"),
+    *(f"{access} of {run}" for access in (4, 8, 16) for run in (128, 256, 512, 1024)),
+)
+THREADS = {
+    2: (256, 512, 768, 1024, 1536),
+    4: (128, 256, 384, 512, 768, 1024, 1536),
+    8: (128, 256, 384, 512, 768, 1024),
+    16: (64, 128, 192, 256, 384, 512),
+}
+"""Of a multiprocessor, by bytes of an access."""
+SIDES = ("none", "stay", "rows", "loads", "stores", "in place")
+_STRUCTURE_SIDES = ("none", "loads", "stores", "in place")
+DISPLACED_BLOCKS, WALKING_BLOCKS = (16, 32, 64, 256), (16, 64)
+"""Threads of a block that are side by side, and the same of walking ones."""
+WALKING = " walking"
+CELLS = (9, 19, 27)
+"""Streams of which single elements lie together."""
+SHUFFLED = ((2, 4), (2, 8), (2, 16), (4, 8), (4, 16), (8, 16))
+"""Bytes of an element, and of a vector of them."""
+SHUFFLED_BLOCKS, SHUFFLED_SIDES = (64, 256), ("none", "rows", "loads", "stores", "in place")
+LISTED_SIDES = ("loads", "stores", "in place")
+LOCAL = ("L1", "L2", "memory")
+KINDS = ("double", "conversion", "shuffle", "shared memory")
+"""Of instructions, beside those that were measured by how many warps there are."""
+WARPS, CHAINS = (4, 8, 12, 16, 24, 32), 8
+"""Of a multiprocessor, and instructions of each that do not wait for each other."""
+BARRIERS, EXCHANGE_WARPS = ("none", "block", "neighbours"), (8, 12, 16)
+"""By whom a warp waits for that it exchanges words with, and warps of a block."""
+OVERTAKING, OVERTAKEN_WARPS = ("used", "overtaken"), (8, 16, 32)
+"""Whether a word is stored when its load has been waited for, or before that, and warps of a multiprocessor."""
+LAUNCHED, SMALL_EDGES = ("call", "graph", "dependent"), (32, 48, 64, 96, 128)
+"""Ways of launching, and edges of cubes of words whose copies are small."""
+AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
+"""Read and left until a tile is read again."""
+HOLES, PIECES = (0, 2, 4, 8, 16, 24, 32, 48, 64), (0, 4, 8, 16, 24, 32, 48, 64)
+"""Sectors in 64 that lack an element, and such that are stored in two pieces."""
+STRUCTURE_WIDTHS, STRUCTURE_CELLS = (4, 8), (19, 27)
+STRUCTURE_SIDES = ("stay", "loads", "stores", "in place")
+STRUCTURE_THREADS, STRUCTURE_KIB = 512, (0, 64, 160, 480)
+"""Of a multiprocessor, and of local memory that all of them keep."""
+STRUCTURE_FAR = 1 << 16
+"""Structures that lie between one that an element is displaced by rows and its own."""
+PLANES, PLANE_SIDES = (1 << 14, 1 << 15, 1 << 16, 1 << 17), ("loads", "stores", "in place")
+"""The same of copies that vary it."""
+PARTS = (1, 2, 3, 4, 5, 9)
+"""Elements of a structure that are copied."""
+LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
+"""Accesses from one piece to the other."""
+
+
+class Displaced(NamedTuple):
+    """A copy whose sides are displaced, and its name. block: threads side by side, of as many rows as there is room for
+    in one of the usual size; walking: each thread takes accesses one after another.
+    """
+
+    access_bytes: int
+    run_bytes: int
+    side: str
+    block: int
+    walking: bool = False
+    streams: int = STREAMS
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        run = f" of {self.run_bytes}" if self.run_bytes else ""
+        streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
+        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{WALKING * self.walking}"
+
+
+def displaced() -> Iterator[Displaced]:
+    """Elements of streams that lie apart, of such whose runs are those of a warp, and of arrays of structures."""
+    for width, side in product(WIDTHS, SIDES):
+        for run in (0, WARP * width):
+            yield from (Displaced(width, run, side, block) for block in DISPLACED_BLOCKS)
+            yield from (Displaced(width, run, side, block, walking=True) for block in WALKING_BLOCKS)
+        if side in _STRUCTURE_SIDES:
+            for streams, walking in product(CELLS, (False, True)):
+                yield Displaced(width, width, side, BLOCK, walking, streams)
+
+
+class Shuffled(NamedTuple):
+    """The same by vectors of elements, in runs of a warp or not."""
+
+    element_bytes: int
+    access_bytes: int
+    run_bytes: int
+    side: str
+    block: int
+    walking: bool
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        run = f" of {self.run_bytes}" if self.run_bytes else ""
+        elements = f"{self.element_bytes} x {self.access_bytes // self.element_bytes}"
+        return f"{elements}{run} {self.side} by {self.block}{WALKING * self.walking}"
+
+
+def shuffled() -> Iterator[Shuffled]:
+    """All of them, those of the same kernel after each other."""
+    for (element, access), in_runs, walking in product(SHUFFLED, (False, True), (False, True)):
+        for block, side in product((BLOCK,) if walking else SHUFFLED_BLOCKS, SHUFFLED_SIDES):
+            yield Shuffled(element, access, WARP * access * in_runs, side, block, walking)
+
+
+def listed_name(access_bytes: int, side: str, *, is_displaced: bool = False, ahead: bool = False) -> str:
+    """Of a copy whose loads, or stores, or both in place find their place in a list."""
+    return f"{access_bytes} {side}{' displaced' * is_displaced}{' ahead' * ahead}"
+
+
+def overtaken_name(how: str, warps: int) -> str:
+    """Of words that are stored as `OVERTAKING` says, by so many warps."""
+    return f"{how} by {warps}"
+
+
+class Structures(NamedTuple):
+    """A copy of arrays of structures. threads: of a multiprocessor; local_bytes: of each of them."""
+
+    element_bytes: int
+    elements: int
+    threads: int
+    local_bytes: int
+    side: str
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.element_bytes} x {self.elements} by {self.threads} of {self.local_bytes} {self.side}"
+
+
+def structures() -> Iterator[Structures]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
+        for kib, side in product(STRUCTURE_KIB, STRUCTURE_SIDES):
+            yield Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
+
+
+class Planes(NamedTuple):
+    """A copy of arrays of structures. apart: structures by which a third of the elements each is displaced by rows."""
+
+    element_bytes: int
+    elements: int
+    apart: int
+    side: str
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.apart} {self.element_bytes} x {self.elements} {self.side}"
+
+
+def planes() -> Iterator[Planes]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
+        yield from (Planes(width, elements, apart, side) for apart, side in product(PLANES, PLANE_SIDES))
+
+
+class Parts(NamedTuple):
+    """A copy of some elements of each structure."""
+
+    element_bytes: int
+    elements: int
+    copied: int
+
+    @property
+    def name(self) -> str:
+        """In words, as a machine's file has it."""
+        return f"{self.element_bytes} x {self.elements} {self.copied}"
+
+    @property
+    def mask(self) -> int:
+        """Those that are copied: as far from each other as that many can be."""
+        return sum(1 << self.elements * (2 * n + 1) // (2 * self.copied) for n in range(self.copied))
+
+
+def parts() -> Iterator[Parts]:
+    """All of them, those of the same kernel after each other."""
+    for width, elements in product(WIDTHS, STRUCTURE_CELLS):
+        yield from (Parts(width, elements, copied) for copied in PARTS)
+
+
+def names(*, neighbours: bool = True) -> dict[str, list[str]]:
+    """Of the figures of a calibrated GPU, by table of `Calibration`.
+
+    Not those of `spilled`, whose threads are as many as compiled copies can be. neighbours: whether warps can wait for
+    their neighbours, which those of GPUs before compute capability 8.0 cannot.
+    """
+    operands = product(WIDTHS, LISTED_SIDES)
+    asked: tuple[dict[str, bool], ...] = ({"is_displaced": True}, {"ahead": True}, {})
+    issued = (f"multiply-add, {warps} warps of {CHAINS}{meeting}" for warps in WARPS for meeting in ("", ", meeting"))
+    sizes = [2 * STREAMS * WORD_BYTES * edge**3 for edge in SMALL_EDGES]
+    return {
+        "runs_bytes_per_s": [*RUNS],
+        "threads_bytes_per_s": [f"{access} by {count}" for access, counts in THREADS.items() for count in counts],
+        "displaced_bytes_per_s": [one.name for one in displaced()],
+        "shuffled_bytes_per_s": [one.name for one in shuffled()],
+        "listed_bytes_per_s": [listed_name(width, side, **how) for width, side in operands for how in asked],
+        "local_bytes_per_s": [*LOCAL],
+        "instructions_per_s": [*KINDS, *issued],
+        "small_s": [f"{way} {size}" for size in sizes for way in LAUNCHED],
+        "again_bytes_per_s": [str(mib << 20) for mib in AGAIN_MIB],
+        "holes_bytes_per_s": [f"{where} {holes}" for where in ("apart", "in place") for holes in HOLES],
+        "pieces_bytes_per_s": [f"{2 * STREAMS * WORD_BYTES * later} {n}" for later in LATER for n in PIECES],
+        "structures_bytes_per_s": [one.name for one in structures()],
+        "planes_bytes_per_s": [one.name for one in planes()],
+        "parts_bytes_per_s": [one.name for one in parts()],
+        "overtaken_s": [overtaken_name(how, warps) for how in OVERTAKING for warps in OVERTAKEN_WARPS],
+        "stages_s": [f"{barrier} by {warps}" for barrier in BARRIERS[: 2 + neighbours] for warps in EXCHANGE_WARPS],
+    }
+
+
+def lacking(found: Calibration) -> Iterator[str]:
+    """Figures that a calibration of a GPU does not have: their tables and names.
+
+    A table that may be empty and is so was not measured, which the model does without.
+    """
+    neighbours = any(name.startswith(BARRIERS[-1]) for name in found.stages_s)
+    for table, wanted in names(neighbours=neighbours).items():
+        known = getattr(found, table)
+        yield from (f"{table} lacks {name!r}" for name in wanted if known and name not in known)
+    for access, walking in product((*WIDTHS, ACCESS_BYTES), ("", WALKING)):
+        for local, said in (("0", "0"), ("[1-9][0-9]*", "N")):
+            pattern = re.compile(f"{access} by [1-9][0-9]* of {local}{walking}")
+            if not any(map(pattern.fullmatch, found.spilled_bytes_per_s)):
+                yield f"spilled_bytes_per_s lacks '{access} by M of {said}{walking}'"
+
+
+def lacking_of_cpu(found: CpuCalibration) -> Iterator[str]:
+    """The same of a CPU: each width that was measured has all of its walks and operations."""
+    widths = tuple(int(width) for width in found.multiply_add_per_s)
+    walks = list(calibrated(widths))
+    wanted: dict[str, list[str]] = {
+        "walks_bytes_per_s": [one.name for one in walks],
+        "thread_walks_bytes_per_s": [one.name for one in walks if one == Walk(one.kind, one.access_bytes)],
+        "cached_bytes_per_s": [*found.multiply_add_per_s],
+        "divide_per_s": [*found.multiply_add_per_s],
+    }
+    for table, each in wanted.items():
+        yield from (f"{table} lacks {name!r}" for name in each if name not in getattr(found, table))

@@ -1,0 +1,59 @@
+"""A machine as it was while a kernel ran: others of the same host change its bandwidths from minute to minute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
+from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.records import Conditions
+
+
+def as_it_was(machine: Machine, conditions: Conditions) -> Machine:
+    """The description with each rate as much higher or lower as the glances of these conditions say.
+
+    A glance is a walk that calibration measures, too: memory tells of walks through memory, the last cache of those
+    within it, work of all that a core does by itself. What was not looked at stays as it is, and so does a machine that
+    is no calibrated CPU.
+    """
+    found = machine.cpu
+    if found is None:
+        return machine
+    one = glance(machine.environment.vector_bits)
+    memory = _ratio(conditions.memory_bytes_per_s, found.walks_bytes_per_s.get(one.name))
+    work = _ratio(conditions.work_per_s, found.worked_per_s.get(str(one.access_bytes)))
+    last = _ratio(conditions.last_cache_bytes_per_s, found.filled_bytes_per_s.get(Filling(one, GLANCED).name))
+    return replace(
+        machine,
+        copy_bytes_per_s=memory * machine.copy_bytes_per_s,
+        in_place_bytes_per_s=memory * machine.in_place_bytes_per_s,
+        stream_bytes_per_s=_times(memory, machine.stream_bytes_per_s),
+        thread_bytes_per_s=machine.thread_bytes_per_s and memory * machine.thread_bytes_per_s,
+        cpu=_scaled(found, memory, last, work),
+    )
+
+
+def _scaled(found: CpuCalibration, memory: float, last: float, work: float) -> CpuCalibration:
+    return replace(
+        found,
+        walks_bytes_per_s=_times(memory, found.walks_bytes_per_s),
+        thread_walks_bytes_per_s=_times(memory, found.thread_walks_bytes_per_s),
+        last_cached_bytes_per_s=_times(last, found.last_cached_bytes_per_s),
+        filled_bytes_per_s=_times(last, found.filled_bytes_per_s),
+        cached_bytes_per_s=_times(work, found.cached_bytes_per_s),
+        multiply_add_per_s=_times(work, found.multiply_add_per_s),
+        worked_per_s=_times(work, found.worked_per_s),
+        mixed_per_s=_times(work, found.mixed_per_s),
+        divide_per_s=_times(work, found.divide_per_s),
+        refill_s=found.refill_s / work,
+        refills_s=_times(1 / work, found.refills_s),
+    )
+
+
+def _ratio(now: float | None, described: float | None) -> float:
+    return now / described if now and described else 1.0
+
+
+def _times(factor: float, rates: Mapping[str, float]) -> dict[str, float]:
+    return {name: factor * rate for name, rate in rates.items()}

@@ -1,0 +1,184 @@
+"""Machine descriptions as text: TOML that a person can read and edit."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lbmtune.errors import InputError
+from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.plausible_ranges import CORES, MULTIPROCESSORS, Range, range_of, shortened
+from lbmtune.records.store import write_atomically
+
+_PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet")
+"""Tables with fields of their own; names in other tables say what was varied."""
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text in quotes",
+    "bool": "true or false",
+    "object": "a table",
+    "array": "a list",
+}
+"""Types as msgspec calls them, in words."""
+
+
+def write_machine(path: Path, machine: Machine) -> None:
+    """Raises InputError where the file cannot be written."""
+    lines = [
+        f"# {machine.environment.device}: measured bandwidths, bytes per second",
+        *_lines(msgspec.to_builtins(machine)),
+    ]
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_machine(path: Path) -> Machine:
+    """Raises InputError where the file is missing or damaged."""
+    try:
+        return described(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; lbmtune devices writes it.") from error
+    except ValueError as error:
+        raise InputError(
+            f"{path} is damaged, or of another version: {error}; delete it and run lbmtune devices again."
+        ) from error
+
+
+def described(path: Path) -> Machine:
+    """The machine of a file. Raises OSError, or ValueError with what is wrong with it in one clause."""
+    content = path.read_bytes()
+    try:
+        table = tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError("it is no text in UTF-8") from error
+    except ValueError as error:  # of TOML, or of numbers with thousands of digits
+        why = str(error)
+        raise ValueError(f"it is no TOML, {why[:1].lower()}{why[1:]}") from error
+    try:
+        machine = msgspec.convert(table, Machine)
+    except msgspec.ValidationError as error:
+        raise ValueError(_in_words(str(error), table)) from error
+    _check(machine)
+    return machine
+
+
+def _in_words(said: str, table: dict[str, Any]) -> str:
+    """What msgspec says of a table, in the words of the file; as it is where it is none of what can be expected."""
+    what, _, where = said.partition(" - at `$")
+    steps = re.findall(r"[^.\[\]`]+|\.\.\.", where)
+    if missing := re.fullmatch("Object missing required field `(.*)`", what):
+        return f"{_name((*steps, missing[1]))} is missing, which the description of a machine has to have"
+    types = re.fullmatch(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", what)
+    path, value = _at(table, steps, types[2] if types else "")
+    if types and types[1] in _WANTED:
+        return f"{_name(path)} is {_shown(value)}, which has to be {_WANTED[types[1]]}"
+    if what == "Number out of range":
+        return f"{_name(path)} is {_shown(value)}, which is too large for a number"
+    return f"{_name(path)}: {what}" if path else what
+
+
+def _at(table: Any, steps: Sequence[str], kind: str) -> tuple[tuple[str, ...], Any]:
+    """The path of what msgspec means, and it. Of a table with any names it tells none: the first of that kind is it."""
+    path: tuple[str, ...] = ()
+    for step in steps:
+        key = next((one for one, value in table.items() if _kind(value) == kind), "") if step == "..." else step
+        if isinstance(table, list):
+            table = table[int(key)]
+        elif key in table:
+            table = table[key]
+        else:
+            break
+        path = (*path, key)
+    return path, table
+
+
+def _kind(value: object) -> str:
+    """Its type, as msgspec calls it."""
+    name = type(value).__name__
+    return {"dict": "object", "list": "array"}.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    """A value in a sentence."""
+    if isinstance(value, (dict, list)):
+        return _WANTED[_kind(value)]
+    return shortened(_value(value) if isinstance(value, (str, bool)) else str(value))
+
+
+def _check(machine: Machine) -> None:
+    """Raises ValueError where figures cannot have been measured, or told by a maker."""
+    # of a device of this kind there are some, while any description may have none
+    if machine.environment.backend == "cpu":
+        _refuse(CORES, "environment.cores", machine.environment.cores)
+    if machine.calibration or machine.datasheet:
+        _refuse(MULTIPROCESSORS, "multiprocessors", machine.multiprocessors)
+    for path, value in _numbers(msgspec.to_builtins(machine)):
+        _refuse(range_of(next(name for name in path if name not in _PARTS)), _name(path), value)
+    if not machine.stream_bytes_per_s:
+        raise ValueError("stream_bytes_per_s is empty")
+    if machine.cpu is not None:
+        _whole("cpu", lacking_of_cpu(machine.cpu))
+    if machine.datasheet and "L2" not in machine.caches_bytes:
+        raise ValueError("caches_bytes lacks 'L2', by which the model scales what was measured elsewhere")
+    if machine.calibration is None:
+        return
+    for one in fields(machine.calibration):
+        if one.default_factory is MISSING and getattr(machine.calibration, one.name) == {}:
+            raise ValueError(f"calibration.{one.name} is empty")
+    _whole("calibration", lacking(machine.calibration))
+
+
+def _refuse(plausible: Range | None, name: str, value: float) -> None:
+    """Raises ValueError where a figure is not in its range."""
+    if plausible and (refusal := plausible.refusal(name, value)):
+        raise ValueError(refusal)
+
+
+def _whole(table: str, missing: Iterator[str]) -> None:
+    """Raises ValueError with the first figure that is missing and how many more, where there is one."""
+    first, *more = *missing, ""
+    if first:
+        others = f", and {len(more) - 1} more" if len(more) > 1 else ""
+        raise ValueError(f"{table}.{first}{others}, which the model looks up")
+
+
+def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+    """All numbers of a table and of those in it, by their paths."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, (*path, key))
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield (*path, key), value
+
+
+def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
+    """A table with its sub-tables after it; what is None is left out."""
+    plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, dict)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            inner = (*path, _key(key))
+            lines += ["", f"[{'.'.join(inner)}]", *_lines(value, inner)]
+    return lines
+
+
+def _name(path: Sequence[str]) -> str:
+    """As TOML would name it: with dots, and quotes where a name has spaces."""
+    return ".".join(map(_key, path))
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").isalnum() and name.isascii() else _value(name)
+
+
+def _value(value: Any) -> str:
+    # for strings, numbers, booleans and lists of them JSON is TOML, once non-ASCII characters stand for themselves
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Scripts of the repository; run them as modules: `python -m scripts.NAME`."""

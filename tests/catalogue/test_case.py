@@ -1,0 +1,78 @@
+"""The case: what is refused, and which links a wall cuts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.problem.case import Case, box, cavity, channel
+from lbmtune.errors import InputError
+
+BOX = box("d3q19", "bgk", (8, 6, 4))
+CAVITY = cavity("d3q19", "bgk", (8, 6, 4), 1.5)
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "sentence"),
+    [
+        (BOX, {"collision": "tbk"}, "unknown collision 'tbk'; "),
+        (BOX, {"collision": "cumulant"}, "collision cumulant relaxes the 27 moments of d3q27, and d3q19 has 19; take"),
+        (BOX, {"lattice": "d3q15"}, "unknown lattice 'd3q15'; did you mean"),
+        (BOX, {"domain": (8, 0, 4)}, "domain 8x0x4 has an extent below 1; give three positive cell counts."),
+        (BOX, {"lattice": "d2q9"}, "d2q9 is two-dimensional but domain 8x6x4 has nz = 4; set nz = 1."),
+        (BOX, {"relaxation_rate": 2.0}, "relaxation_rate 2.0 is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."),
+        (BOX, {"relaxation_rate": 0.0}, "relaxation_rate 0.0 is not between 0 and 2"),
+        (BOX, {"magic": 0.0}, "magic 0.0 is not positive; 3/16 puts the bounce-back wall half-way."),
+        (
+            BOX,
+            {"faces": ("wall", *BOX.faces[1:])},
+            "face x- is wall and x+ is periodic; a direction is periodic on both",
+        ),
+        (BOX, {"faces": ("wal", "wal", *BOX.faces[2:])}, "unknown face 'wal'; did you mean 'wall'?"),
+        (CAVITY, {"wall_velocity": (0.0, 0.0, 0.0)}, "a face is 'moving' but wall_velocity is zero; give the wall"),
+    ],
+)
+def test_bad_cases_are_bad_input_with_a_sentence(base: Case, change: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError) as raised:
+        replace(base, **change)
+    assert str(raised.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("cell", "velocity", "expected"),
+    [
+        ((3, 3, 2), (1, 1, 0), "open"),
+        ((0, 3, 2), (-1, 0, 0), "wall"),
+        ((0, 3, 2), (1, 0, 0), "open"),
+        ((7, 3, 2), (1, 0, 0), "wall"),
+        ((3, 5, 2), (0, 1, 0), "moving"),
+        ((3, 5, 2), (0, -1, 0), "open"),
+        ((7, 5, 2), (1, 1, 0), "moving"),  # an edge of the lid: the moving wall decides
+        ((7, 5, 2), (1, 0, 0), "wall"),
+        ((7, 4, 2), (1, 1, 0), "wall"),
+        ((3, 3, 0), (0, 1, -1), "wall"),
+    ],
+)
+def test_links_of_a_cavity(cell: tuple[int, int, int], velocity: tuple[int, int, int], expected: str) -> None:
+    assert CAVITY.cut(cell, velocity) == expected
+
+
+def test_a_periodic_box_cuts_nothing() -> None:
+    assert not BOX.walled
+    assert all(BOX.cut((0, 0, 0), c) == "open" for c in BOX.stencil.velocities)
+
+
+def test_a_flat_cavity_is_periodic_along_z() -> None:
+    case = cavity("d2q9", "bgk", (8, 6, 1), 1.5)
+    assert case.faces == ("wall", "wall", "wall", "moving", "periodic", "periodic")
+    assert case.moving
+    assert not case.forced
+
+
+def test_a_channel_is_driven_along_x_between_resting_walls() -> None:
+    case = channel("d3q19", "trt", (8, 6, 4), 1.5, force=1e-4)
+    assert case.forced
+    assert not case.moving
+    assert [case.cut((3, y, 2), (0, c, 0)) for y, c in ((0, -1), (5, 1), (0, 1))] == ["wall", "wall", "open"]
+    assert case.sites == 8 * 6 * 4

@@ -1,0 +1,155 @@
+"""The CUDA text itself: golden files, determinism, launches and arguments."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lbmtune.catalogue.problem.case import box
+from lbmtune.codegen.program import Program, scalars
+from lbmtune.codegen.render import render
+from tests.support.choices import patched
+from tests.support.cuda_samples import Sample, config, flows, label, sampled
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "cuda"
+REWRITE = "LBMTUNE_REWRITE_GOLDEN"
+
+GOLDENS: dict[str, Sample] = {
+    "pull_d2q9_box": (flows("d2q9", "bgk")["box"], config(cells_per_thread=4)),
+    "pull_d3q19_cavity_half": (flows("d3q19", "trt")["cavity"], config(storage="fp16s", cells_per_thread=8)),
+    "push_d2q9_grinder": (flows("d2q9", "bgk")["grinder"], config(scheme="push", storage="fp64", max_registers=64)),
+    "aa_d2q9_channel_ghost": (flows("d2q9", "trt")["channel"], config(scheme="aa", wrap="ghost", min_blocks=4)),
+    "esoteric-pull_d3q19_box_aosoa": (
+        flows("d3q19", "bgk")["box"],
+        config(scheme="esoteric-pull", layout="aosoa", cells_per_thread=4),
+    ),
+    "aa_d3q19_channel_copied": (
+        flows("d3q19", "bgk")["channel"],
+        config(scheme="aa", cells_per_thread=4, march=8, prefetch=2, fetch="shared"),
+    ),
+    "aa_d2q9_cavity_list_copied": (
+        flows("d2q9", "bgk")["cavity"],
+        config(scheme="aa", addressing="indirect", block=(32, 1, 1), march=4, prefetch=1, fetch="shared"),
+    ),
+    "pull_d2q9_patched": (
+        patched("d2q9", "bgk", (192, 64, 1)),
+        config(cells_per_thread=2),
+    ),
+    "moments_d3q19_box": (
+        flows("d3q19", "regularised")["box"],
+        config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),
+    ),
+    "several-steps_d3q19_box": (
+        flows("d3q19", "bgk")["box"],
+        config(scheme="push", layout="rows", pack=2, steps=3, rows=2, block=(32, 8, 1), march=16, prefetch=2),
+    ),
+    "moments_d2q9_cavity": (
+        flows("d2q9", "regularised")["cavity"],
+        config(
+            representation="moments", layout="rows", pack=2, steps=6, cells_per_thread=2, block=(32, 4, 1), march=16
+        ),
+    ),
+    "moments_d3q27_grinder_flags": (
+        flows("d3q27", "regularised")["grinder"],
+        config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),
+    ),
+    "faces_d3q19_cavity": (
+        flows("d3q19", "regularised")["cavity"],
+        config(representation="moments", halo="faces", block=(8, 8, 4), layout="rows", min_blocks=4),
+    ),
+    "resident_d3q19_cavity": (
+        replace(flows("d3q19", "bgk")["cavity"], domain=(64, 64, 64)),
+        config(launch="resident", layout="rows", block=(64, 4, 1), march=8),
+    ),
+    "resident_moments_d3q19_cavity": (
+        replace(flows("d3q19", "regularised")["cavity"], domain=(64, 64, 64)),
+        config(
+            launch="resident", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2, march=4
+        ),
+    ),
+    "esoteric-twist_d2q9_cavity": (flows("d2q9", "bgk")["cavity"], config(scheme="esoteric-twist", cells_per_thread=2)),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_text_is_the_golden_one(name: str) -> None:
+    file = GOLDEN / f"{name}.cu.txt"
+    found = render(*GOLDENS[name]).source
+    if os.environ.get(REWRITE):
+        file.write_text(found, encoding="utf-8")
+    assert found == file.read_text(encoding="utf-8"), f"{file} differs; {REWRITE}=1 rewrites it"
+
+
+@pytest.mark.parametrize("sample", sampled(40, seed=5), ids=label)
+def test_launches_name_what_the_entries_take(sample: Sample) -> None:
+    program = render(*sample)
+    known = {*program.buffers(), *program.tables(), *scalars(*sample, (32, 8, 1))}
+    for step in program.period:
+        for launch in step:
+            assert set(launch.arguments) <= known
+            assert len(_parameters(program, launch.entry)) == len(launch.arguments)
+    assert "//@" not in program.source
+
+
+def _parameters(program: Program, entry: str) -> list[str]:
+    """Names, each of which the body uses."""
+    _, _, rest = program.source.partition(f" {entry}(")
+    signature, _, rest = rest.partition(")")
+    body, _, _ = rest.partition('extern "C"')
+    names = [parameter.split()[-1] for parameter in signature.split(",")]
+    assert all(name in body for name in names)
+    return names
+
+
+def test_parities_are_entries_and_ghosts_are_launches() -> None:
+    case = flows("d3q19", "bgk")["box"]
+
+    def entries(scheme: str, wrap: str) -> list[list[str]]:
+        return [[one.entry for one in step] for step in render(case, config(scheme=scheme, wrap=wrap)).period]
+
+    assert entries("pull", "arithmetic") == [["step_0"]]
+    assert entries("pull", "ghost") == [["refresh_read_0", "step_0"]]
+    assert entries("push", "ghost") == [["step_0", "refresh_write_0"]]
+    assert entries("aa", "arithmetic") == [["step_0"], ["step_1"]]
+    assert entries("aa", "ghost") == [["step_0"], ["refresh_read_1", "step_1", "refresh_write_1"]]
+
+
+def test_relaxation_and_domain_are_arguments() -> None:
+    """What is verified on small extents is the very text that is timed."""
+    case, one = flows("d3q19", "trt")["cavity"], config()
+    other = replace(case, domain=(512, 32, 64), relaxation_rate=0.7, wall_velocity=(0.0, 0.0, 0.01))
+    assert render(case, one).digest == render(other, one).digest
+
+
+def test_an_index_beyond_32_bits_gets_64() -> None:
+    wide = "typedef unsigned long long Index;"
+    assert wide not in render(box("d3q19", "bgk", (512, 512, 512)), config(layout="aos")).source
+    assert wide in render(box("d3q19", "bgk", (64, 64, 64)), config(index_bits=64)).source
+    assert wide not in render(box("d3q19", "bgk", (1024, 1024, 1024)), config()).source
+    assert wide in render(box("d3q19", "bgk", (1024, 512, 512)), config(layout="aos")).source
+    assert wide in render(box("d2q9", "bgk", (1 << 17, 1 << 15, 1)), config()).source
+
+
+def test_the_two_register_mechanisms_exclude_each_other() -> None:
+    case = flows("d3q19", "bgk")["box"]
+    plain, capped, bounded = (render(case, config(**axes)) for axes in ({}, {"max_registers": 96}, {"min_blocks": 3}))
+    assert "__launch_bounds__(32) step_0" in plain.source
+    assert "__launch_bounds__(32, 3) step_0" in bounded.source
+    assert 'extern "C" __global__ void step_0' in capped.source
+    assert "--maxrregcount=96" in capped.options
+    assert not any("maxrregcount" in option for option in (*plain.options, *bounded.options))
+
+
+def test_printing_is_quick_once_the_physics_is_derived() -> None:
+    """A study on a GPU asks for eight and more configurations per second."""
+    samples = sampled(40, seed=5)
+    for sample in samples:
+        render(*sample)
+    start = time.process_time()
+    for sample in samples:
+        render(*sample)
+    assert (time.process_time() - start) / len(samples) < 0.03

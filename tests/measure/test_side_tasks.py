@@ -1,0 +1,205 @@
+"""What a simulation does besides stepping: that it stores, saves, compares and stages what it should."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.protocol import CompileError
+from lbmtune.backend.registry import open_device
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.codegen.render import render
+from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.verification import oracle
+from lbmtune.measure.verification.verify import verify_simulation
+from lbmtune.measure.workers import side_tasks as duties
+from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.side_tasks import (
+    Comparing,
+    Refreshing,
+    Saving,
+    Staged,
+    Storing,
+    equipped,
+    residual,
+    simulated,
+)
+from lbmtune.measure.workers.worker_tasks import Work, tried
+from lbmtune.records import Outcome
+from lbmtune.records.claims import DUTIES, Duty
+from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime import Simulation
+from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.cuda_samples import config, flows
+
+pytestmark = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+SMALL = {"d2q9": (48, 7, 1), "d3q19": (48, 7, 5)}
+
+
+def started(duty: Duty, sample: CudaConfig, case: Case) -> Simulation:
+    program = equipped(render(case, sample), duty)
+    simulation = simulated(program, compile_on_host(program), HostDevice(), case, duty)
+    simulation.initialise(oracle.random_state(case))
+    return simulation
+
+
+def small(flow: str, lattice: str) -> Case:
+    return replace(flows(lattice, "bgk")[flow], domain=SMALL[lattice])
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("flow", ["box", "cavity", "channel", "grinder"])
+@pytest.mark.parametrize(("scheme", "cells", "storage"), [("push", 1, "fp64"), ("aa", 2, "fp32"), ("pull", 4, "fp16s")])
+@pytest.mark.parametrize("lattice", SMALL)
+def test_macroscopics_are_those_of_the_state_before_the_step(
+    flow: str, scheme: str, cells: int, storage: str, lattice: str
+) -> None:
+    case = small(flow, lattice)
+    simulation = started(Duty("macroscopics", 3), config(scheme=scheme, cells_per_thread=cells, storage=storage), case)
+    assert isinstance(simulation, Storing)
+    simulation.macroscopics.fill(np.nan)
+    simulation.step(2)
+    assert np.isnan(simulation.macroscopics).all(), "it is due in the third step"
+    density, velocity = simulation.macroscopic()
+    simulation.step(1)
+    bound = {"fp64": 1e-12, "fp32": 1e-6, "fp16s": 1e-6}[storage]
+    assert np.abs(simulation.macroscopics[0] - density).max() < bound
+    assert np.abs(simulation.macroscopics[1:] - velocity).max() < bound
+
+
+@pytest.mark.parametrize("scheme", ["pull", "push", "aa", "esoteric-twist", "two-step", "swap"])
+def test_storing_does_not_change_the_flow(scheme: str) -> None:
+    case, sample = small("cavity", "d2q9"), config(scheme=scheme, storage="fp64")
+    storing = started(Duty("macroscopics", 1), sample, case)
+    program = render(case, sample)
+    plain = Simulation(program, compile_on_host(program), HostDevice())
+    plain.initialise(oracle.random_state(case))
+    for simulation in (storing, plain):
+        simulation.step(5)
+    assert (storing.populations() == plain.populations()).all()
+
+
+def test_every_duty_falls_due_within_a_cycle() -> None:
+    for every in (1, 2, 3, 10):
+        storing = started(Duty("macroscopics", every), config(scheme="aa"), small("box", "d2q9"))
+        assert storing.cycle_steps % every == 0
+        assert storing.cycle_steps % 2 == 0
+        assert storing.parity_steps == 2
+
+
+def test_what_is_saved_lies_on_the_host() -> None:
+    simulation = started(Duty("save", 2), config(scheme="push", storage="fp64"), small("box", "d2q9"))
+    assert isinstance(simulation, Saving)
+    simulation.host.fill(np.nan)
+    simulation.step(1)
+    assert np.isnan(simulation.host).all()
+    simulation.step(1)
+    assert (simulation.host == simulation.macroscopics.reshape(-1)).all()
+
+
+def test_the_residual_compares_velocities_of_two_times() -> None:
+    case, sample = small("channel", "d2q9"), config(scheme="push", storage="fp64")
+    simulation = started(Duty("residual", 4), sample, case)
+    assert isinstance(simulation, Comparing)
+    velocities = []
+    for _ in range(2):
+        simulation.step(3)
+        velocities.append(simulation.macroscopic()[1])
+        simulation.step(1)
+    change, size = (velocities[1] - velocities[0]) ** 2, velocities[1] ** 2
+    assert simulation.residual == pytest.approx(np.sqrt(change.sum() / size.sum()))
+
+
+def test_a_flow_at_rest_has_no_residual() -> None:
+    assert residual(np.zeros(8), np.zeros(8)) == float("inf")
+    assert residual(np.ones(4), np.zeros(4)) == 1.0
+
+
+@pytest.mark.parametrize("sample", [{"scheme": "ghost-cell", "block": (32, 4, 1)}, {"scheme": "push", "wrap": "ghost"}])
+def test_ghost_cells_are_refreshed_twice_and_the_flow_stays(
+    sample: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, chosen = replace(small("box", "d2q9"), domain=(64, 8, 1)), config(storage="fp64", **sample)
+    simulation = started(Duty("refresh"), chosen, case)
+    launched: list[str] = []
+    monkeypatch.setattr(simulation, "_launch_all", lambda bound: launched.extend(one.entry for one, *_ in bound))
+    simulation.step(1)
+    once = [launch.entry for launch in render(case, chosen).period[0]]
+    assert any(entry.startswith("refresh_") for entry in once)
+    assert launched == [entry for entry in once for _ in range(1 + entry.startswith("refresh_"))]
+    assert verify_simulation(started(Duty("refresh"), chosen, case)).passed
+
+
+@pytest.mark.parametrize("domain", [(32, 9, 1), (32, 10, 1), (32, 6, 7)])
+@pytest.mark.parametrize("scheme", ["pull", "push"])
+def test_a_staged_domain_is_right_on_every_cell(
+    domain: tuple[int, int, int], scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = box("d2q9" if domain[2] == 1 else "d3q19", "bgk", domain)
+    simulation = started(Duty("staged"), config(scheme=scheme, storage="fp64"), case)
+    assert isinstance(simulation, Staged)
+    assert verify_simulation(simulation).passed
+    monkeypatch.setattr(duties, "_runs", _without_neighbours)
+    assert not verify_simulation(simulation).passed
+
+
+def _without_neighbours(part: range, layers: int) -> list[tuple[slice, slice]]:
+    """A halo that is never refreshed."""
+    return [(slice(part.start, part.stop), slice(1, len(part) + 1))]
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
+    for scheme in ("push", "aa"):
+        sample = CudaConfig(scheme=scheme, storage="fp64", compute="fp64", block=(64, 1, 1), cells_per_thread=cells)
+        program = equipped(render(box("d3q19", "bgk", (128, 128, 128)), sample), Duty("macroscopics"))
+        try:
+            binary = compile_cuda(program, architecture="sm_90")
+        except CompileError as error:
+            pytest.fail(str(error))
+        assert 0 < binary.resources.registers < 255
+        assert not binary.resources.spill_bytes
+
+
+def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
+    """On the processor, where the copies are plain ones: the duty reaches the worker and is verified there."""
+    case = box("d3q19", "bgk", (32, 16, 16))
+    chosen = CpuConfig(vector_bits=0, wrap="select", row_offset=0, storage="fp64", compute="fp64")
+    protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=2, warmup_s=0.005, min_cpu_share=0.0)
+    with Evaluator(case, "cpu", protocol) as evaluator:
+        resident, staged = evaluator.finals([chosen, chosen], {1: Duty("staged")})
+    for trial in (resident, staged):
+        assert trial.outcome is Outcome.OK, trial.reason
+        assert trial.proven
+        assert trial.final
+        assert trial.final.sites == case.sites
+
+
+@pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
+def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) -> None:
+    program = equipped(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), Duty(kind, 500))
+    binary, protocol = compile_on_host(program), TimingProtocol()
+    found = tried(program, binary, Arena(HostDevice()), Work(path=Path(), full=True), protocol, print, Duty(kind, 500))
+    assert found.outcome is Outcome.OK, found.reason
+
+
+def test_host_memory_of_the_processor_is_its_own() -> None:
+    array = open_device("cpu").host_empty(100, "float64")
+    assert (array.size, array.dtype) == (100, np.float64)
+
+
+def test_every_duty_has_a_simulation(tmp_path: Path) -> None:
+    case, sample = small("box", "d2q9"), config(scheme="push", storage="fp64")
+    assert {type(started(Duty(kind, 2), sample, case)) for kind in DUTIES} == {
+        Storing,
+        Saving,
+        Comparing,
+        Refreshing,
+        Staged,
+    }

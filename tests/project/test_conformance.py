@@ -1,0 +1,226 @@
+"""A fixed part of the conformance run, and what its list must hold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain, combinations, islice, product
+from math import prod, sqrt
+from typing import Any
+
+import pytest
+
+from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.axes import neutral
+from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.problem.case import collides
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.render import render, render_single
+from lbmtune.lattice import LATTICES
+from scripts import conformance
+from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.choices import LIMITS, ROOMY, Sample, sample_of, values_of
+from tests.support.covering import (
+    TILES,
+    Covering,
+    Missing,
+    Values,
+    everything,
+    of_tiles,
+    paired,
+    pairs_among,
+    pairs_of,
+    point_of,
+    schemes_layouts_lattices,
+)
+from tests.support.thinning import drawn, facts
+
+
+@cache
+def covering(backend: str) -> Covering:
+    """All of the list; it takes a while to make."""
+    return everything(backend)
+
+
+def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
+    return covering(backend).samples
+
+
+def for_every_day(backend: str) -> list[Sample]:
+    """A part of the list in which each choice stands at each of its values, on small lattices where it can."""
+    samples = kernels(backend)
+    costs = [_length(sample) for sample in samples]
+    return [samples[n] for n in sorted(drawn([facts(point_of(sample)) for sample in samples], len(samples), costs))]
+
+
+def _length(sample: Sample) -> float:
+    """What the text of a kernel grows with: pairs of directions, and less so cells that a thread has at once."""
+    case, config = sample
+    marches = isinstance(config, CudaConfig) and (config.marches or config.moments_on_chip)
+    cells = config.steps * config.rows * config.cells_per_thread if marches else 1
+    return case.stencil.q**2 * sqrt(cells)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_a_part_on_the_host_shim() -> None:
+    _all_right(conformance.on_shim, for_every_day("cuda"))
+
+
+def test_a_part_on_the_processor() -> None:
+    _all_right(conformance.on_cpu, for_every_day("cpu"))
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_the_part_has_every_value_of_every_choice(backend: str) -> None:
+    part = {fact for sample in for_every_day(backend) for fact in point_of(sample).items()}
+    assert part == {fact for sample in kernels(backend) for fact in point_of(sample).items()}
+    assert len(for_every_day(backend)) <= 30
+
+
+def _has_any(pair: Values, cores: set[frozenset[tuple[str, Any]]]) -> bool:
+    """Whether a pair holds one of those values, or both that a core has."""
+    one, other = pair
+    return not cores.isdisjoint((frozenset(), frozenset((one,)), frozenset((other,)), frozenset(pair)))
+
+
+def _all_right(check: Callable[[Sample], str | None], samples: Sequence[Sample]) -> None:
+    wrong = {f"{case} {config.brief}": check((case, config)) for case, config in samples}
+    assert not {sample: verdict for sample, verdict in wrong.items() if verdict}
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_no_scheme_layout_addressing_or_lattice_is_forgotten(backend: str) -> None:
+    """Each of their combinations is in the list, or there is a reason against it that is no accident of a draw."""
+    values = values_of(backend)
+    combined = list(schemes_layouts_lattices(backend))
+    assert len(combined) == prod(len(values[name]) for name in ("scheme", "layout", "addressing", "lattice"))
+    against = {found.reason for found in combined if isinstance(found, Missing)}
+    assert all(reason.startswith(("scheme ", "layout tiled")) for reason in against)
+
+
+def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:
+    assert all(broken(case, config, ROOMY) is None for case, config in kernels())
+    assert len({(case, config) for case, config in kernels()}) == len(kernels())
+    assert {config.scheme for _, config in kernels()} == {*SCHEMES} - {"swap-ordered"}
+    assert {config.layout for _, config in kernels()} == set(LAYOUTS)
+    assert {case.collision for case, _ in kernels()} == set(OPERATORS)
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_every_pair_is_in_a_sample_or_illegal(backend: str) -> None:
+    found, left = covering(backend), pairs_of(backend)
+    covered = left & {pair for sample in found.samples for pair in combinations(sorted(point_of(sample).items()), 2)}
+    assert len(covered) == found.pairs
+    assert all(missing.proved for missing in found.missing)
+    illegal = {frozenset(missing.values) for missing in found.missing}
+    assert {pair for pair in left if _has_any(pair, illegal)} == left - covered
+
+
+@pytest.mark.parametrize("dimensions", TILES)
+def test_every_pair_of_kernels_of_tiles_is_in_a_sample_or_illegal(dimensions: int) -> None:
+    found, left = of_tiles(dimensions), pairs_among(paired(TILES[dimensions]))
+    covered = left & {pair for one in found.samples for pair in combinations(sorted(point_of(one).items()), 2)}
+    illegal = {frozenset(missing.values) for missing in found.missing}
+    assert {*found.samples} <= {*kernels()}
+    assert all(missing.proved for missing in found.missing)
+    assert {pair for pair in left if _has_any(pair, illegal)} == left - covered
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+def test_kernels_of_several_steps_have_every_collision(lattice: str) -> None:
+    samples = of_tiles(LATTICES[lattice].dimensions).samples
+    found = {case.collision for case, config in samples if case.lattice == lattice and not config.of_moments}
+    assert found == {name for name in OPERATORS if collides(name, lattice)}
+
+
+@pytest.mark.parametrize(
+    ("backend", "pair"),
+    [
+        ("cuda", {"boundary": "implicit", "storage": "bf16"}),
+        ("cuda", {"boundary": "implicit", "launch": "graph"}),
+        ("cuda", {"boundary": "implicit", "collision": "cumulant"}),
+        ("cuda", {"boundary": "implicit", "layout": "bundle-aosoa"}),
+        ("cuda", {"boundary": "implicit", "layout": "tiled-cells"}),
+        ("cuda", {"neighbours": "chase", "layout": "aos"}),
+        ("cuda", {"neighbours": "chase", "prefetch": 3}),
+        ("cpu", {"steps": 3, "layout": "bundle"}),
+        ("cpu", {"steps": 3, "flow": "solids"}),
+        ("cpu", {"prefetch_rows": 1, "flow": "cavity"}),
+    ],
+    ids=str,
+)
+def test_a_pair_that_few_draws_have_is_in_a_sample(backend: str, pair: dict[str, Any]) -> None:
+    assert any(pair.items() <= point_of(sample).items() for sample in kernels(backend))
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_no_other_search_finds_a_pair_that_is_illegal(backend: str) -> None:
+    """One that goes through the choices that enable others, and draws those; it finds pairs that are legal."""
+    draw = random.Random(7)
+    illegal = {frozenset(missing.values) for missing in covering(backend).missing}
+    told: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for pair in draw.sample(sorted(pairs_of(backend), key=repr), 300):
+        told[not _has_any(pair, illegal)].append(dict(pair))
+    assert not [pair for pair in told[False][:12] if _drawn_legal(backend, pair, draw)]
+    assert sum(_drawn_legal(backend, pair, draw) for pair in told[True][:40]) >= 38
+
+
+def _drawn_legal(backend: str, pair: dict[str, Any], draw: random.Random) -> bool:
+    """Whether a point with a pair is legal, of one drawn for each of the choices that enable others."""
+    values, names = values_of(backend), ("scheme", "addressing", "flags", "flow")
+    enabling = [dict(zip(names, chosen, strict=True)) for chosen in product(*(values[name] for name in names))]
+    draw.shuffle(enabling)
+    points = (_drawn(backend, {**chosen, **pair}, draw) for chosen in enabling)
+    return any(point is not None and broken(*sample_of(backend, point), LIMITS) is None for point in points)
+
+
+def _drawn(backend: str, fixed: dict[str, Any], draw: random.Random) -> dict[str, Any] | None:
+    """A point with some values given, or None where one of those axes does not act, or the case is none."""
+    usual, point = defaults(backend), dict[str, Any]()
+    for name, values in values_of(backend).items():
+        quiet = neutral(name, {**point, "backend": backend})
+        plain = usual[name] if usual.get(name) in values and draw.random() < 0.6 else draw.choice(values)
+        point[name] = fixed.get(name, plain if quiet is None else quiet)
+        if quiet is not None and point[name] != quiet:
+            return None
+    return point if collides(point["collision"], point["lattice"]) else None
+
+
+def test_a_wrong_kernel_is_reported() -> None:
+    sample = sample_of(
+        "cuda", {"flow": "box", "lattice": "d2q9", "collision": "bgk", "scheme": "pull", "block": "8x2x1"}
+    )
+    assert conformance._checked(sample, lambda _: _wrong(sample), HostDevice()).startswith("wrong: ")
+
+
+def _wrong(sample: Sample) -> Binary:
+    program = render(*sample)
+    return compile_on_host(replace(program, source=program.source.replace("lane.before)", "lane.after)")))
+
+
+def test_kernels_of_several_steps_and_of_one_keep_a_state_in_the_same_way() -> None:
+    """Places, formulas, buffers, arguments and the reach of indices, and no more shared memory."""
+    checked = 0
+    for case, config in islice(chain.from_iterable(of_tiles(n).samples for n in (3, 2)), 0, None, 8):
+        program = render(case, config)
+        single = render_single(program)
+        assert (single is None) == (config.fused_steps == 1)
+        if single is None:
+            continue
+        one, several = describe_kernel(single), describe_kernel(program)
+        assert isinstance(config, CudaConfig)
+        assert isinstance(single.config, CudaConfig)
+        assert describe_storage(single) == describe_storage(program)
+        assert (one.buffers, one.arguments) == (several.buffers, several.arguments)
+        assert one.max_elements == several.max_elements
+        assert [g.arguments for g in one.period[0]] == [g.arguments for g in several.period[0]]
+        assert shared_bytes(case, single.config) <= shared_bytes(case, config)
+        checked += 1
+    assert checked > 10

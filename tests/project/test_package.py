@@ -1,0 +1,96 @@
+"""What a user installs: a cheap import, and a wheel that holds kernels and studies."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HEAVY = ("cupy", "numba", "optuna", "plotly", "pandas")
+IMPORT_LIMIT_S = 0.3
+
+_TIMED_IMPORT = """
+import sys, time
+start = time.perf_counter()
+import lbmtune
+print(time.perf_counter() - start, *(name for name in {heavy!r} if name in sys.modules))
+"""
+
+
+def _run(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_import_is_cheap_and_loads_nothing_heavy() -> None:
+    runs = [_run("-c", _TIMED_IMPORT.format(heavy=HEAVY)).split() for _ in range(3)]
+    assert not any(loaded for _, *loaded in runs)
+    assert min(float(seconds) for seconds, *_ in runs) < IMPORT_LIMIT_S
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("arguments", ["", "--device cpu", "--device=cpu --resume", "-d 1"])
+def test_make_study_names_a_device_once(arguments: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "study", f"ARGS={arguments}"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    command = next(line for line in done.stdout.splitlines() if "lbmtune study" in line)
+    assert len(re.findall(r"--device|-d ", command)) == 1
+    assert command.endswith(arguments)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from lbmtune.cli import main; sys.argv = ['lbmtune', '--help']\n"
+        "try: main()\n"
+        "except SystemExit as end: code = end.code\n"
+        f"print('loaded:', *(name for name in {(*HEAVY, 'sympy')!r} if name in sys.modules), code)"
+    )
+    assert _run("-c", code).splitlines()[-1] == "loaded: 0"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    _run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), ".")
+    return next(folder.glob("lbmtune-*.whl"))
+
+
+def test_wheel_holds_every_kernel_and_study_and_no_recorded_set(wheel: Path) -> None:
+    kernels = [p for p in (REPOSITORY / "kernels").rglob("*") if p.is_file()]
+    folder = REPOSITORY / "studies"
+    studies = [*folder.glob("*.toml"), *folder.glob("published/*.toml")]
+    assert any(p.suffix == ".cu" for p in kernels)
+    assert studies
+    expected = {f"lbmtune/{p.relative_to(REPOSITORY).as_posix()}" for p in kernels + studies}
+    data = ("lbmtune/kernels/", "lbmtune/studies/")
+    assert {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(data)} == expected
+
+
+def test_installed_wheel_finds_kernels_and_studies(wheel: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    _run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    code = "from lbmtune.codegen.skeleton import kernels_folder; print(kernels_folder())"
+    assert Path(_run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).strip()) == site / "lbmtune" / "kernels"
+    command = "from lbmtune.cli import main; main()"
+    listed = _run("-c", command, "list", "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    assert "esoteric-pull" in listed
+    code = "from lbmtune.cli.arguments.machines import shipped_machines; print(*shipped_machines())"
+    assert _run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).split() == [
+        "a100",
+        "h100",
+        "h100-datasheet",
+        "h200",
+        "k20",
+        "v100",
+    ]

@@ -1,0 +1,105 @@
+"""The page of published claims: what it says, and that it opens offline in a browser."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lbmtune.claims.store import PAGE, claims_folder, write_claims
+from lbmtune.cli.app import app
+from lbmtune.cli.format.output import emit_json
+from lbmtune.cli.verbs.claims import variant_table
+from lbmtune.records.claims import Claims, Holding, Verdict
+from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
+from tests.claims.test_claims import document, run
+from tests.support.browser import check_fits, laid_out, visit
+from tests.support.fake_study import environment
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Claims:
+    """A made-up run with one verdict of each kind, and a share."""
+    text = document()
+    losing = replace(text.claims[0], name="losing", kind="loss", published=(0.1, 0.2), sentence="It costs </script>.")
+    unsure = replace(text.claims[0], name="unsure", published=None)
+    failing = replace(text.claims[0], name="failing", at_least=2.0)
+    found = run(tmp_path_factory.mktemp("claims"), replace(text, claims=(*text.claims, losing, unsure, failing)))
+    assert isinstance(found, Claims)
+    return replace(found, verdicts=tuple(_undecided(v) if v.claim == "unsure" else v for v in found.verdicts))
+
+
+def _undecided(verdict: Verdict) -> Verdict:
+    return replace(verdict, holding=Holding.UNDECIDED, low=0.9, high=1.3, disturbed=True)
+
+
+def test_headline_counts_what_could_be_tested(claims: Claims) -> None:
+    assert {v.holding for v in claims.verdicts} == set(Holding)
+    assert headline(claims) == f"1 of 4 claims that could be tested hold on {environment('cuda').device}."
+
+
+def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
+    (section,) = sections(claims)
+    assert [one.claim.name for one in section.judged] == [v.claim for v in claims.verdicts]
+    assert len(section.rows) == 6
+    assert {panel.name for panel in section.panels} == {"madeupratios", "madeupshares"}
+    first = section.judged[0]
+    assert (first.measured, first.printed) == ("1.15x", "1.1x .. 1.2x")
+    assert section.judged[1].measured == ""
+    page = claims_page(claims)
+    assert '<td class="n wide">150 (Old card)<br>40 (Older card, 16x16x16)<br>50 (Older card, at its best)</td>' in page
+    assert '<td class="n">0.667<br>2.5<br>2</td>' in page
+
+
+def test_figures_of_every_device_are_in_the_table_and_in_the_json(
+    claims: Claims, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = variant_table(claims, claims.documents[0])
+    assert "150 (Old card); 40 (Older card, 16x16x16); 50 (Older card, at its best)" in table.columns[2].cells
+    emit_json(claims)
+    first = json.loads(capsys.readouterr().out)["documents"][0]["variants"][0]
+    assert [(one["device"], one["mlups"]) for one in first["published"]] == [
+        ("Old card", 150),
+        ("Old card", 200),
+        ("Older card", 40),
+        ("Older card", 50),
+    ]
+
+
+def test_text_of_documents_is_escaped(claims: Claims) -> None:
+    assert "It costs &lt;/script&gt;." in claims_page(claims)
+    assert "It costs </script>" not in claims_page(claims)
+
+
+def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
+    path = tmp_path / PAGE
+    write_claims_page(claims, path)
+    assert path.stat().st_size < 8e6
+    page = visit(path, tmp_path)
+    assert page.console == []
+    assert page.errors == ""
+    assert page.drawn == ["madeupratios", "madeupshares"]
+    assert 'data-ready="yes"' in page.html
+    assert page.html.count('<tr class="claim"') == len(claims.verdicts)
+    for holding in Holding:
+        assert str(holding) in page.html
+    assert "1 verdicts rest on" in page.html
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_fits_the_screen(claims: Claims, width: int, tmp_path: Path) -> None:
+    write_claims_page(claims, tmp_path / PAGE)
+    check_fits(laid_out(tmp_path / PAGE, tmp_path, width), width)
+
+
+def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    assert claims_folder(str(folder), tmp_path) is None
+    write_claims(folder, claims)
+    done = CliRunner().invoke(app, ["report", "mine", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (folder / PAGE).read_text() == claims_page(claims)

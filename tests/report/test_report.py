@@ -1,0 +1,548 @@
+"""The report: what its tables and figures say, and the page in a browser."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import sys
+from collections.abc import Callable
+from dataclasses import fields, replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.operation_counts import flops_per_update
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.records import Outcome, Resources, Sustained, Term
+from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord
+from lbmtune.report import build, drawing, figures, info, tables, write_report
+from lbmtune.units import format_rate
+from tests.support import made_up_records as made
+from tests.support.browser import laid_out, visit
+
+RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
+STUDIES: dict[str, Callable[[], StudyRecord]] = {
+    "gpu": made.gpu_study,
+    "cpu": made.cpu_study,
+    "hopeless": made.hopeless_study,
+    "empty": made.empty_study,
+}
+
+
+@pytest.fixture(scope="module")
+def gpu() -> StudyRecord:
+    return made.gpu_study()
+
+
+def test_the_made_up_study_has_every_outcome(gpu: StudyRecord) -> None:
+    assert {t.outcome for t in gpu.trials} == set(Outcome)
+
+
+def test_headline_says_speed_and_shares(gpu: StudyRecord) -> None:
+    best = gpu.ranked[0]
+    assert best.prediction is not None
+    share = best.mlups * 1e6 * 152 / 4.2e12
+    text = info.headline(gpu)
+    assert text == f"Fastest: {best.mlups:,.0f} MLUPS on NVIDIA H200, {share:.1%} of the measured ceiling, " + (
+        f"{best.mlups / best.prediction.mlups:.1%} of prediction."
+    )
+    assert "No configuration gave a verified measurement" in info.headline(made.hopeless_study())
+
+
+def test_roofline_counts_flops_and_has_a_ceiling(gpu: StudyRecord) -> None:
+    found = info.roofline_info(gpu)
+    case = gpu.header.spec.case
+    assert found.flops == flops_per_update(case) > 19
+    assert (found.ceiling.name, found.ceiling.bytes_per_s) == ("update in place", 4.2e12)
+    assert {"copy of one array", "19-stream copy, 16-byte access"} <= {roof.name for roof in found.roofs}
+    assert len(found.points) == len(gpu.ranked)
+    assert {p.intensity for p in found.points} == {found.flops / 152}
+    # a point on the roof has all of the ceiling
+    for p in found.points:
+        assert p.share == pytest.approx(p.mlups * found.flops / p.intensity * 1e6 / 4.2e12)
+
+
+@pytest.mark.parametrize(
+    ("rates", "name"), [({"16": 4.15e12}, "update in place"), ({"16": 4.25e12}, "19-stream copy, 16-byte access")]
+)
+def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dict[str, float], name: str) -> None:
+    """A plain copy of one array is shown, and is no ceiling however fast it is."""
+    ceiling = replace(gpu.header.ceiling, copy_bytes_per_s=4.3e12, stream_bytes_per_s=rates)
+    study = replace(gpu, header=replace(gpu.header, ceiling=ceiling))
+    found = info.roofline_info(study)
+    assert (found.ceiling.name, found.ceiling.bytes_per_s) == (name, ceiling.best_bytes_per_s)
+    share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
+    rate = format_rate(ceiling.best_bytes_per_s)
+    assert ("of the ceiling", share, f"{rate}, {name}") in build._cards(study)
+    winner = study.ranked[0]
+    table = dict(tables.winner_table(study, render(study.header.spec.case, from_flat(winner.config))))
+    assert table[f"of {name}, the ceiling"].startswith(share)
+    assert table["of copy of one array"].endswith("of 4300 GB/s")
+    lines = [trace for trace in figures.roofline_figure(found).data if trace.mode == "lines"]
+    assert [trace.name.split(":")[0] for trace in lines if trace.line.dash == "solid"] == [name]
+    assert len(lines) == len(found.roofs)
+    roofline = next(panel for panel in build.panels(study) if panel.name == "roofline")
+    assert f"the thick one, {name}, is the ceiling: {info.CEILING}." in roofline.caption
+
+
+@pytest.mark.parametrize("fastest", [1.0, 100.0])
+def test_the_winner_is_marked_and_named_on_the_roofline_however_fast_it_is(gpu: StudyRecord, fastest: float) -> None:
+    found = info.roofline_info(gpu)
+    best, *others = found.points
+    assert best.number == gpu.ranked[0].number
+    beside = replace(next(one for one in others if one.kind != best.kind), intensity=best.intensity)
+    points = (replace(best, mlups=best.mlups * fastest), beside)
+    figure = figures.roofline_figure(replace(found, points=points))
+    (ring,) = (trace for trace in figure.data if trace.mode == "markers+text")
+    assert ring.name == f"winner: trial {best.number}, {best.mlups * fastest:,.0f} MLUPS"
+    assert ring.text == ("winner",)
+    # around its point, also where kinds are moved aside to be seen apart
+    (kind,) = (trace for trace in figure.data if trace.name == best.kind.name)
+    assert ring.x[0] != best.intensity
+    assert (ring.x[0], ring.y[0]) in zip(kind.x, kind.y, strict=True)
+    assert ring.y[0] < 10 ** figure.layout.yaxis.range[1]
+
+
+def test_a_roofline_without_points_has_its_roofs(gpu: StudyRecord) -> None:
+    found = replace(info.roofline_info(gpu), points=())
+    assert [trace.mode for trace in figures.roofline_figure(found).data] == ["lines"] * len(found.roofs)
+
+
+def _as_told(study: StudyRecord, terms: tuple[Term, ...]) -> StudyRecord:
+    """With a winner whose prediction is made of these terms."""
+    best = study.ranked[0]
+    assert best.prediction
+    told = replace(best, prediction=replace(best.prediction, terms=terms))
+    return replace(study, trials=tuple(told if one is best else one for one in study.trials))
+
+
+def test_the_issue_of_instructions_is_a_level_roof_that_begins_at_the_ceiling(gpu: StudyRecord) -> None:
+    issue = Term(name="instructions", seconds=3e-12, sentence="so many slots", source="planted", alone_s=8e-12)
+    study = _as_told(gpu, (issue,))
+    found = info.roofline_info(study)
+    assert found.issue_mlups == pytest.approx(125_000)
+    (level,) = (trace for trace in figures.roofline_figure(found).data if "issue of the winner" in trace.name)
+    assert level.y == pytest.approx((125_000, 125_000))
+    # where the ceiling allows as much, and on from there
+    assert found.ceiling.bytes_per_s * level.x[0] / found.flops == pytest.approx(125_000e6)
+    assert level.x[1] > level.x[0]
+    assert "other roof: the 125,000 MLUPS that the issue of its instructions allows by itself" in info.roofs_told(study)
+
+
+def test_where_no_other_roof_is_known_a_sentence_says_so(gpu: StudyRecord) -> None:
+    memory, work = (Term(name=name, seconds=1e-9, sentence="", source="") for name in ("memory", "arithmetic"))
+    said = info.roofs_told(_as_told(gpu, ()))
+    assert said.startswith("Bandwidths are the only roofs that are known: what the winner's instructions take was not")
+    (roofline,) = (one for one in build.panels(_as_told(gpu, ())) if one.name == "roofline")
+    assert said in roofline.caption
+    assert "by the model memory alone takes the time of the winner" in info.roofs_told(_as_told(gpu, (memory,)))
+    assert "what the winner takes adds up (memory, arithmetic)" in info.roofs_told(_as_told(gpu, (memory, work)))
+    assert info.roofs_told(made.hopeless_study()) == ""
+
+
+def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
+    """8 warps exchange twice five populations in two stages; records from before that was counted say 0."""
+    asked = 2 * 2 * (5 * 256 + 4 * 32) * 4
+    program = render(gpu.header.spec.case, CudaConfig(scheme="push", steps=2, layout="rows", block=(32, 8, 1)))
+    for recorded, shown in ((0, asked), (asked + 16, asked + 16)):
+        trials = [replace(t, resources=Resources(registers=64, shared_bytes=recorded)) for t in gpu.trials]
+        table = dict(tables.winner_table(replace(gpu, trials=tuple(trials)), program))
+        assert table["shared memory per block"] == f"{shown:,} B"
+
+
+def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:
+    found = info.history_info(gpu)
+    assert [a.number for a in found.attempts] == [t.number for t in gpu.trials]
+    spent = gpu.costs.compile_s + gpu.costs.verify_s + gpu.costs.measure_s + gpu.costs.search_s
+    assert found.attempts[-1].elapsed_s == pytest.approx(spent)
+    assert found.best[-1] == max(a.mlups or 0 for a in found.attempts)
+    assert info.history_info(made.hopeless_study()).best[-1] is None
+
+
+def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
+    axes = info.axes_info(gpu)
+    assert {"scheme", "cells_per_thread", "block", "max_registers"} >= {a.name for a in axes}
+    assert [a.explained for a in axes] == sorted((a.explained for a in axes), reverse=True)
+    for axis in axes:
+        assert sum(map(len, axis.mlups)) == len(gpu.ranked)
+    assert info.explained_variance([[1.0, 1.0], [3.0, 3.0]]) == 1.0
+    assert info.explained_variance([[1.0, 3.0], [3.0, 1.0]]) == 0.0
+
+
+def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
+    found = info.parity_info(gpu)
+    assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in gpu.ranked)
+    said = f"over {len(gpu.ranked)} of {len(gpu.ranked)} trials: {found.median_error:.1%}."
+    assert info.error_told(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
+    bare = replace(gpu, trials=tuple(replace(t, prediction=None) for t in gpu.trials))
+    assert info.parity_info(bare).median_error is None
+    assert "parity" not in {p.name for p in build.panels(bare)}
+
+
+def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
+    """The study with so many of the verified trials, best first, disturbed and then dismissed, at half their speed.
+
+    The last of those that are disturbed was dismissed, too.
+    """
+    changed = {}
+    for place, trial in enumerate(study.ranked[: disturbed + dismissed]):
+        found = trial.best_measurement
+        marks = {"disturbed": place < disturbed, "dismissed": place >= disturbed - 1}
+        slow = replace(found, mlups=found.mlups / 2, **marks)
+        changed[trial.number] = replace(trial, measurement=slow, final=None)
+    return replace(study, trials=tuple(changed.get(t.number, t) for t in study.trials))
+
+
+def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_to_the_end(gpu: StudyRecord) -> None:
+    study = flawed(gpu, 5, 3)
+    found, every = info.parity_info(study), len(gpu.ranked)
+    good = gpu.ranked[8:]
+    assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in good if t.prediction)
+    assert found.median_error != median(abs(t.prediction.mlups / t.mlups - 1) for t in study.ranked if t.prediction)
+    assert (found.counted, found.left_out) == (every - 8, {"disturbed": 5, "dismissed after a first look": 3})
+    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
+    assert f"over {every - 8} of {every} trials: {found.median_error:.1%}." in caption
+    assert caption.endswith("Left out, and pale: 5 disturbed, 3 dismissed after a first look.")
+
+
+def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None:
+    figure = figures.parity_figure(info.parity_info(flawed(gpu, 5, 3)))
+    drawn = [
+        (trace.marker.opacity, text.partition("<br>")[0].partition(", ")[2])
+        for trace in figure.data
+        if trace.marker.symbol
+        for text in trace.text
+    ]
+    assert len(drawn) == len(gpu.ranked)
+    assert sorted(flaw for _, flaw in drawn if flaw) == ["dismissed after a first look"] * 3 + ["disturbed"] * 5
+    assert {(bool(flaw), shown) for shown, flaw in drawn} == {(True, drawing.PALE), (False, 0.75)}
+    named = [trace.name for trace in figure.data if trace.marker.symbol and trace.showlegend]
+    assert sorted(named) == sorted({info.kind(t.config).name for t in gpu.ranked})
+
+
+@pytest.mark.parametrize("left", [0, info.FEWEST - 1, info.FEWEST])
+def test_of_too_few_trials_no_error_of_the_model_is_told(gpu: StudyRecord, left: int) -> None:
+    study = flawed(gpu, len(gpu.ranked) - left, 0)
+    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
+    few = f"The error of the model is not told: {left} of {len(gpu.ranked)} trials are too few."
+    assert (few in caption) == ("Median error" not in caption) == (left < info.FEWEST)
+    assert (info.parity_info(study).median_error is None) == (left < info.FEWEST)
+    assert caption.endswith(f"Left out, and pale: {len(gpu.ranked) - left} disturbed.")
+
+
+def test_costs_add_up(gpu: StudyRecord) -> None:
+    found = info.cost_info(gpu)
+    assert sum(c.seconds for c in found if c.stage == "verify") == pytest.approx(gpu.costs.verify_s)
+    assert not [c for c in found if c.stage == "measure" and c.outcome is not Outcome.OK]
+
+
+def test_outcomes_count_every_trial_with_its_reason(gpu: StudyRecord) -> None:
+    found = info.outcome_info(gpu)
+    assert sum(o.count for o in found) == len(gpu.trials)
+    wrong = next(o for o in found if o.outcome is Outcome.WRONG_RESULT)
+    assert wrong.reasons[0] == (made.REASONS[Outcome.WRONG_RESULT], wrong.count)
+
+
+def test_distribution_holds_every_speed(gpu: StudyRecord) -> None:
+    found = info.distribution_info(gpu)
+    assert sorted(v for values in found.values() for v in values) == sorted(t.mlups for t in gpu.ranked)
+
+
+def test_finals_are_paired_with_the_winner(gpu: StudyRecord) -> None:
+    first, *others = info.finals_info(gpu)
+    assert first.number == gpu.ranked[0].number
+    assert first.ratio is None
+    for f in others:
+        assert f.ratio == pytest.approx(f.measurement.mlups / first.measurement.mlups)
+        assert f.ratio_low <= f.ratio <= f.ratio_high < 1.0
+
+
+def test_a_share_above_the_ceiling_is_explained(gpu: StudyRecord) -> None:
+    assert "above 100 %" not in build.page(gpu)
+    low = replace(gpu.header.ceiling, in_place_bytes_per_s=2e12, stream_bytes_per_s={"16": 2e12})
+    assert "copy of one array moves 4100 GB/s" in info.above_the_ceiling(
+        replace(gpu, header=replace(gpu.header, ceiling=low))
+    )
+    lower = replace(low, copy_bytes_per_s=1e12)
+    assert info.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith("moved faster.")
+    highest = max(t.best_measurement.bandwidth_bytes_per_s for t in gpu.ranked) / 2e12
+    assert f", here up to {highest:.0%}, is no error" in info.above_the_ceiling(
+        replace(gpu, header=replace(gpu.header, ceiling=lower))
+    )
+
+
+def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> None:
+    table = tables.trial_table(gpu)
+    assert len(table.rows) == len(table.configs) == len(gpu.trials)
+    assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
+    speed = table.columns.index("MLUPS")
+    assert [row[speed] is None for row in table.rows] == [t.mlups is None for t in gpu.trials]
+    assert gpu.trials[table.winner] == gpu.ranked[0]
+    assert tables.trial_table(made.hopeless_study()).winner == -1
+    assert set(table.digits) <= set(table.columns)
+    assert table.configs[0].startswith("backend=cuda,block=64x1x1,")
+
+
+def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
+    found = info.history_info(gpu)
+    attempts = tuple(replace(found.attempts[1], number=n) for n in range(drawing.MANY + 1))
+    many = figures.history_figure(info.HistoryInfo(attempts, (1.0,) * len(attempts)), 1.0)
+    assert {trace.type for trace in many.data if trace.name == "ok"} == {"scattergl"}
+    assert "scattergl" not in {trace.type for trace in figures.history_figure(found, 1.0).data}
+
+
+def test_a_page_carries_the_part_of_plotly_that_can_draw_it_and_the_whole_where_that_cannot(gpu: StudyRecord) -> None:
+    drawn = build.panels(gpu)
+    assert {kind for one in drawn for kind in one.kinds} == {"scatter", "bar", "box"}
+    part, whole = build.library(drawn), build.library([*drawn, replace(drawn[0], kinds=frozenset({"scattergl"}))])
+    assert len(part) < 700_000
+    assert len(whole) > 2 * len(part)
+    names = [gzip.decompress(base64.b64decode(one))[:200].decode() for one in (part, whole)]
+    assert ["cartesian" in name for name in names] == [True, False]
+    assert all("plotly.js" in name for name in names)
+
+
+def test_another_kernel_text_than_the_measured_one_is_told(gpu: StudyRecord) -> None:
+    assert "prints another kernel" not in build.page(gpu)
+    stale = replace(gpu, trials=tuple(replace(t, source_digest="0" * 64) for t in gpu.trials))
+    assert "prints another kernel" in build.page(stale)
+
+
+def test_text_of_records_is_escaped(gpu: StudyRecord) -> None:
+    html = build.page(gpu, "if (a < b) </pre><script>alert(2)</script>")
+    assert "<script>alert" not in html
+    assert "made up &amp; &lt;b&gt;marked" in html
+    assert "a &lt; b" in html
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write"):
+        write_report(made.empty_study(), tmp_path / "file" / "report.html")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_report_opens_in_a_browser(name: str, tmp_path: Path) -> None:
+    study = STUDIES[name]()
+    path = tmp_path / "report.html"
+    write_report(study, path)
+    assert path.stat().st_size < 1e6
+    assert "plotly" not in sys.modules or "https://cdn" not in path.read_text()
+    page = visit(path, tmp_path)
+    assert page.console == []
+    assert page.errors == ""
+    expected = [p.name for p in build.panels(study)]
+    assert page.drawn == expected
+    assert 'data-ready="yes"' in page.html
+    assert page.html.count('data-copy="backend=') == len(study.trials) + bool(study.ranked)
+    if name == "gpu":
+        assert set(expected) == {
+            "roofline",
+            "history",
+            "axes",
+            "parity",
+            "finals",
+            "distribution",
+            "outcomes",
+            "costs",
+        }
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("name", ["gpu", "epyc-2-cores/d3q19-box-fast-fp32"])
+def test_the_page_is_read_without_scrolling_it_sideways(name: str, width: int, tmp_path: Path) -> None:
+    """On a telephone, too: what is wider scrolls in a box of its own, and legends leave the plots their width."""
+    study = STUDIES[name]() if name in STUDIES else read_study(RECORDED / name)
+    write_report(study, tmp_path / "report.html")
+    found = laid_out(tmp_path / "report.html", tmp_path, width)
+    assert found["width"] == found["needed"] == width
+    assert {"roofline", "parity", "distribution"} <= found["figures"].keys()
+    scrolled = found["scrolled"]
+    assert any(needed > had for *_, needed, had in scrolled) or width > 400
+    assert all(0 <= left < right <= width for left, _, right, _, *_ in scrolled)
+    for figure, parts in found["figures"].items():
+        left, top, right, bottom = parts["box"]
+        assert 0 <= left < right <= width
+        inside = [*parts["titles"], *parts["areas"], *parts["entries"]]
+        assert all(left <= a and b <= right and top <= c and d <= bottom for a, c, b, d in inside), figure
+        assert max(b - a for a, _, b, _ in parts["areas"]) >= 0.5 * (right - left), figure
+        for begin, above, *_ in parts["legends"]:
+            below = all(above >= under for *_, under in parts["areas"])
+            beside = all(begin >= end for _, _, end, _ in parts["areas"])
+            assert below or (beside and width > 400), figure
+
+
+def test_tables_of_the_winner_leave_no_gap_between_them(tmp_path: Path) -> None:
+    """The axes of a kernel on a GPU are three times as many lines as what was measured of it."""
+    write_report(STUDIES["gpu"](), tmp_path / "report.html")
+    columns: dict[float, list[tuple[float, float]]] = {}
+    for left, top, _, bottom in laid_out(tmp_path / "report.html", tmp_path, 1200)["pairs"]:
+        columns.setdefault(left, []).append((top, bottom))
+    assert len(columns) == 2
+    assert max(map(len, columns.values())) > 2
+    for tables_of_one in columns.values():
+        gaps = [below[0] - above[1] for above, below in pairwise(sorted(tables_of_one))]
+        assert all(0 < gap < 60 for gap in gaps), gaps
+
+
+def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
+    """What the browser test relies on: it can fail."""
+    path = tmp_path / "report.html"
+    write_report(made.cpu_study(), path)
+    text = path.read_text()
+    path.write_text(text.replace("heads(); fill();", "heads(); fill(); absent();"))
+    broken = visit(path, tmp_path)
+    assert any("absent is not defined" in line for line in broken.console)
+    assert "absent" in broken.errors
+    assert broken.drawn == []
+    path.write_text(
+        text.replace("heads(); fill();", "console.error('planted'); fetch('https://localhost/x'); heads();")
+    )
+    asked = visit(path, tmp_path)
+    assert any("planted" in line for line in asked.console)
+    assert any("Content Security Policy" in line for line in asked.console)
+
+
+def test_figures_tell_kernels_of_moments_by_their_steps() -> None:
+    assert info.family({"scheme": "aa"}) == "aa"
+    assert info.family({"scheme": "aa", "representation": "populations", "steps": 1}) == "aa"
+    assert info.family({"scheme": "pull", "representation": "moments", "steps": 2}) == "moments, 2 steps per launch"
+    assert info.family({"scheme": "pull", "representation": "moments"}) == "moments, 1 step per launch"
+    assert info.family({"scheme": "push", "representation": "populations", "steps": 3}) == "push, 3 steps per launch"
+
+
+CUDA_KINDS = [
+    *(info.Kind(scheme, 1) for scheme in SCHEMES),
+    *(info.Kind("push", steps) for steps in range(2, 9)),
+    *(info.Kind("moments", steps) for steps in range(1, 9)),
+    *(info.Kind(pattern, 1, on_chip=True) for pattern in ("pull", "moments")),
+]
+CPU_KINDS = [
+    *(info.Kind(scheme, 1) for scheme in ("pull", "push")),
+    *(info.Kind(s, steps) for s in ("aa", "esoteric-pull", "esoteric-twist") for steps in range(1, 9)),
+]
+VISION = {
+    "normal": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+}
+"""Linear sRGB as it is seen: Machado, Oliveira and Fernandes 2009, severity 1."""
+
+
+def cielab(colour: str, vision: str) -> np.ndarray:
+    """[L, a, b] of a colour #rrggbb under D65."""
+    coded = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(coded <= 0.04045, coded / 12.92, ((coded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(VISION[vision]) @ linear, 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = to_xyz @ seen / (0.9505, 1.0, 1.089)
+    x, y, z = (np.cbrt(v) if v > 216 / 24389 else (24389 / 27 * v + 16) / 116 for v in (x, y, z))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_a_kernel_that_stays_on_chip_says_so_and_not_how_many_steps_a_launch_does() -> None:
+    kept = {"scheme": "pull", "launch": "resident"}
+    names = [info.family(kept | more) for more in ({}, {"representation": "moments"}, {"launch": "graph"})]
+    assert names == ["pull on chip", "moments on chip", "pull"]
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("kinds", [CUDA_KINDS, CPU_KINDS], ids=["cuda", "cpu"])
+def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[info.Kind], vision: str) -> None:
+    for one, other in combinations(kinds, 2):
+        a, b = drawing.look(one), drawing.look(other)
+        if a.symbol == b.symbol:
+            assert np.linalg.norm(cielab(a.colour, vision) - cielab(b.colour, vision)) > 12, (one, other)
+
+
+def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> None:
+    kinds = [info.Kind("push", 1), info.Kind("push", 3), info.Kind("moments", 3)]
+    found = info.roofline_info(gpu)
+    mixed = tuple(replace(p, kind=kinds[i % 3]) for i, p in enumerate(found.points))
+    parity = figures.parity_figure(replace(info.parity_info(gpu), points=mixed))
+    spread = figures.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
+    for figure in (figures.roofline_figure(replace(found, points=mixed)), parity, spread):
+        traces = [t for t in figure.data if t.marker.symbol and not t.name.startswith("winner")]
+        drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in traces}
+        assert drawn == {k.name: (drawing.look(k).colour, drawing.look(k).symbol) for k in kinds}
+
+
+@pytest.mark.parametrize(
+    ("collision", "title"), [("bgk", "D3Q19 BGK"), ("regularised", "D3Q19 regularised"), ("mrt", "D3Q19 MRT")]
+)
+def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, title: str) -> None:
+    assert info.case_title(replace(gpu.header.spec.case, collision=collision)) == title
+
+
+@pytest.mark.parametrize(
+    ("configs", "told"),
+    [
+        ([CudaConfig(storage="fp16s"), CudaConfig(storage="fp16s", scheme="aa")], "fp16s/fp32 {}, one step per launch"),
+        ([CudaConfig(storage="fp64", compute="fp64"), CudaConfig()], "fp32/fp32 and fp64/fp64 {}, one step per launch"),
+        ([CudaConfig(steps=2)], "fp32/fp32 {}, 2 steps per launch"),
+        ([CudaConfig(steps=3), CudaConfig(), CpuConfig(steps=2)], "fp32/fp32 {}, 1 to 3 steps per launch"),
+        ([CudaConfig(launch="resident"), CudaConfig(steps=2)], "fp32/fp32 {}, 2 or many steps per launch"),
+        ([CudaConfig(launch="resident")], "fp32/fp32 {}, many steps per launch"),
+    ],
+)
+def test_the_subject_names_precision_and_steps(gpu: StudyRecord, configs: list[KernelConfig], told: str) -> None:
+    case = gpu.header.spec.case
+    assert info.subject(case, []) == "D3Q19 BGK box, 256 x 256 x 256 cells"
+    assert info.subject(case, configs) == f"{info.subject(case, [])}, {told.format('(stored/computed)')}"
+
+
+@pytest.mark.parametrize(("storage", "told"), [("fp32", "fp32/fp32"), ("fp16s", "fp16s/fp32")])
+def test_title_and_first_line_name_the_precision(gpu: StudyRecord, storage: str, told: str) -> None:
+    """Studies of one case in several precisions are told apart by the names of their tabs."""
+    study = replace(gpu, trials=tuple(replace(t, config={**t.config, "storage": storage}) for t in gpu.trials))
+    about = f"D3Q19 BGK box, 256 x 256 x 256 cells, {told} (stored/computed), one step per launch"
+    html = build.page(study)
+    name = "made up &amp; &lt;b&gt;marked&lt;/b&gt;"
+    assert f"<title>{name}: {about}, on NVIDIA H200 - lbmtune</title>" in html
+    assert f'<p class="study">{name}: {about}, CUDA, 2026-01-02</p>' in html
+
+
+def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_stand(gpu: StudyRecord) -> None:
+    run = Sustained(mlups=91.6, seconds=2.0, steps=100, sites=64, slices_s=(0.02,))
+    kept_up = replace(gpu, trials=tuple(replace(t, sustained=run) if t.final else t for t in gpu.trials))
+    spec = gpu.header.spec
+    solid = replace(kept_up, header=replace(gpu.header, spec=replace(spec, case=replace(spec.case, geometry="sphere"))))
+    for study, unit in ((kept_up, "MLUPS"), (solid, "MFLUPS")):
+        assert build._winner(study, "text")["sustained"][0] == ("speed", f"91.6 {unit} over 2.0 s, 100 time steps")
+        (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "roofline")
+        assert ("MLUPS are MFLUPS here." in caption) == (study is solid)
+
+
+def test_case_and_protocol_are_in_the_words_and_units_of_the_field(gpu: StudyRecord) -> None:
+    spec = replace(gpu.header.spec, case=replace(gpu.header.spec.case, collision="trt", relaxation_rate=1.6))
+    rows = dict(tables.case_table(replace(gpu, header=replace(gpu.header, spec=spec))))
+    assert rows["relaxation rate"] == "1.6 per time step"
+    assert rows["viscosity"] == "0.0417 in lattice units"
+    assert rows["magic parameter"] == "0.1875"
+    assert "magic parameter" not in dict(tables.case_table(gpu))
+    protocol = dict(tables.protocol_table(gpu.header))
+    assert protocol["dismissed where slower by this factor"] == str(spec.protocol.bail_out)
+    assert protocol["warmup (s)"] == str(spec.protocol.warmup_s)
+    assert len(protocol) == len(fields(spec.protocol))
+    assert "CPU cores" in dict(tables.environment_table(made.cpu_study().header.environment))
+
+
+def test_bytes_of_an_update_are_rounded() -> None:
+    assert [tables.moved(value) for value in (80 / 3, 152.0, 158.37)] == ["26.7 B", "152 B", "158.4 B"]
+
+
+@pytest.mark.parametrize("name", ["gpu", "cpu", "hopeless"])
+def test_no_row_of_figures_is_half_empty(name: str) -> None:
+    shown = build.panels(STUDIES[name]())
+    assert [p.name for p in shown if not p.wide]
+    assert sum(not p.wide for p in shown) % 2 == 0
+    wide = [p.wide for p in shown]
+    assert wide[:-1] == sorted(wide[:-1], reverse=True)

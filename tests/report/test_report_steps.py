@@ -1,0 +1,300 @@
+"""What the report says of kernels of several steps per launch, and of runs of seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.model.gpu.instruction_issue import efficiency
+from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.report import bounds, build, info, step_figures, steps, tables
+from tests.support import made_up_records as made
+
+CASE = box("d3q19", "regularised", (256, 256, 256))
+ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
+TWO = CudaConfig(
+    representation="moments", layout="rows", pack=4, steps=2, rows=3, block=(32, 12, 1), march=86, prefetch=2
+)
+CAPPED = Sustained(
+    mlups=78_000.0,
+    seconds=2.0,
+    steps=9_300,
+    sites=CASE.sites,
+    slices_s=(2.15e-4,) * 20,
+    energy_j=1_380.0,
+    energy_source="counter",
+    power_w=690.0,
+    power_limit_w=700.0,
+    throttled={"software power cap": 0.95},
+    conditions=Conditions(sm_clock_hz=1.74e9),
+)
+
+
+def trial(case: Case, number: int, config: CudaConfig, mlups: float, *, marches: bool = False) -> Trial:
+    moved = bytes_per_update(case, config)
+    by_memory = made.GPU_CEILING.best_bytes_per_s / moved / 1e6
+    terms = (
+        Term(name="instructions", seconds=6e-12, sentence="so many slots", source="planted", alone_s=8e-12),
+        Term(name="memory", seconds=4e-12, sentence="so many bytes", source="planted", alone_s=5e-12),
+    )
+    prediction = Prediction(
+        mlups=1e-6 / 10e-12 if marches else by_memory,
+        bytes_per_update=moved,
+        bandwidth_bytes_per_s=made.GPU_CEILING.best_bytes_per_s,
+        footprint_bytes=1,
+        limit="instructions: 215 issue slots per update" if marches else "memory: so many bytes",
+        ceiling_source="planted",
+        terms=terms if marches else (),
+    )
+    base = made._trial(case, 1, config, made.GPU_CEILING)
+    assert base.measurement is not None
+    measured = replace(base.measurement, mlups=mlups, bytes_per_update=moved)
+    return replace(base, number=number, prediction=prediction, measurement=measured, final=measured)
+
+
+@pytest.fixture(scope="module")
+def fast() -> StudyRecord:
+    trials = [
+        trial(CASE, 1, ONE, 26_500.0),
+        replace(trial(CASE, 2, TWO, 84_000.0, marches=True), sustained=CAPPED),
+        trial(CASE, 3, replace(TWO, rows=2, steps=1), 46_000.0),
+    ]
+    return made._study(CASE, "cuda", made.GPU_CEILING, trials, made.GPU)
+
+
+def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
+    found = steps.steps_info(fast)
+    assert found is not None
+    assert found.ideal["populations"] == (152, 76, 152 / 3, 38)
+    assert found.ideal["moments"] == (80, 40, 80 / 3, 20)
+    assert found.one_step_mlups == pytest.approx(4.2e12 / 152 / 1e6)
+    assert [(s.number, s.kept, s.steps) for s in found.stages] == [
+        (3, "moments", 1),
+        (2, "moments", 2),
+        (1, "populations", 1),
+    ]
+    two, one = found.stages[1:]
+    assert two.memory_mlups == pytest.approx(4.2e12 / 40 / 1e6)
+    assert (two.issue_mlups, one.issue_mlups) == (pytest.approx(125_000), None)
+    assert (two.predicted_mlups, one.predicted_mlups) == (pytest.approx(100_000), pytest.approx(one.memory_mlups))
+    assert (two.sustained_mlups, one.sustained_mlups) == (78_000, None)
+    # half of the bytes are read, those of halos again
+    assert two.halo_bytes == pytest.approx(20 + 20 / efficiency(CASE, TWO, 1).cells)
+    assert one.halo_bytes == one.bytes_per_update == 152
+
+
+@pytest.mark.parametrize(
+    ("sentence", "alone_s", "said"),
+    [
+        ("207 slots per update, halos included, 7.18 ps, 3 warps of a scheduler on their way", None, 7.18e-12),
+        ("3 x 89 planes, one after the other, 2.71 ps, 2 planes on their way", 2.7e-12, 2.7e-12),
+        ("2,550 MB, +3 us", None, None),
+        ("so many words, 7.18 ps if nothing hides it", None, None),
+    ],
+)
+def test_what_a_term_takes_alone_is_read_in_records_of_before(
+    sentence: str, alone_s: float | None, said: float | None
+) -> None:
+    assert bounds.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
+
+
+CHIP = CudaConfig(
+    representation="moments", layout="rows", launch="resident", block=(32, 8, 1), cells_per_thread=3, march=9, held=3
+)
+
+
+@pytest.fixture(scope="module")
+def on_chip() -> StudyRecord:
+    """Moments on chip, which are said to take three quarters of their time for instructions, and two of one step."""
+    case = replace(CASE, domain=(96, 96, 96))
+    terms = (
+        Term(name="instructions", seconds=7.5e-12, sentence="so many slots", source="planted"),
+        Term(name="meeting", seconds=2.5e-12, sentence="of all blocks", source="planted"),
+    )
+    best = trial(case, 1, CHIP, 93_000.0)
+    assert best.prediction
+    best = replace(best, prediction=replace(best.prediction, mlups=100_000.0, terms=terms))
+    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, march=32), 38_000.0)]
+    return made._study(case, "cuda", made.GPU_CEILING, [best, *others], made.GPU)
+
+
+def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None:
+    found = steps.steps_info(on_chip)
+    assert found is not None
+    assert [(s.number, s.kept, s.on_chip) for s in found.stages] == [
+        (3, "moments", False),
+        (1, "moments", True),
+        (2, "populations", False),
+    ]
+    figure = step_figures.steps_figure(found)
+    burst = next(t for t in figure.data if t.name == "burst, moments")
+    assert (list(burst.x), list(burst.y)) == ([1], [38_000])
+    across = [t for t in figure.data if t.name == "moments on chip, any number of steps, the winner"]
+    assert [(t.yaxis, set(t.y)) for t in across] == [("y", {found.stages[1].bytes_per_update}), ("y2", {93_000})]
+    assert all(list(t.x) == [1, 4] for t in across)
+
+
+def test_shares_of_the_ceiling_are_said_to_be_no_bound_on_chip(on_chip: StudyRecord, fast: StudyRecord) -> None:
+    for study, said in ((on_chip, True), (fast, False)):
+        (roofline,) = (p for p in build.panels(study) if p.name == "roofline")
+        assert ("the lines are no bound of theirs" in roofline.caption) is said
+        (remark,) = (remark for title, _, remark in build._cards(study) if title == "of the ceiling")
+        assert remark.endswith("; no bound on chip") is said
+    slower = replace(on_chip, trials=(replace(on_chip.trials[0], final=None, measurement=None), *on_chip.trials[1:]))
+    (remark,) = (remark for title, _, remark in build._cards(slower) if title == "of the ceiling")
+    assert "on chip" not in remark
+
+
+def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyRecord) -> None:
+    past, beside, binds = steps.why(on_chip)
+    assert past.startswith("Moments on chip (D3Q19 regularised, 96 x 96 x 96 cells, fp32) make 93,000 MLUPS")
+    assert past.endswith("bytes per update, and those through the L2 cache, instead of 152.")
+    assert beside.startswith("The best measured with T = 1, trial 3 ")
+    assert binds == (
+        "By the model instructions takes 75% of an update, meeting 25%: 100,000 MLUPS, of which 93% are reached."
+    )
+    best = on_chip.ranked[0]
+    assert best.prediction
+    hardly = Term(name="launch", seconds=1e-6 * best.prediction.terms[0].seconds, sentence="hardly", source="planted")
+    more = replace(best, prediction=replace(best.prediction, terms=(*best.prediction.terms, hardly)))
+    *_, said = steps.why(replace(on_chip, trials=(more, *on_chip.trials[1:])))
+    assert said == binds, "what no figure shows is not told"
+    unknown = replace(best, prediction=replace(best.prediction, terms=()))
+    said = " ".join(steps.why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
+    assert "lowest bound" not in said
+    assert "binds" not in said
+    of_bytes = Term(name="memory", seconds=1e-12, sentence="so many bytes", source="planted")
+    roofline = replace(best, prediction=replace(best.prediction, mlups=216_000.0, terms=(of_bytes,)))
+    *_, said = steps.why(replace(on_chip, trials=(roofline, *on_chip.trials[1:])))
+    assert said == "The 216,000 MLUPS that were predicted are of bytes alone: the device had not been calibrated."
+
+
+def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecord, on_chip: StudyRecord) -> None:
+    found = steps.steps_info(fast)
+    assert found is not None
+    figure = step_figures.steps_figure(found)
+    named = {trace.name: trace for trace in figure.data}
+    ring = named["winner: trial 2, 84,000 MLUPS"]
+    assert (ring.x, ring.y, ring.text) == ((2,), (84_000,), ("winner",))
+    roofs = [y for name, trace in named.items() if name.startswith(("bandwidth", "roofline of pop")) for y in trace.y]
+    assert len(roofs) == 2 * 4 + 2
+    low, high = (10**end for end in figure.layout.yaxis2.range)
+    assert low < min(roofs)
+    assert max(roofs) < high
+    stays = steps.steps_info(on_chip)
+    assert stays is not None
+    shown = [trace.name for trace in step_figures.steps_figure(stays).data]
+    assert "moments on chip, any number of steps, the winner" in shown
+    assert not any(name.startswith("winner") for name in shown)
+    others = replace(stays, stages=tuple(one for one in stays.stages if one is not stays.winner))
+    shown = [trace.name for trace in step_figures.steps_figure(others).data]
+    assert shown.count("moments on chip, any number of steps, the winner") == 2, "its bytes, and its speed"
+
+
+def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
+    past, beside, binds, power = steps.why(fast)
+    assert beside.startswith("The best measured with T = 1, trial 3 ")
+    assert beside.endswith("makes 46,000 MLUPS; this is 1.83 times as fast.")
+    assert past.count("D3Q19 regularised, 256 x 256 x 256 cells, fp32") == 2
+    assert "Moments with T = 2" in past
+    assert "populations with T = 1" in past
+    assert f"{84_000 / (4.2e12 / 152 / 1e6):.2f} times" in past
+    assert binds == (
+        "By the model instructions takes 60% of an update, memory 40%: 100,000 MLUPS, of which 84% are reached. By "
+        "itself the issue of instructions would allow 125,000 MLUPS, bandwidth 105,000: what the model adds up is what "
+        "is left when each hides behind the others."
+    )
+    figure = step_figures.steps_figure(steps.steps_info(fast))
+    marks = {t.name: list(t.y) for t in figure.data}
+    assert marks["issue of instructions alone, moments"] == [None, pytest.approx(125_000)]
+    assert marks["predicted, moments"][1] == pytest.approx(100_000)
+    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update: power binds" in power
+    assert "690 W of 700 W" in power
+    assert "95% of the looks" in power
+
+
+@pytest.mark.parametrize(
+    ("run", "bound"),
+    [
+        (CAPPED, True),
+        (replace(CAPPED, mlups=83_900.0), False),
+        (replace(CAPPED, throttled={}), False),
+        (replace(CAPPED, throttled={"software thermal slowdown": 1.0}), False),
+    ],
+)
+def test_power_binds_what_is_slower_for_its_sake(run: Sustained, bound: bool) -> None:
+    assert steps.power_bound(run, 84_000.0) is bound
+    assert ("power binds" in steps.power(run, 84_000.0)) is bound
+
+
+def test_a_sentence_on_a_run_of_seconds_says_that_it_was_disturbed() -> None:
+    assert "without a pause, disturbed, they are" in steps.power(replace(CAPPED, disturbed=True), 84_000.0)
+    assert "disturbed" not in steps.power(CAPPED, 84_000.0)
+
+
+def test_a_study_of_one_step_alone_has_no_such_figure() -> None:
+    assert steps.steps_info(made.gpu_study()) is None
+    assert steps.why(made.gpu_study()) == ()
+    assert not {"steps", "sustained"} & {p.name for p in build.panels(made.gpu_study())}
+
+
+def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRecord) -> None:
+    assert "84,000 MLUPS (78,000 sustained)" in info.headline(fast)
+    table = tables.trial_table(fast)
+    column = table.columns.index("sustained MLUPS")
+    assert [row[column] for row in table.rows] == [None, 78_000, None]
+    assert [row[column + 1] for row in table.rows] == [None, 8.84, None]
+    assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
+    shown = build.panels(fast)
+    assert {"steps", "sustained"} <= {p.name for p in shown}
+    assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
+    # every trial of the figure has its label
+    assert step_figures.sustained_figure(fast).layout.yaxis.dtick == 1
+    text = build.page(fast)
+    assert "software power cap at 95% of the looks" in text
+    assert "8.84 nJ per update, by counter" in text
+
+
+def on_a_processor(last_cache_bytes: int) -> StudyRecord:
+    """Eight steps in place beside one step in place, 64^3, as on two cores with 32 MiB of cache."""
+    case = box("d3q19", "bgk", (64, 64, 64))
+    several = CpuConfig(scheme="aa", steps=8, loop="tile", tile_y=32, tile_z=1)
+    trials = []
+    for number, (config, mlups) in enumerate(((several, 595.0), (CpuConfig(scheme="aa"), 522.0))):
+        base = made._trial(case, 1, config, made.CPU_CEILING)
+        assert base.measurement is not None
+        assert base.prediction is not None
+        measured = replace(base.measurement, mlups=mlups)
+        parts = (
+            Term(name="arithmetic", seconds=9e-10, sentence="work", source="planted"),
+            Term(name="memory", seconds=3e-10, sentence="bytes", source="planted"),
+        )
+        expected = replace(base.prediction, terms=parts, mlups=833.0, footprint_bytes=24 << 20)
+        trials.append(replace(base, number=number, prediction=expected, measurement=measured, final=measured))
+    study = made._study(case, "cpu", made.CPU_CEILING, trials, made.CPU)
+    return replace(study, header=replace(study.header, last_cache_bytes=last_cache_bytes))
+
+
+@pytest.mark.parametrize(("cache_bytes", "fits"), [(32 << 20, True), (16 << 20, False), (0, False)])
+def test_on_a_processor_one_step_is_compared_as_measured_and_as_its_cache_allows(cache_bytes: int, fits: bool) -> None:
+    study = on_a_processor(cache_bytes)
+    said = " ".join(steps.why(study))
+    assert "makes 522 MLUPS; this is 1.14 times as fast." in said
+    assert ("24 MiB, fits in the last cache (32 MiB): bytes from memory are no bound there." in said) == fits
+    assert ("allow: no bound here." in said) == (not fits)
+    assert ("case.domain=128x128x128" in build._roofline(study).caption) == fits
+
+
+def test_one_step_that_stays_below_the_bandwidth_does_not_question_it(fast: StudyRecord) -> None:
+    assert "no bound here" not in " ".join(steps.why(fast))
+
+
+def test_on_a_processor_what_binds_follows_from_the_terms_of_the_prediction() -> None:
+    said = " ".join(steps.why(on_a_processor(0)))
+    assert "By the model arithmetic takes 75% of an update, memory 25%: 833 MLUPS, of which 71% are reached." in said
+    assert "lowest bound" not in said

@@ -1,0 +1,148 @@
+"""A flow that runs: values of launch arguments change between steps, and moments tell density and velocity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render, render_single
+from lbmtune.errors import InputError
+from lbmtune.export import best
+from lbmtune.measure.verification import oracle
+from lbmtune.records import Resources
+from lbmtune.runtime import Simulation, moments
+from lbmtune.runtime.solver import Solver
+from lbmtune.runtime.states import state_of, summed
+from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support import made_up_records as made
+from tests.support.cpu_cases import InterpretingDevice
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+PRECISE = {"storage": "fp64", "compute": "fp64"}
+TILES = {"representation": "moments", "layout": "rows", "block": (32, 8, 1), "march": 5, "steps": 3, **PRECISE}
+FORCED = replace(box("d3q19", "regularised", (11, 7, 6), 1.3), force=(1e-3, -5e-4, 2e-4))
+LID = cavity("d2q9", "trt", (8, 6, 1), 1.4)
+
+
+def flow_of(case: Case, config: KernelConfig) -> tuple[Solver, list[Program]]:
+    """A flow on the host, and what was compiled for it beside its own kernel."""
+    study, program = made.gpu_study(), render(case, config)
+    trial = replace(study.ranked[0], config=config.flat(), key=config.key, source_digest=program.digest, final=None)
+    header = replace(study.header, spec=replace(study.header.spec, case=case))
+    file = best(replace(study, header=header, trials=(trial,)))
+    single, compiled = render_single(program), list[Program]()
+    if isinstance(config, CpuConfig):
+        return Solver(Simulation(program, Binary(b"", "", Resources()), InterpretingDevice()), file), compiled
+
+    def made_single() -> tuple[Program, Binary]:
+        assert single
+        compiled.append(single)
+        return single, compile_on_host(single)
+
+    return Solver(Simulation(program, compile_on_host(program), HostDevice(), single=made_single), file), compiled
+
+
+def advanced(state: np.ndarray, case: Case, steps: int) -> np.ndarray:
+    for _ in range(steps):
+        state = oracle.step(state, case)
+    return state
+
+
+def same(flow: Solver, state: np.ndarray) -> None:
+    np.testing.assert_allclose(flow.density(), oracle.density(state), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(flow.velocity(), oracle.velocity(state, flow.case), rtol=0, atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("launch", ["call", "graph"])
+def test_rate_and_force_change_between_steps(launch: str) -> None:
+    """By launches of three steps, by the kernel of one, and by graphs of both rates; each kernel is compiled once."""
+    flow, compiled = flow_of(FORCED, CudaConfig(**TILES, launch=launch))
+    state = advanced(flow.populations(), FORCED, 7)
+    flow.step(7)
+    same(flow, state)
+    flow.relaxation_rate = 0.7
+    state = advanced(state, replace(FORCED, relaxation_rate=0.7), 7)
+    flow.step(7)
+    same(flow, state)
+    flow.force = (-2e-3, 0.0, 1e-3)
+    now = replace(FORCED, relaxation_rate=0.7, force=(-2e-3, 0.0, 1e-3))
+    assert (flow.case, flow.relaxation_rate, flow.force) == (now, 0.7, now.force)
+    same(flow, state)  # whose velocity has half of the new force
+    flow.step(7)
+    same(flow, advanced(state, now, 7))
+    assert flow.steps_done == 21
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("scheme", ["pull", "push", "aa"])
+def test_a_lid_changes_its_velocity(scheme: str) -> None:
+    flow, _ = flow_of(LID, CpuConfig(scheme=scheme, vector_bits=0, **PRECISE))
+    flow.step(3)
+    for rate, velocity in ((1.4, (-0.05, 0.0, 0.0)), (0.9, (0.08, 0.0, 0.0))):
+        flow.relaxation_rate, flow.wall_velocity = rate, velocity
+        state = flow.populations()
+        flow.step(3)
+        here = replace(LID, relaxation_rate=rate, wall_velocity=velocity)
+        np.testing.assert_allclose(flow.populations(), advanced(state, here, 3), rtol=0, atol=1e-13)
+    assert flow.steps_done == 9
+
+
+def test_a_force_may_end_and_begin_again() -> None:
+    case = replace(LID, force=(1e-4, 0.0, 0.0))
+    flow, _ = flow_of(case, CpuConfig(vector_bits=0, **PRECISE))
+    for force in ((0.0, 0.0, 0.0), (2e-4, 0.0, 0.0)):
+        flow.force = force
+        state = flow.populations()
+        flow.step(2)
+        expected = advanced(state, replace(case, force=force), 2)
+        np.testing.assert_allclose(flow.populations(), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("relaxation_rate", 3.0, r"relaxation_rate 3\.0 is not between 0 and 2; choose"),
+        ("relaxation_rate", "fast", "relaxation_rate 'fast' is not a number"),
+        ("force", (1e-5, 0.0, 0.0), "made without a body force"),
+        ("force", 1e-5, "is not three numbers"),
+        ("wall_velocity", (0.1, 0.0), "is not three numbers"),
+    ],
+)
+def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any, said: str) -> None:
+    flow, _ = flow_of(LID, CpuConfig(vector_bits=0, **PRECISE))
+    with pytest.raises(InputError, match=said):
+        setattr(flow, name, value)
+    assert flow.case == LID
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CudaConfig(representation="moments", layout="rows", pack=2, storage="fp16s", block=(32, 8, 1)),
+        CpuConfig(representation="moments", loop="tile", tile_x=16, tile_y=3, tile_z=2),
+    ],
+    ids=["cuda", "cpu"],
+)
+@pytest.mark.parametrize("lattice", ["d2q9", "d3q27"])
+def test_density_and_momentum_are_read_where_they_are_stored(
+    lattice: str, config: KernelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as by the populations that the moments tell of, which are never made."""
+    case = box(lattice, "regularised", (16, 5, 1 if lattice == "d2q9" else 3))
+    program, kept = render(case, config), state_of(case, config, np)
+    buffer = np.zeros(program.buffer_elements(case.domain), config.stored.dtype)
+    kept.put(oracle.random_state(case), buffer)
+    expected = summed((f for block in kept.blocks(buffer, 0) for f in block), case.stencil)
+    monkeypatch.setattr(moments, "populations_of", lambda *_: pytest.fail("made populations"))
+    rho, momentum = kept.sums(buffer, 0)
+    np.testing.assert_allclose(rho, expected[0], rtol=1e-13)
+    for found, wanted in zip(momentum, expected[1], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)

@@ -1,0 +1,274 @@
+from dataclasses import replace
+
+import pytest
+from optuna.storages import JournalStorage
+
+from lbmtune.errors import NothingValidError
+from lbmtune.records import Outcome, Trial
+from lbmtune.records.store import read_study
+from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.search.finalists import finalists_of
+from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
+from lbmtune.search.study import Observer, nothing_valid, optuna_name, run_study
+from tests.support.fake_study import FakeEvaluator, header, measurement, one_family, predict, search, space_of, spec
+
+
+def run(folder, study, evaluator=None, **how):
+    return run_study(search(folder, evaluator or FakeEvaluator()), header(study), space_of(study), **how)
+
+
+def test_a_study_spends_its_budget_on_distinct_configurations(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(), evaluator)
+    assert len(record.trials) == len(set(evaluator.tried)) == 20
+    assert [trial.number for trial in record.trials] == list(range(20))
+    assert record == read_study(tmp_path)
+
+
+def test_the_best_are_measured_again_and_lead_the_ranking(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(axes=one_family(), protocol=TimingProtocol(finalists=4)), evaluator)
+    finals = [trial for trial in record.ranked if trial.final]
+    assert [trial.key for trial in finals] == [trial.key for trial in record.ranked[:4]]
+    assert sorted(evaluator.finalists) == sorted(trial.key for trial in finals)
+    by_first = sorted((t.measurement.mlups for t in record.trials if t.mlups), reverse=True)
+    assert sorted((t.measurement.mlups for t in finals), reverse=True) == by_first[:4]
+
+
+def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for(tmp_path):
+    evaluator = FakeEvaluator()
+    record = run(tmp_path, spec(), evaluator)
+    finals = record.ranked[: len(evaluator.finalists)]
+    assert all(trial.final for trial in finals)
+    assert [t.number for t in finalists_of(record)] == [
+        t.number for t in sorted(finals, key=lambda t: -t.measurement.mlups)
+    ]
+    leads = {trial.config["scheme"]: trial.stands_for for trial in finals if trial.stands_for}
+    assert leads["aa"] == "aa, populations in one lattice"
+    assert leads["pull"] == "pull, populations in two lattices"
+    assert len(finals) > 5
+
+
+def test_workers_hear_what_may_come_unless_nothing_may(tmp_path):
+    begun, done = FakeEvaluator(), FakeEvaluator()
+    run(tmp_path, spec(), begun)
+    assert begun.expected == space_of(spec()).configs
+    run(tmp_path, spec(), done, resume=True)
+    assert not hasattr(done, "expected")
+
+
+def test_what_a_compiler_says_decides_what_is_tried_first(tmp_path):
+    """What would come first spills; another is twice as fast as any was thought to be; most do not compile."""
+    study, asked = spec(budget=Budget(trials=6)), []
+    space = space_of(study)
+    fastest = max(predict(config).mlups for config in space.configs)
+
+    def tried(folder, **how):
+        run_study(replace(search(tmp_path / folder, FakeEvaluator()), **how), header(study), space)
+        return [trial.key for trial in read_study(tmp_path / folder).trials]
+
+    estimated = tried("estimated")
+    other = min(space.configs, key=lambda config: predict(config).mlups).key
+
+    def anew(configs):
+        asked.append(len(configs))
+        speeds = {estimated[0]: 1.0, other: 2 * fastest}
+        return [replace(predict(one), mlups=speeds[one.key]) if one.key in speeds else None for one in configs]
+
+    found = tried("anew", predict_anew=anew, compiled=len(space.configs))
+    assert found[0] == other
+    assert estimated[0] not in found
+    assert {*found[1:]} & {*estimated[1:]}
+    tried("few", predict_anew=anew, compiled=4)
+    assert asked == [len(space.configs), 4]
+
+
+def test_nothing_is_compiled_beforehand_for_a_study_that_is_over(tmp_path):
+    study = spec(budget=Budget(trials=6))
+    run(tmp_path, study)
+    over = replace(search(tmp_path, FakeEvaluator()), predict_anew=lambda _: pytest.fail("compiled"), compiled=4)
+    run_study(over, header(study), space_of(study), resume=True)
+
+
+def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):
+    first = run(tmp_path, spec(budget=Budget(trials=10)))
+    noted = [trial.elapsed_s for trial in first.trials]
+    assert 0 < min(noted) < max(noted) == first.search_s
+    second = run(tmp_path, spec(), resume=True)
+    assert min(t.elapsed_s for t in second.trials if t.number >= 10) > first.search_s
+    assert second.verified_per_s == second.verified_binaries / second.search_s
+
+
+def test_where_no_seconds_were_noted_dates_tell_them():
+    trials = [
+        Trial(number=n, key=str(n), config={}, outcome=Outcome.OK, binary_digest=digest, date=f"2000-01-01T00:00:{s}Z",
+              measurement=None if n == 3 else measurement(space_of(spec()).configs[0]))
+        for n, digest, s in ((0, "a", "10"), (1, "a", "04"), (2, "b", "08"), (3, "c", "06"))
+    ]  # fmt: skip
+    record = StudyRecord(header=header(spec()), trials=tuple(trials))
+    assert (record.verified_binaries, record.search_s, record.verified_per_s) == (2, 10.0, 0.2)
+    assert StudyRecord(header=header(spec()), trials=()).verified_per_s is None
+
+
+def test_a_record_is_on_disk_before_optuna_and_the_observer_hear_of_it(tmp_path):
+    class Watcher(Observer):
+        counts = []
+
+        def finished(self, trial):
+            self.counts.append(len(read_study(tmp_path).trials))
+
+    study = spec(budget=Budget(trials=5))
+    run_study(search(tmp_path, FakeEvaluator(), Watcher()), header(study), space_of(study))
+    assert Watcher.counts == [1, 2, 3, 4, 5]
+
+
+def test_optuna_holds_the_same_trials(tmp_path):
+    import optuna
+
+    record = run(tmp_path, spec())
+    kept = optuna.load_study(
+        study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL))
+    ).trials
+    by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept}
+    names = set(distributions(space_of(spec()).configs))
+    for trial in record.trials:
+        assert by_number[trial.number].params == {n: v for n, v in trial.config.items() if n in names}
+        measured = trial.measurement.mlups if trial.outcome is Outcome.OK else None
+        assert by_number[trial.number].value == measured
+
+
+def test_a_small_space_is_used_up(tmp_path):
+    study = spec(axes={"scheme": ("aa", "pull"), "block": ("32x1x1",), "cells_per_thread": (1, 2)})
+    assert len(run(tmp_path, study).trials) == 4
+
+
+def test_one_configuration_makes_a_study(tmp_path):
+    assert len(run(tmp_path, spec(axes={"scheme": ("aa",), "block": ("64x1x1",)})).trials) == 1
+
+
+def test_the_time_budget_ends_the_search(tmp_path):
+    study = spec(budget=Budget(seconds=1e-9))
+    with pytest.raises(NothingValidError, match="no trial fitted the budget"):
+        run(tmp_path, study)
+
+
+def test_footprint_puts_small_before_fast(tmp_path):
+    record = run(tmp_path, spec(objective="footprint"))
+    sizes = [predict_of(trial, record) for trial in record.ranked]
+    finals = sum(trial.final is not None for trial in record.ranked)
+    assert finals == 5
+    assert sizes[:finals] == sorted(sizes[:finals])
+    assert sizes[finals:] == sorted(sizes[finals:])
+    assert max(sizes[:finals]) <= min(sizes[finals:])
+    assert predict_of(record.ranked[0], record) == min(predict(c).footprint_bytes for c in space_of(spec()).configs)
+
+
+def predict_of(trial, record):
+    return trial.prediction.footprint_bytes
+
+
+def test_where_all_fail_the_outcomes_are_counted(tmp_path):
+    with pytest.raises(NothingValidError, match="6 crashed"):
+        run(tmp_path, spec(budget=Budget(trials=6)), FakeEvaluator(fails=Outcome.CRASHED))
+    assert len(read_study(tmp_path).trials) == 6
+
+
+def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
+    class Strict(FakeEvaluator):
+        rounds = 0
+
+        def finals(self, configs):
+            self.rounds += 1
+            first, *rest = super().finals(configs)
+            if self.rounds == 1:
+                first = replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None)
+            return [first, *rest]
+
+    evaluator = Strict()
+    record = run(tmp_path, spec(axes=one_family()), evaluator)
+    (failed,) = (trial for trial in record.trials if trial.reason == "in the finals: overflow")
+    assert failed.outcome is Outcome.WRONG_RESULT
+    assert failed.mlups is None
+    assert failed not in record.ranked
+    assert failed.key not in evaluator.finalists
+    assert len(evaluator.finalists) == 5, "the next best takes its place"
+    assert sum(trial.final is not None for trial in record.trials) == 5
+
+
+def refusing(wrong):
+    """An evaluator whose finals find the configurations wrong for which `wrong` holds."""
+
+    class Refusing(FakeEvaluator):
+        def finals(self, configs):
+            return [
+                replace(trial, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None, verification=None)
+                if wrong(trial)
+                else trial
+                for trial in super().finals(configs)
+            ]
+
+    return Refusing()
+
+
+def test_finals_go_on_until_one_passes(tmp_path):
+    first = run(tmp_path / "first", spec(axes=one_family()))
+    by_speed = sorted((t for t in first.trials if t.mlups), key=lambda t: -t.measurement.mlups)
+    best = {trial.key for trial in by_speed[:7]}
+    record = run(tmp_path / "second", spec(axes=one_family()), refusing(lambda trial: trial.key in best))
+    assert record.winner.key == by_speed[7].key
+    assert record.winner.final
+    assert record.winner.proven
+    assert [t.key for t in record.ranked[:5]] == [t.key for t in record.ranked if t.final]
+
+
+def test_where_none_passes_at_full_size_nothing_wins(tmp_path):
+    with pytest.raises(NothingValidError, match="wrong result"):
+        run(tmp_path, spec(), refusing(lambda _: True))
+    record = read_study(tmp_path)
+    assert record.winner is None
+    assert record.ranked == ()
+
+
+def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
+    class Stopped(FakeEvaluator):
+        def finals(self, configs):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, spec(), Stopped())
+    record = read_study(tmp_path)
+    assert record.ranked
+    assert record.winner is None
+
+
+def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
+    class Dying(FakeEvaluator):
+        def finals(self, configs):
+            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs)]
+
+    evaluator = Dying()
+    record = run(tmp_path, spec(), evaluator)
+    finalists = [trial for trial in record.trials if trial.key in evaluator.finalists]
+    assert {trial.reason for trial in finalists} == {"in the finals: killed by SIGKILL"}
+    assert all(trial.mlups == trial.measurement.mlups for trial in finalists)
+
+
+def test_the_cost_of_searching_is_recorded(tmp_path):
+    costs = run(tmp_path, spec()).costs
+    assert costs.compile_s == pytest.approx(2.0)
+    assert costs.verify_s == pytest.approx(4.0)
+    assert costs.measure_s == pytest.approx(6.0, abs=0.1)
+    assert costs.search_s > 0
+
+
+def test_limits_that_were_too_short_are_named_with_what_raises_them(tmp_path):
+    with pytest.raises(NothingValidError):
+        run(tmp_path, spec(budget=Budget(trials=2)), FakeEvaluator(fails=Outcome.TIMED_OUT))
+    record = read_study(tmp_path)
+    late = tuple(replace(trial, reason="compile took longer than 60 s") for trial in record.trials)
+    assert "(2 timed out)" in nothing_valid(replace(record, trials=late))
+    assert nothing_valid(replace(record, trials=late)).endswith(" with --set protocol.compile_limit_s=120.")
+    slow = tuple(replace(trial, reason="measure took longer than 60 s") for trial in record.trials)
+    fewer = " with --set protocol.measure_limit_s=120, or with half the domain, --set case.domain=32x32x32."
+    assert nothing_valid(replace(record, trials=slow)).endswith(fewer)
+    assert "--set" not in nothing_valid(record), "no stage is known that was too slow"

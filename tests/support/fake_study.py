@@ -1,0 +1,312 @@
+"""A study without a device: an evaluator whose speeds are a formula. Also a program: see `main`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.model.machine.description import Machine
+from lbmtune.records import (
+    Accuracy,
+    AccuracyPoint,
+    Costs,
+    Environment,
+    Measurement,
+    Outcome,
+    Prediction,
+    Resources,
+    Sustained,
+    Trial,
+    Verification,
+)
+from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.space import Space, legal_set
+from lbmtune.search.study import Observer, Search
+
+if TYPE_CHECKING:
+    import pytest
+
+CASE = box("d3q19", "bgk", (64, 64, 64))
+LIMITS = Limits(cores=2, memory_bytes=2**36)
+BANDWIDTH = 4e12
+DEVICE_ID = os.environ.setdefault("MADE_UP_DEVICE", f"uuid-{os.getpid()}")
+"""Of the made-up device: another one in each worker of the tests, since a device has one study; programs inherit it."""
+_SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoteric-pull": 0.98}
+
+
+def usual_axes(backend: str) -> Axes:
+    return {axis.name: axis.values for axis in AXES[backend]}
+
+
+def scatter(config: KernelConfig) -> float:
+    """A number in 0..1 that belongs to the configuration."""
+    return int(hashlib.sha256(config.key.encode()).hexdigest()[:8], 16) / 2**32
+
+
+def speed(config: KernelConfig) -> float:
+    """MLUPS with the interactions that real kernels have: a cap hurts wide threads, streaming helps pull."""
+    value = 26000.0 * _SCHEME.get(config.scheme, 0.6) * (0.75 if config.layout == "aosoa" else 1.0)
+    if isinstance(config, CudaConfig):
+        threads = config.block[0] * config.block[1] * config.block[2]
+        value *= {4: 0.8, 8: 0.95, 16: 1.0}.get(config.cells_per_thread * config.stored.bytes, 0.7)
+        value *= 0.97 if config.block[1] > 1 else 1.0
+        value /= 1.0 + 0.04 * abs(threads.bit_length() - 8)
+        if config.cells_per_thread >= 4 and config.max_registers == 64:
+            value *= 0.4
+        if config.wrap == "ghost":
+            value *= 1.08 if config.scheme == "aa" else 0.93
+    if isinstance(config, CpuConfig):
+        value *= {0: 0.2, 256: 0.9, 512: 1.0}[config.vector_bits]
+        value *= 0.85 if config.scheme == "aa" and config.vector_bits == 512 else 1.0
+        value *= {"z": 1.0, "zy": 0.9, "tile": 0.95}[config.loop]
+        value *= 1.1 if config.row_offset == 1 else 1.0
+    return value * (0.97 + 0.06 * scatter(config))
+
+
+def predict(config: KernelConfig, /, *, resources: Resources | None = None) -> Prediction:
+    moved = bytes_per_update(CASE, config)
+    return Prediction(
+        mlups=BANDWIDTH / moved / 1e6,
+        bytes_per_update=moved,
+        bandwidth_bytes_per_s=BANDWIDTH,
+        footprint_bytes=footprint_bytes(CASE, config),
+        limit="memory bandwidth",
+        ceiling_source="a constant",
+    )
+
+
+def measurement(config: KernelConfig, factor: float = 1.0) -> Measurement:
+    mlups = speed(config) * factor
+    moved = bytes_per_update(CASE, config)
+    return Measurement(
+        mlups=mlups,
+        ci_low_mlups=0.99 * mlups,
+        ci_high_mlups=1.01 * mlups,
+        bandwidth_bytes_per_s=mlups * 1e6 * moved,
+        bytes_per_update=moved,
+        samples_s=(CASE.sites / mlups / 1e6,) * 5,
+        steps_per_sample=10,
+        sites=CASE.sites,
+    )
+
+
+At = Callable[[str, int], None]
+
+
+def ignore(stage: str, number: int) -> None:
+    pass
+
+
+class FakeEvaluator:
+    """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
+
+    ahead = 3
+    incumbent_s: float | None = None
+    limits = LIMITS
+
+    def __init__(self, backend: str = "cuda", fails: Outcome | None = None, at: At = ignore) -> None:
+        self.environment = environment(backend)
+        self.tried: list[str] = []
+        self.finalists: list[str] = []
+        self._at, self._fails = at, fails
+        self._queue: deque[tuple[int, KernelConfig]] = deque()
+
+    def __enter__(self) -> FakeEvaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def expect(self, configs: Sequence[KernelConfig]) -> None:
+        self.expected = configs
+
+    def submit(self, number: int, config: KernelConfig) -> None:
+        self._at("compile", number)
+        self._queue.append((number, config))
+
+    def next(self) -> Trial:
+        number, config = self._queue.pop() if len(self._queue) > 1 else self._queue.popleft()
+        self.tried.append(config.key)
+        self._at("verify", number)
+        self._at("measure", number)
+        failed = self._fails or (Outcome.WRONG_RESULT if scatter(config) < 0.1 else None)
+        return Trial(
+            number=number,
+            key=config.key,
+            config=config.flat(),
+            outcome=failed or Outcome.OK,
+            reason="planted" if failed else "",
+            prediction=predict(config),
+            measurement=None if failed else measurement(config),
+            costs=Costs(compile_s=0.1, verify_s=0.2, measure_s=0.3),
+        )
+
+    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+        assert len(configs) == len(proven)
+        found = Sustained(mlups=1.0, seconds=2.0, steps=10, sites=CASE.sites, slices_s=(0.2,))
+        return [
+            Trial(number=n, key=config.key, config=config.flat(), outcome=Outcome.OK, sustained=found)
+            for n, config in enumerate(configs)
+        ]
+
+    def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
+        return ACCURACY
+
+    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+        self._at("finals", 0)
+        self.finalists = [config.key for config in configs]
+        return [
+            Trial(
+                number=n,
+                key=c.key,
+                config=c.flat(),
+                outcome=Outcome.OK,
+                final=measurement(c, 1.01),
+                verification=verification(),
+            )
+            for n, c in enumerate(configs)
+        ]
+
+
+ACCURACY = Accuracy(
+    lattice="d3q19",
+    collision="bgk",
+    storage="fp32",
+    compute="fp32",
+    domain=(64, 64, 4),
+    points=(
+        AccuracyPoint(
+            velocity_scale=0.01,
+            relaxation_rate=1.88,
+            steps=1600,
+            density=1.25e-7,
+            velocity=3.75e-6,
+            density_to_exact=2e-7,
+            velocity_to_exact=6e-3,
+            reference_density_to_exact=5e-8,
+            reference_velocity_to_exact=6e-3,
+        ),
+    ),
+)
+
+
+def verification() -> Verification:
+    """On the whole domain, passed."""
+    return Verification(
+        error=1e-8,
+        bound=1e-7,
+        worst_cell=(0, 0, 0),
+        worst_direction=1,
+        worst_steps=1,
+        domains=(CASE.domain,),
+        full_size=True,
+    )
+
+
+def environment(backend: str) -> Environment:
+    cores = 2 if backend == "cpu" else 0
+    return Environment(backend=backend, device="Made-up 1", device_id=DEVICE_ID, architecture="none", cores=cores)
+
+
+def machine(backend: str = "cpu") -> Machine:
+    return Machine(
+        name="Made-up 1",
+        environment=environment(backend),
+        copy_bytes_per_s=3.6e12,
+        in_place_bytes_per_s=3.9e12,
+        stream_bytes_per_s={"4": 3.5e12, "16": BANDWIDTH, "64 streaming": 3.7e12},
+        caches_bytes={"L2": 1 << 20},
+        date="2000-01-01T00:00:00+00:00",
+    )
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
+    """Puts a made-up device in the place of the real ones, for the command line in this process."""
+    import lbmtune.cli.arguments.devices as here
+    import lbmtune.measure.workers.evaluate as real
+
+    fake = evaluator or FakeEvaluator("cpu")
+    monkeypatch.setattr(real, "Evaluator", lambda *_, **__: fake)
+    backend = fake.environment.backend
+    only = "cpu" if backend == "cpu" else "0"
+    monkeypatch.setattr(here, "machine", lambda *_, **__: machine(backend))
+    monkeypatch.setattr(here, "available", lambda: (only,))
+    real_bounds = here.bounds
+
+    def bounds(device: str, machine: Machine | None = None) -> here.Bounds:
+        return real_bounds(device, machine) if machine else here.Bounds(LIMITS, device == only)
+
+    monkeypatch.setattr(here, "bounds", bounds)
+    return fake
+
+
+def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:
+    few = {**usual_axes(backend), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
+    several = tuple({name: tuple(values) for name, values in table.items()} for table in tables(axes or few))
+    chosen = {backend: several if len(several) > 1 else several[0]}
+    plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
+    return replace(plain, **changes)
+
+
+def one_family() -> Axes:
+    """Axes of kernels among which nobody has a final but the best."""
+    return {**usual_axes("cuda"), "scheme": ("aa",), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
+
+
+def space_of(study: StudySpec, backend: str = "cuda") -> Space:
+    return _space(study.case, backend, tuple(tuple(table.items()) for table in tables(study.axes[backend])))
+
+
+@cache
+def _space(case: Case, backend: str, axes: tuple[tuple[tuple[str, tuple[str | int, ...]], ...], ...]) -> Space:
+    """The same for spaces of axes that can be told apart: dozens of studies have one."""
+    return legal_set(case, backend, [dict(table) for table in axes], LIMITS)
+
+
+def header(study: StudySpec, backend: str = "cuda") -> StudyHeader:
+    space = space_of(study, backend)
+    return StudyHeader(
+        spec=study,
+        backend=backend,
+        environment=environment(backend),
+        ceiling=Ceiling(copy_bytes_per_s=4e12, in_place_bytes_per_s=4e12, stream_bytes_per_s={"16": BANDWIDTH}),
+        legal_configurations=len(space.configs),
+        illegal_configurations=space.illegal,
+        date="2000-01-01T00:00:00+00:00",
+        version="0",
+    )
+
+
+def search(folder: Path, evaluator: FakeEvaluator, observer: Observer | None = None) -> Search:
+    return Search(evaluator=evaluator, predict=predict, folder=folder, observer=observer or Observer())
+
+
+def main(folder: str, stage: str, number: str) -> None:
+    """Runs or resumes a study in folder and kills its own process (SIGKILL) when `stage` of trial `number` begins."""
+    from lbmtune.search.study import run_study
+
+    def at(now: str, trial: int) -> None:
+        if now == stage and trial == int(number):
+            os.kill(os.getpid(), 9)
+            time.sleep(60)
+
+    study = spec()
+    resume = (Path(folder) / "study.json").exists()
+    run_study(search(Path(folder), FakeEvaluator(at=at)), header(study), space_of(study), resume=resume)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,33 @@
+"""Kernels of the CPU with planted faults. Workers import this file, and not what tests are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.render import render
+
+CASE = box("d2q9", "bgk", (64, 48, 1))
+FAULTS = {
+    "segfault": f"store(source, {1 << 44}, load(source, 0))",
+    "endless": f"for again in range({1 << 62}):\n        store(target, again % 2, load(target, 0) / load(source, 0))",
+    "nan": "zero = load(source, 0) - load(source, 0)\n    store(target, nx + 5, zero / zero)",
+    "refused": "target[0] = 'text'",
+}
+
+
+def config(fault: str = "") -> CpuConfig:
+    """The padding between the direction arrays stands for the fault."""
+    number = [*FAULTS].index(fault) + 1 if fault else 0
+    return CpuConfig(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
+
+
+def planted(case: Case, config: KernelConfig) -> Program:
+    """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
+    program = render(case, config)
+    if not config.padding:
+        return program
+    fault = list(FAULTS.values())[config.padding // 16 - 1]
+    return replace(program, source=f"{program.source.rstrip()}\n    {fault}\n")
