@@ -71,6 +71,21 @@ class KernelConfig:
     neighbours: str = "all"
 
     @property
+    def family(self) -> str:
+        """The kernel family, by which every layer finds what it needs of a configuration."""
+        raise NotImplementedError
+
+    @property
+    def links(self) -> str:
+        """Pointers of a site in the index list: "all", or "three_pointers"."""
+        return "three_pointers" if self.neighbours == "chase" else "all"
+
+    @property
+    def pointer_swap(self) -> int:
+        """Whether one kernel serves both parities, with pointers to slots that are swapped in between."""
+        return int(self.parity == "pointers")
+
+    @property
     def indirect(self) -> bool:
         """Whether neighbours are found by a list."""
         return self.addressing != "direct"
@@ -256,6 +271,35 @@ class CudaConfig(KernelConfig):
     held: int = 0
 
     @property
+    def family(self) -> str:
+        """The kernel family."""
+        if self.resident:
+            return "persistent"
+        if self.by_faces:
+            return "face-exchange"
+        if self.marches:
+            return "temporal-blocking"
+        if self.indirect:
+            return "sparse"
+        return "column" if self.march > 1 else "direct"
+
+    z_cells = property(lambda self: self.march)
+    sites_per_thread = property(lambda self: self.march)
+    chunk_planes = property(lambda self: self.march)
+    tile_planes = property(lambda self: self.march)
+    prefetch_cells = property(lambda self: self.prefetch)
+    prefetch_sites = property(lambda self: self.prefetch)
+    plane_fetch = property(lambda self: ("none", "registers", "cp_async", "bulk")[self.prefetch])
+    prefetch_to = property(lambda self: self.fetch)
+    grid_sync = property(lambda self: self.meeting)
+    register_planes = property(lambda self: self.held)
+    warp_sync = property(lambda self: self.barrier)
+    z_buffer = property(lambda self: self.pending)
+    overread = property(lambda self: self.beyond)
+    chunk_schedule = property(lambda self: {"even": "uniform", "falling": "tapered"}[self.chunks])
+    tile = property(lambda self: self.block)
+
+    @property
     def of_moments(self) -> bool:
         """Whether a cell keeps moments."""
         return self.kept.name == "moments"
@@ -399,6 +443,20 @@ class CpuConfig(KernelConfig):
     tile_x: int = 0
     stride: int = 0
     far_ends: str = "inside"
+
+    @property
+    def family(self) -> str:
+        """The kernel family."""
+        if self.indirect:
+            return "sparse"
+        if self.of_moments:
+            return "moments-wavefront"
+        return "wavefront" if self.steps > 1 else "direct"
+
+    collision_passes = property(
+        lambda self: {"once": "one", "twice": "two", "ahead": "pipelined", "lean": "minimal"}[self.reads]
+    )
+    row_tail = property(lambda self: {"inside": "in_loop", "between": "peeled"}[self.far_ends])
 
     @property
     def lanes(self) -> int:

@@ -16,6 +16,7 @@ from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elemen
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
+from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT
 
 Target = Literal["cuda", "cpu"]
@@ -129,8 +130,9 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of text and options: equal digests compile to equal code under one compiler."""
-        return hashlib.sha256("\0".join((self.target, *self.options, self.source)).encode()).hexdigest()
+        """SHA-256 of code and options: equal digests compile to equal instructions under one compiler."""
+        code = code_of(self.target, self.source)
+        return hashlib.sha256("\0".join((self.target, *self.options, code)).encode()).hexdigest()
 
     @property
     def frame(self) -> StorageFrame:

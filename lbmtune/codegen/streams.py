@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.problem.case import box
+from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.support import support_digest
@@ -22,7 +23,7 @@ CASE = box("d3q19", "bgk", (256, 256, 256))
 def streams_digest(target: Target) -> str:
     """Names the text of these programs: what was measured with another one is no ceiling any more."""
     text = skeleton("cuda/streams.cu") if target == "cuda" else skeleton("cpu/streams.py.in") + support_digest()
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(code_of(target, text).encode()).hexdigest()[:16]
 
 
 class CpuAccess(NamedTuple):

@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from lbmtune.codegen.code_text import code_of
+
 _FOLDER = Path(__file__).resolve().parents[1] / "backend" / "cpu"
 _ALWAYS = ("simd", "translate", "vectors")
 
@@ -16,5 +18,5 @@ def support_digest(*others: str) -> str:
 
     others: those beside the ones that every kernel imports.
     """
-    texts = ((_FOLDER / f"{name}.py").read_bytes() for name in (*_ALWAYS, *others))
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+    texts = (code_of("cpu", (_FOLDER / f"{name}.py").read_text(encoding="utf-8")) for name in (*_ALWAYS, *others))
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]

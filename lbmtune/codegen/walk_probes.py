@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.cpu.shared.filling import filled, indented
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.skeleton import skeleton
@@ -26,7 +27,7 @@ APART = 64
 def walks_digest() -> str:
     """Names the text of these programs."""
     text = skeleton("cpu/walk.py.in") + skeleton("cpu/arithmetic.py.in") + support_digest()
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(code_of("cpu", text).encode()).hexdigest()[:16]
 
 
 def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked: bool = False) -> Program:

@@ -1,0 +1,28 @@
+"""The code of a text: what a compiler makes something of, without what is there for readers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+Language = Literal["cuda", "cpu"]
+_DOCSTRING = re.compile(r'^[ \t]*"""(?:.|\n)*?"""[ \t]*$', re.MULTILINE)
+_MADE_FOR = re.compile(r"^Generated text; the support module it was made for: \w+$", re.MULTILINE)
+"""The line of a docstring that names code, too: that of the modules which the text imports."""
+_COMMENTS: Mapping[Language, re.Pattern[str]] = {
+    "cuda": re.compile(r"^[ \t]*#line .*$|//.*$", re.MULTILINE),
+    "cpu": re.compile(r"(?:^|\s)#.*$", re.MULTILINE),
+}
+
+
+def code_of(language: Language, text: str) -> str:
+    """Return the text without comments, docstrings, `#line` marks, blank lines and trailing blanks.
+
+    Two texts with the same code compile to the same instructions, so records name the code and a comment may change.
+    language: "cuda" for CUDA C++, "cpu" for Python. The kernels have no comment marks inside of string literals.
+    """
+    if language == "cpu":
+        text = _DOCSTRING.sub(lambda found: "\n".join(_MADE_FOR.findall(found[0])), text)
+    lines = (line.rstrip() for line in _COMMENTS[language].sub("", text).splitlines())
+    return "\n".join(line for line in lines if line)
