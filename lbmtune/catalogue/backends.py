@@ -1,0 +1,32 @@
+"""Backends by their traits: what the rest of the package asks instead of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """Traits of the devices and compilers of one kind.
+
+    name: in configurations, records and study files; title: for people.
+    shares_host: programs of the host take processor time, caches and bandwidth from kernels.
+    write_allocates: an ordinary store first loads the cache line that it writes to.
+    reports_resources: the compiler reports registers and spills.
+    """
+
+    name: str
+    title: str
+    shares_host: bool
+    write_allocates: bool
+    reports_resources: bool
+
+
+BACKENDS: Mapping[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Backend(name="cuda", title="CUDA", shares_host=False, write_allocates=False, reports_resources=True),
+        Backend(name="cpu", title="CPU", shares_host=True, write_allocates=True, reports_resources=False),
+    )
+}
