@@ -315,7 +315,7 @@ def test_the_file_is_the_same_every_time() -> None:
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
 def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "best-json.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md").read_text()
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), tmp_path / "best.json")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

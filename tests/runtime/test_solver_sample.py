@@ -1,4 +1,4 @@
-"""The C++ of docs/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
+"""The C++ of docs/guide/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lbmtune.records.best import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "best-json.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md"
 _MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
 CHANGED_OMEGA = 1.1
 
