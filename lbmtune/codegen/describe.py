@@ -50,6 +50,7 @@ from lbmtune.records.best import (
     Moment,
     SingleStep,
     Storage,
+    source_digest,
 )
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
@@ -57,10 +58,10 @@ _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
 def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
     """The program as data, with launch geometry and argument values for its own case."""
-    return Kernel(
+    kernel = Kernel(
         target=program.target,
         source=program.source,
-        source_digest=program.digest,
+        source_digest="",
         binary_digest=binary_digest,
         options=program.options,
         period=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.period),
@@ -71,9 +72,10 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         slots=_slots(program),
         types=tuple(_types(program)),
         single=_single(program),
-        opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.opening),
+        opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.prologue),
         keeps_roles=len(program.buffers()) > 1 and not program.config.exchanges(program.case.stencil),
     )
+    return replace(kernel, source_digest=source_digest(kernel, program.target))
 
 
 def _single(program: Program) -> SingleStep | None:
@@ -82,12 +84,13 @@ def _single(program: Program) -> SingleStep | None:
     if one is None:
         return None
     (launches,) = one.period
-    return SingleStep(
+    step = SingleStep(
         source=one.source,
-        source_digest=one.digest,
+        source_digest="",
         options=one.options,
         launches=tuple(launch_geometry(one, launch) for launch in launches),
     )
+    return replace(step, source_digest=source_digest(step, one.target))
 
 
 def _slots(program: Program) -> dict[str, str]:

@@ -24,7 +24,7 @@ def render(case: Case, config: KernelConfig) -> Program:
 
 def render_single(program: Program) -> Program | None:
     """One time step on the state of a program whose launches do several and no fewer; None for any other."""
-    if program.steps == 1 or program.divisible:
+    if program.steps == 1 or program.any_steps:
         return None
     return render(program.case, one_step(program.config))
 

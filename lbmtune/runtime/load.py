@@ -114,9 +114,9 @@ def _program(best: Best, config: KernelConfig) -> Program:
     """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
     kernel = best.kernel
     target = config.backend
-    period, opening = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
+    period, prologue = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
     source, options = kernel.source, kernel.options
-    return Program(target, best.case, config, source, options, period, steps=kernel.steps, opening=opening)
+    return Program(target, best.case, config, source, options, period, steps=kernel.steps, prologue=prologue)
 
 
 def _single_program(best: Best, config: KernelConfig) -> Program | None:

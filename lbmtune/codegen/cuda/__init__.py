@@ -18,4 +18,4 @@ def render_cuda(case: Case, config: CudaConfig) -> Program:
     if config.macroscopics == "never":
         return plain
     storing = with_macroscopics(plain)
-    return replace(storing, period=storing.storing)
+    return replace(storing, period=storing.with_macroscopics)

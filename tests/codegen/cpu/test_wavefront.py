@@ -263,7 +263,7 @@ def test_row_kernels_are_those_of_single_steps(scheme: str) -> None:
 @pytest.mark.parametrize(("scheme", "steps", "launches"), [("aa", 4, 1), ("aa", 3, 2), ("esoteric-twist", 2, 1)])
 def test_launches_of_a_period_end_where_they_began(scheme: str, steps: int, launches: int) -> None:
     program = program_of(case_of("box", "d2q9"), _config(scheme, steps=steps))
-    assert (len(program.period), program.steps, program.divisible) == (launches, steps, True)
+    assert (len(program.period), program.steps, program.any_steps) == (launches, steps, True)
     simulation = _simulation(replace(program.case, domain=(16, 5, 1)), program.config)  # type: ignore[arg-type]
     assert simulation.cycle_steps == launches * steps
 
