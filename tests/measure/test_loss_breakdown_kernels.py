@@ -91,7 +91,7 @@ def test_cpu_kernels_stream_too() -> None:
 
 
 def test_no_study_may_ask_for_it() -> None:
-    from lbmtune.cli.files.studyfile import load_study
+    from lbmtune.files.studyfile import load_study
 
     with pytest.raises(InputError, match="unknown collision 'none'"):
         load_study("quick", ["case.collision=none"])
