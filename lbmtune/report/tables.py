@@ -149,7 +149,7 @@ def _resources(trial: Trial, program: Program) -> Pairs:
         ("registers per thread", str(r.registers)),
         ("spills", f"{r.spill_bytes} B"),
         ("local memory per thread", f"{r.local_bytes} B"),
-        ("shared memory per block", f"{max(r.shared_bytes, *program.asked_shared_bytes.values()):,} B"),
+        ("shared memory per block", f"{max(r.shared_bytes, *program.dynamic_shared_bytes.values()):,} B"),
         ("code", format_bytes(r.code_bytes)),
     ]
 
