@@ -15,6 +15,7 @@ class Backend:
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
     slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
+    overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Backend:
     write_allocates: bool
     reports_resources: bool
     slot_pointers: bool
+    overlaps_memory: bool
 
 
 BACKENDS: Mapping[str, Backend] = {
@@ -35,6 +37,7 @@ BACKENDS: Mapping[str, Backend] = {
             write_allocates=False,
             reports_resources=True,
             slot_pointers=True,
+            overlaps_memory=True,
         ),
         Backend(
             name="cpu",
@@ -43,6 +46,7 @@ BACKENDS: Mapping[str, Backend] = {
             write_allocates=True,
             reports_resources=False,
             slot_pointers=False,
+            overlaps_memory=False,
         ),
     )
 }
