@@ -10,7 +10,7 @@ from lbmtune.measure.calibration.machines import describe, machine_path
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.disturbance import description_disturbance
-from lbmtune.search.lock import device_held
+from lbmtune.search.lock import device_lock
 
 
 def measured_machine(
@@ -22,7 +22,7 @@ def measured_machine(
     besides bandwidths, about a minute. Raises DeviceUnavailableError, InputError.
     """
     machine = describe(
-        device, refresh=refresh, say=LOG.info, max_age_s=max_age_s, calibration=calibration, alone=device_held
+        device, refresh=refresh, say=LOG.info, max_age_s=max_age_s, calibration=calibration, alone=device_lock
     )
     if remark := disturbance(machine):
         LOG.warning(remark)

@@ -19,7 +19,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import write_profile_page
-from lbmtune.search.lock import device_held
+from lbmtune.search.lock import device_lock
 
 
 def profile(
@@ -43,7 +43,7 @@ def profile(
         raise InputError(f"machine {machine.name} is no {config.backend} device and the configuration is for one.")
     subject = Asked(case, config, machine, protocol or TimingProtocol(), counters)
     folder = str(sources.resolve()) if sources else ""
-    return profiling.profile(device, subject, LOG.info, alone=device_held, sources=folder)
+    return profiling.profile(device, subject, LOG.info, alone=device_lock, sources=folder)
 
 
 class ProfilerTarget(NamedTuple):

@@ -30,7 +30,7 @@ from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudySpec
 from lbmtune.search.estimates import estimates
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.search.space import legal_set
 
 _KEPT = 1000
@@ -69,7 +69,7 @@ class Row(NamedTuple):
             "configurations": self.size,
             "compiled_configurations": self.compiled,
             "differ_in": self.differ,
-            "family": str(family_of(self.first.config)),
+            "family": str(kind_of(self.first.config)),
             **_facts(self.first),
         }
 

@@ -27,7 +27,7 @@ from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.claims import write_claims_page
-from lbmtune.search.lock import device_held, folder_held
+from lbmtune.search.lock import device_lock, folder_lock
 
 _LIMIT_S = 180.0
 """Time limit of a group's measurement: a domain that is staged through the host is slow."""
@@ -63,7 +63,7 @@ def reproduce(
         check_same_device(folder, machine.environment)
     count = None if BACKENDS[here.backend].shares_host else partial(_counted, device)
     run = Run(here=here, open_evaluator=_Opener(device), folder=folder, observer=observer or Observer(), count=count)
-    with device_held(machine.environment), folder_held(folder):
+    with device_lock(machine.environment), folder_lock(folder):
         return run_claims(run, _header(machine, documents, here), documents)
 
 

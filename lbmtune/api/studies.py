@@ -18,12 +18,12 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
-from lbmtune.export import write_best
+from lbmtune.export import printed_kernel, write_best
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.model.gpu.instruction_issue import cells_read
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Accuracy, Prediction, Trial
@@ -32,11 +32,12 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report import write_report
 from lbmtune.search.accuracy import within
-from lbmtune.search.estimates import Anew
-from lbmtune.search.lock import device_held
-from lbmtune.search.resume_check import check_question
+from lbmtune.search.estimates import Repredict
+from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.lock import device_lock
+from lbmtune.search.resume_check import check_same_spec
 from lbmtune.search.space import check_any_is_legal, legal_set
-from lbmtune.search.study import Observer, Search, nothing_valid, run_study
+from lbmtune.search.study import nothing_valid, run_study
 
 if TYPE_CHECKING:
     import pandas
@@ -104,10 +105,7 @@ class Study:
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
         target = self.folder / REPORT if path is None else Path(path)
-        source = ""
-        if self.ranked:
-            source = render(self.spec.case, from_flat(self.ranked[0].config)).source
-        write_report(self.record, target, source)
+        write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
         return target
 
     def export(self, path: Path | str | None = None) -> Path:
@@ -144,8 +142,8 @@ def study(
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
         >>> few = ["budget.trials=3", "scheme=aa", "layout=soa", "threads=1"]
         >>> found = study(case, "cpu", "a-study", overrides=few)
-        >>> found.winner.mlups > 0, found.config.scheme
-        (True, 'aa')
+        >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
+        ({'aa'}, PosixPath('a-study'))
     """
     where = chosen(device)
     wanted = as_spec(spec, overrides)
@@ -162,7 +160,7 @@ def check_study(spec: StudySpec, device: str, folder: Path, *, resume: bool = Fa
     backend = backend_of(device)
     check_folder(folder, backend, resume=resume)
     if resume:
-        check_question(read_study(folder).header.spec, spec, folder)
+        check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
         check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
 
@@ -184,7 +182,7 @@ def _run(run: _Run, device: str) -> None:
     expected = predictor(run.spec.case, run.machine)
     with (
         Evaluator(run.spec.case, device, run.spec.protocol, expected) as evaluator,
-        device_held(evaluator.environment),
+        device_lock(evaluator.environment),
     ):
         backend = run.machine.environment.backend
         space = legal_set(run.spec.case, backend, run.spec.axes[backend], evaluator.limits)
@@ -221,7 +219,7 @@ def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False
         return None
 
 
-def compiled_predictor(spec: StudySpec, machine: Machine) -> Anew | None:
+def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
     """Return the model with registers and spills as NVRTC reports them.
 
     None if it does not compile for the machine, or if that is not calibrated: then the model has no use for registers.

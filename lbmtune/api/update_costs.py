@@ -6,7 +6,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.report.info import subject
+from lbmtune.report.titles import subject
 
 
 def costs(case: Case, config: KernelConfig) -> dict[str, float]:

@@ -7,6 +7,7 @@ import inspect
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lbmtune import Case, Study, api
 from lbmtune.api import kernels, studies
 from lbmtune.api.machines import named_machine
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records.study import TimingProtocol
 from tests.support.fake_study import FakeEvaluator, stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +31,8 @@ def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
     if example in (kernels.measure, studies.study):
         described = named_machine(str(ROOT / "studies" / "recorded" / "epyc-2-cores" / "machine.toml"))
         monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: described)
+        # whatever else runs here
+        monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, bail_out=1000.0))
     if example is not studies.Study:
         monkeypatch.chdir(tmp_path)
     names = {name: getattr(lbmtune, name) for name in lbmtune.__all__}

@@ -8,7 +8,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
 from lbmtune.records import Accuracy, Measurement, Trial, Verification
-from lbmtune.search.accuracy import kept_where
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
 
@@ -46,7 +46,7 @@ def measurement_rows(trial: Trial, measurement: Measurement) -> list[tuple[str, 
 def accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
     """Return the errors of a precision as a table: one row per velocity, relative L2 norms."""
     domain = "x".join(map(str, found.domain))
-    kept = f"{kept_where(config)}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
+    kept = f"{kind_of(config).state}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
     title = (
         f"L2 errors of {found.lattice} {found.collision}, {kept}, stored as {found.storage}, computed in "
         f"{found.compute}, on {domain} cells"

@@ -10,7 +10,7 @@ from lbmtune.api.grouping import others, with_scheme
 from lbmtune.api.ranking import Ranking, Row
 from lbmtune.cli.format import output
 from lbmtune.records import Prediction
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
 
@@ -50,7 +50,7 @@ def _families(ranked: Ranking) -> Table:
             "yes" if row.first.compiled else "no",
             f"{row.size:,}",
             row.first.config.key,
-            str(family_of(row.first.config)),
+            str(kind_of(row.first.config)),
         )
         for row in ranked.families
     )
