@@ -6,7 +6,7 @@ streams     as many streams as a cell has values, by the accesses of the kernel,
 streaming   the kernel itself without collision
 kernel      all of it
 
-Beside them stand kernels with parts taken out (`codegen.cuda.shared.ablation`). Times are of the whole device per
+Beside them stand kernels with parts taken out (`codegen.cuda.ablation`). Times are of the whole device per
 update. What the model expects of a rung comes from the description of the machine and from what was compiled, never
 from the rung.
 """
@@ -36,7 +36,7 @@ from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case
-from lbmtune.codegen.cuda.shared.ablation import alone, can_be_alone
+from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -257,11 +257,11 @@ class _Ladder:
 
     def _apart(self, full: Program, free: Program) -> Iterator[Rung]:
         """Kernels with parts taken out, where those can be."""
-        if not can_be_alone(full):
+        if not can_be_ablated(full):
             return
-        yield self._alone(READS, alone(free, reads=True, writes=False))
-        yield self._alone(WRITES, alone(free, reads=False, writes=True))
-        yield self._alone(COLLISION, alone(full, reads=False, writes=False))
+        yield self._alone(READS, ablated(free, reads=True, writes=False))
+        yield self._alone(WRITES, ablated(free, reads=False, writes=True))
+        yield self._alone(COLLISION, ablated(full, reads=False, writes=False))
 
     def _alone(self, name: str, program: Program) -> Rung:
         self._say(name)
