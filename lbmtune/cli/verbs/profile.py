@@ -86,21 +86,18 @@ def _show(found: Profile) -> None:
     from lbmtune.catalogue.config import from_flat
     from lbmtune.cli.format import output
     from lbmtune.records.disturbance import profile_disturbance
-    from lbmtune.report import profile as shown
+    from lbmtune.report import profile_tables as shown
 
     console = output.stdout()
     if remark := profile_disturbance(found):
         console.print(f"disturbed: {remark}", "", markup=False)
     console.print(f"{from_flat(found.config).said} on {found.environment.device}", "", markup=False)
-    console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.ladder_rows(found)), "")
-    named = ("rung", "term", "ps>", "figures", "source")
-    console.print(output.table("what the model's time is made of", named, shown.term_rows(found)), "")
+    console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.level_rows(found)), "")
+    console.print(output.table("terms of the model", shown.TERM_COLUMNS, shown.term_rows(found)), "")
     if found.apart:
-        columns = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
-        console.print(output.table("parts of the kernel alone", columns, shown.apart_rows(found)), "")
+        console.print(output.table("parts of the kernel alone", shown.PART_COLUMNS, shown.part_rows(found)), "")
     if found.counters.found:
-        columns = ("counter", "value>", "unit", "ideal>", "ratio>")
-        console.print(output.table(found.counters.source, columns, shown.counter_rows(found)), "")
+        console.print(output.table(found.counters.source, shown.COUNTER_COLUMNS, shown.counter_rows(found)), "")
     else:
         console.print(found.counters.source, "", markup=False)
     if rows := shown.state_rows(found):
