@@ -20,9 +20,6 @@ from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.storage import Domain, StorageFrame
-from lbmtune.codegen.cuda.face_exchange import program as tile_faces
-from lbmtune.codegen.cuda.shared import layout
-from lbmtune.codegen.cuda.temporal_blocking import program as march
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -67,7 +64,7 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         period=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.period),
         buffers=_buffers(program),
         arguments=_arguments(program),
-        max_elements=max_elements(program),
+        max_elements=program.max_elements,
         steps=program.steps,
         slots=_slots(program),
         types=tuple(_types(program)),
@@ -120,17 +117,6 @@ def _types(program: Program) -> Iterator[CellType]:
         yield CellType(kind=c.kind, face=SIDES[c.face], patch=c.patch, **field._asdict())
     for patch, field in words.walls:
         yield CellType(kind="moving", face="", patch=patch, **field._asdict())
-
-
-def max_elements(program: Program) -> int | None:
-    """Longest buffer that the text may be used with; None where its indices do not run out (64 bits)."""
-    config = program.config
-    if not isinstance(config, CudaConfig):
-        return None
-    found = layout.max_elements
-    if config.marches or config.by_faces:
-        found = march.max_elements if config.marches else tile_faces.max_elements
-    return found(program.case, config)
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:

@@ -83,6 +83,7 @@ class Program:
     and after values of the case have changed.
     with_macroscopics: the same as period, and density and velocity of the state before the step are left in the buffer
     'macroscopics'; empty where the text has no such entries.
+    max_elements: the longest buffer whose elements the indices of the text reach; None: no limit (64-bit indices).
     """
 
     target: Target
@@ -94,6 +95,7 @@ class Program:
     with_macroscopics: tuple[tuple[Launch, ...], ...] = ()
     steps: int = 1
     prologue: tuple[tuple[Launch, ...], ...] = ()
+    max_elements: int | None = None
 
     @property
     def any_steps(self) -> bool:

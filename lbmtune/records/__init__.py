@@ -80,6 +80,8 @@ class Term:
     alone_s: float | None = None
 
 
+MEMORY_TERM, ISSUE_TERM = "memory", "instructions"
+"""Names of the terms of bytes to and from memory, and of issue slots of GPUs."""
 _NEGLIGIBLE = 1e-4
 """Share of the time of an update below which a term is not told of: no figure of the others shows it."""
 

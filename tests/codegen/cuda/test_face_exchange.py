@@ -16,7 +16,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
 from lbmtune.cli.arguments.machines import named_machine
-from lbmtune.codegen.describe import describe_kernel, max_elements
+from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
@@ -235,9 +235,9 @@ def test_indices_of_faces_have_as_many_bits_as_they_need() -> None:
     large = replace(CUBE, domain=(2048, 2048, 2048))
     thin = config(block=(1, 1, 32), layout="soa")
     assert "typedef unsigned int Place;" in render(CUBE, thin).source
-    assert max_elements(render(CUBE, thin)) == 2**33
+    assert render(CUBE, thin).max_elements == 2**33
     assert "typedef unsigned long long Place;" in render(large, thin).source
-    assert (max_elements(render(large, thin)) or 2**64) >= buffer_elements(large, thin)
+    assert (render(large, thin).max_elements or 2**64) >= buffer_elements(large, thin)
 
 
 H200 = Limits(shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10, asynchronous=True)
