@@ -14,6 +14,7 @@ class Backend:
     shares_host: programs of the host take processor time, caches and bandwidth from kernels.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
+    slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
     overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """
 
@@ -22,6 +23,7 @@ class Backend:
     shares_host: bool
     write_allocates: bool
     reports_resources: bool
+    slot_pointers: bool
     overlaps_memory: bool
 
 
@@ -34,6 +36,7 @@ BACKENDS: Mapping[str, Backend] = {
             shares_host=False,
             write_allocates=False,
             reports_resources=True,
+            slot_pointers=True,
             overlaps_memory=True,
         ),
         Backend(
@@ -42,6 +45,7 @@ BACKENDS: Mapping[str, Backend] = {
             shares_host=True,
             write_allocates=True,
             reports_resources=False,
+            slot_pointers=False,
             overlaps_memory=False,
         ),
     )
