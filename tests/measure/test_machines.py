@@ -35,7 +35,7 @@ from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.records.disturbance import description_disturbance
-from lbmtune.search.lock import device_held
+from lbmtune.search.lock import device_lock
 from tests.support import fake_study
 from tests.support.fake_device import FakeDevice
 from tests.support.small_device import no_device, small_cpu
@@ -257,8 +257,8 @@ def test_nothing_is_said_of_a_description_that_was_left_alone(
 def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with device_held(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
-        devices.describe("cpu", alone=device_held)
+    with device_lock(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
+        devices.describe("cpu", alone=device_lock)
     assert not list(tmp_path.rglob("*.toml"))
 
 

@@ -33,8 +33,8 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import Space, legal_set
-from lbmtune.search.study import Observer, Search
 
 if TYPE_CHECKING:
     import pytest

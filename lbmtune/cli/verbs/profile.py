@@ -44,7 +44,7 @@ def profile(
     from lbmtune.measure.profiling.loss_breakdown import Asked
     from lbmtune.measure.profiling.profile import profile as profiled
     from lbmtune.records.store import check_writable
-    from lbmtune.search.lock import device_held
+    from lbmtune.search.lock import device_lock
 
     if out and out.suffix != ".html":
         raise InputError(f"--out {out} is not a page; name a file that ends in .html, the record goes beside it.")
@@ -57,7 +57,7 @@ def profile(
         raise InputError(f"--machine {machine} is no {kind} device and the configuration is for one; leave it out.")
     asked = Asked(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
     folder = str(sources.resolve()) if sources else ""
-    found = profiled(subject.device, asked, output.note, alone=device_held, sources=folder)
+    found = profiled(subject.device, asked, output.note, alone=device_lock, sources=folder)
     if as_json:
         output.emit_json(found)
     else:
