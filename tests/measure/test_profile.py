@@ -140,7 +140,7 @@ def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     case = box("d3q19", "bgk", (32, 20, 16))
     config = CpuConfig(scheme="aa", vector_bits=256, threads=1)
-    return ladder.climb(open_cpu(), ladder.Asked(case, config, machine, QUICK), lambda _: None)
+    return ladder.measure_losses(open_cpu(), ladder.ProfileRequest(case, config, machine, QUICK), lambda _: None)
 
 
 def test_the_ladder_on_the_processor(climbed: Profile) -> None:
@@ -158,9 +158,9 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
     assert msgspec.json.decode(msgspec.json.encode(climbed), type=Profile) == climbed
 
 
-def on_a_processor(machine: Machine) -> ladder._Ladder:
-    asked = ladder.Asked(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
-    return ladder._Ladder(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
+def on_a_processor(machine: Machine) -> ladder._CpuLosses:
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
+    return ladder._CpuLosses(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
 
 
 def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     device = SimpleNamespace(time_s=lambda _: 1e-3)
     simulation = SimpleNamespace(cycle_steps=2, device=device, step=lambda _: None)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
-    found = on_a_processor(machine)._counted(simulation)  # type: ignore[arg-type]
+    found = on_a_processor(machine)._count(simulation)  # type: ignore[arg-type]
     assert {one.name: one.value for one in found.found} == pytest.approx(
         {"instructions": 300, perf.MISSES: 0.25, "bytes fetched by these misses": 16}
     )
@@ -193,9 +193,9 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
     machine = replace(read_machine(RECORDED / "nvidia-h200" / "machine.toml"), calibration=None)
-    asked = ladder.Asked(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
     with pytest.raises(InputError, match="no calibration"):
-        ladder.climb(open_cpu(), asked, lambda _: None)
+        ladder.measure_losses(open_cpu(), asked, lambda _: None)
 
 
 # counters

@@ -41,7 +41,7 @@ def profile(
     from lbmtune.cli.arguments.configs import resolve, study_spec
     from lbmtune.cli.arguments.machines import named_machine
     from lbmtune.cli.format import output
-    from lbmtune.measure.profiling.loss_breakdown import Asked
+    from lbmtune.measure.profiling.loss_breakdown import ProfileRequest
     from lbmtune.measure.profiling.profile import profile as profiled
     from lbmtune.records.store import check_writable
     from lbmtune.search.lock import device_lock
@@ -55,9 +55,9 @@ def profile(
     if known.environment.backend != subject.config.backend:
         kind = subject.config.backend
         raise InputError(f"--machine {machine} is no {kind} device and the configuration is for one; leave it out.")
-    asked = Asked(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
+    request = ProfileRequest(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
     folder = str(sources.resolve()) if sources else ""
-    found = profiled(subject.device, asked, output.note, alone=device_lock, sources=folder)
+    found = profiled(subject.device, request, output.note, alone=device_lock, sources=folder)
     if as_json:
         output.emit_json(found)
     else:
