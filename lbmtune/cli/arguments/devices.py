@@ -77,7 +77,7 @@ def machine(
     from lbmtune.search.lock import device_lock
 
     described = describe(
-        device, refresh=refresh, say=note, max_age_s=max_age_s, calibration=calibration, alone=device_lock
+        device, refresh=refresh, progress=note, max_age_s=max_age_s, calibration=calibration, alone=device_lock
     )
     if remark := disturbance(described):
         note(remark)
