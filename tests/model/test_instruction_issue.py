@@ -14,7 +14,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.cli.files.studyfile import load_study
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.instruction_issue import efficiency, exchanges, issue, rates, registers, slots, together
