@@ -92,9 +92,9 @@ def prove(
     """Return the trials of a verification: on small domains, then at full size if that is wanted (`verify`)."""
     where, found = _legal(case, config, device)
     with Evaluator(case, where, protocol or TimingProtocol()) as evaluator:
-        trials = [evaluator.prove(found)]
+        trials = [evaluator.verify(found)]
         if full_size and trials[0].verification:
-            trials.append(evaluator.prove(found, full=True))
+            trials.append(evaluator.verify(found, full=True))
     return trials
 
 

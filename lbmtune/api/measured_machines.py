@@ -22,7 +22,7 @@ def measured_machine(
     besides bandwidths, about a minute. Raises DeviceUnavailableError, InputError.
     """
     machine = describe(
-        device, refresh=refresh, say=LOG.info, max_age_s=max_age_s, calibration=calibration, alone=device_lock
+        device, refresh=refresh, progress=LOG.info, max_age_s=max_age_s, calibration=calibration, alone=device_lock
     )
     if remark := disturbance(machine):
         LOG.warning(remark)

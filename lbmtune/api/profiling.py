@@ -13,7 +13,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.profiling import profile as profiling
-from lbmtune.measure.profiling.loss_breakdown import Asked
+from lbmtune.measure.profiling.loss_breakdown import ProfileRequest
 from lbmtune.measure.profiling.profiler_target import text_on_disk, write_request
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.profile import Profile
@@ -41,7 +41,7 @@ def profile(
     machine = machine or measured_machines.measured_machine(device, calibration=True)
     if machine.environment.backend != config.backend:
         raise InputError(f"machine {machine.name} is no {config.backend} device and the configuration is for one.")
-    subject = Asked(case, config, machine, protocol or TimingProtocol(), counters)
+    subject = ProfileRequest(case, config, machine, protocol or TimingProtocol(), counters)
     folder = str(sources.resolve()) if sources else ""
     return profiling.profile(device, subject, LOG.info, alone=device_lock, sources=folder)
 

@@ -14,8 +14,8 @@ import msgspec
 from lbmtune.api.devices import LOG, limits_of, predictor
 from lbmtune.api.grouping import Differences, differences, families, folded
 from lbmtune.api.machines import as_machine
-from lbmtune.backend import compiled_cache, nvrtc
-from lbmtune.backend.compiled_cache import Compiled
+from lbmtune.backend.cuda import compiled_cache, nvrtc
+from lbmtune.backend.cuda.compiled_cache import Compiled
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case

@@ -28,7 +28,7 @@ class Evaluator(Protocol):
     incumbent_s: float | None
 
     @property
-    def ahead(self) -> int:
+    def max_in_flight(self) -> int:
         """Return how many configurations may usefully be in flight."""
         ...
 
@@ -36,7 +36,7 @@ class Evaluator(Protocol):
     def limits(self) -> Limits: ...
     @property
     def environment(self) -> Environment: ...
-    def expect(self, configs: Sequence[KernelConfig]) -> None:
+    def prepare(self, configs: Sequence[KernelConfig]) -> None:
         """Prepare for configurations that may be submitted."""
         ...
 

@@ -74,10 +74,10 @@ class _Loop:
         self._budget = budget_left(spec, done)
         search.evaluator.incumbent_s = fastest_s(spec, done)
         if min(self._budget) > 0:
-            search.evaluator.expect(space.configs)
+            search.evaluator.prepare(space.configs)
         predictions = estimates(search.predict, space.configs)
         tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
-        batch = max(1, search.evaluator.ahead // _SHARE_OF_AHEAD)
+        batch = max(1, search.evaluator.max_in_flight // _SHARE_OF_AHEAD)
         expected, sample = [p.mlups for p in predictions], spec.budget.sample
         if search.predict_anew and min(self._budget) > 0:
             expected = refined(expected, space.configs, search.predict_anew, search.compiled)
@@ -89,7 +89,7 @@ class _Loop:
         """Search until the budget or the legal set is exhausted. Predicting and resuming do not count."""
         self._begin_s, in_flight = time.monotonic(), 0
         while True:
-            while in_flight < self._search.evaluator.ahead and self._may_start():
+            while in_flight < self._search.evaluator.max_in_flight and self._may_start():
                 self._start()
                 in_flight += 1
             if not in_flight:

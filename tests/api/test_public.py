@@ -88,7 +88,7 @@ def test_a_kernel_that_fails_is_not_verified(monkeypatch) -> None:
         fake.submit(0, config)
         return fake.next()
 
-    monkeypatch.setattr(fake, "prove", prove, raising=False)
+    monkeypatch.setattr(fake, "verify", prove, raising=False)
     with pytest.raises(NothingValidError, match="the kernel cannot be verified: ok"):
         api.verify(CASE, "scheme=aa", "cpu")
 

@@ -22,7 +22,7 @@ from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
-from lbmtune.measure.workers.processes import scratch_folder
+from lbmtune.measure.processes.worker import scratch_folder
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import append_trial, read_study, write_atomically
 from lbmtune.search.lock import folder_lock

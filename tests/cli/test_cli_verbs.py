@@ -337,7 +337,7 @@ def test_a_kernel_that_fails_is_told_as_json_too(run, monkeypatch, outcome):
         fake.submit(0, config)
         return fake.next()
 
-    monkeypatch.setattr(fake, "prove", prove, raising=False)
+    monkeypatch.setattr(fake, "verify", prove, raising=False)
     for verb, *more in (("verify", "--full-size"), ("measure",)):
         code, out, err = run(verb, "scheme=aa", "--device", "cpu", *QUICK, "--json", *more)
         facts = json.loads(out)
@@ -354,7 +354,7 @@ def test_a_proof_that_passes_as_json(run, monkeypatch):
         fake.submit(0, config)
         return replace(fake.next(), outcome=Outcome.OK, reason="", verification=replace(verification(), full_size=full))
 
-    monkeypatch.setattr(fake, "prove", prove, raising=False)
+    monkeypatch.setattr(fake, "verify", prove, raising=False)
     code, out, _ = run("verify", "scheme=aa", "--device", "cpu", *QUICK, "--json", "--full-size")
     facts = json.loads(out)
     assert (code, facts["passed"], facts["outcome"], len(facts["verifications"])) == (0, True, "ok", 2)

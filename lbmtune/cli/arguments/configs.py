@@ -12,7 +12,7 @@ from lbmtune.api.configs import backend_of_knobs, fitted, parse_values
 from lbmtune.api.folders import study_folders
 from lbmtune.api.machines import machine_of, named_machine
 from lbmtune.api.ranking import ranked_before
-from lbmtune.backend.compiled_cache import compiled_before
+from lbmtune.backend.cuda.compiled_cache import compiled_before
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.backends import BACKENDS

@@ -24,7 +24,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.protocol import excite
-from lbmtune.measure.workers.worker_tasks import calm
+from lbmtune.measure.timing.stable_case import stable_case
 from lbmtune.records import Environment
 from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
@@ -64,7 +64,7 @@ def prepared(request: Request, environment: Environment) -> tuple[Program, Binar
 
 def run(request: Request, program: Program, binary: Binary, device: Device) -> None:
     """The warm cycles, and the one that is looked at."""
-    simulation = Simulation(program, binary, device, calm(request.case))
+    simulation = Simulation(program, binary, device, stable_case(request.case))
     excite(simulation)
     simulation.step(WARM_CYCLES * simulation.parity_steps)
     device.synchronize()
@@ -77,7 +77,7 @@ def compiled(program: Program, environment: Environment, sources: Path | None) -
     """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
     if sources is None or program.target != "cuda":
         return compiler_for(environment)(program)
-    from lbmtune.backend.nvrtc import compile_text
+    from lbmtune.backend.cuda.nvrtc import compile_text
 
     options = (*program.options, "--generate-line-info", f"--gpu-architecture={environment.architecture}")
     return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))
