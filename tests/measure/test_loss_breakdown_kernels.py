@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.rules import Limits, broken
@@ -91,7 +91,7 @@ def test_cpu_kernels_stream_too() -> None:
 
 
 def test_no_study_may_ask_for_it() -> None:
-    from lbmtune.cli.files.studyfile import load_study
+    from lbmtune.files.studyfile import load_study
 
     with pytest.raises(InputError, match="unknown collision 'none'"):
         load_study("quick", ["case.collision=none"])
