@@ -12,10 +12,10 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.cli.files.casefile import CaseFile, case_of
-from lbmtune.cli.files.source import Source, read_text
-from lbmtune.cli.files.studyfile import studies_folder
 from lbmtune.errors import InputError, suggestion, unknown
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.source import Source, read_text
+from lbmtune.files.studyfile import studies_folder
 from lbmtune.measure.verification.accuracy import VELOCITIES
 from lbmtune.records.claims import COUNTED, DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
 

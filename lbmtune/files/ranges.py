@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from lbmtune.cli.files.source import Source
+from lbmtune.files.source import Source
 from lbmtune.records.study import TimingProtocol
 
 

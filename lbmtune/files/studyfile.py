@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,17 +17,17 @@ import msgspec
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, Case
 from lbmtune.catalogue.problem.faces import Patch
-from lbmtune.cli.files.axesfile import AxesFile, spaces
-from lbmtune.cli.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
-from lbmtune.cli.files.override import backends, override
-from lbmtune.cli.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
-from lbmtune.cli.files.source import Source, read_text
-from lbmtune.cli.format.output import note_once
 from lbmtune.errors import InputError, suggestion
+from lbmtune.files.axesfile import AxesFile, spaces
+from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
+from lbmtune.files.override import backends, override
+from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.source import Source, read_text
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
+LOG = logging.getLogger("lbmtune")
 T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
@@ -95,6 +96,20 @@ _FORMS = {
 }
 """What a value of more than one type has to be, and what to do."""
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
+
+
+def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ()) -> StudySpec:
+    """Return a study given as one, as a case (all axes with their usual values), as a file or by its shipped name.
+
+    overrides: 'key=value'. Raises InputError.
+    """
+    if isinstance(study, (str, Path)):
+        return load_study(str(study), overrides)
+    if isinstance(study, Case):
+        source = Source(study.flow, "")
+        axes = {backend: spaces(None, backend, source) for backend in AXES}
+        study = StudySpec(name=study.flow, case=study, axes=axes)
+    return overridden(study, overrides)
 
 
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
@@ -293,7 +308,7 @@ def _case(file: CaseFile, source: Source) -> Case:
     except InputError as error:
         source.fail(_key_of(str(error)), str(error))
     if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
-        note_once(
+        LOG.warning(
             f"relaxation_rate {case.relaxation_rate:.4g} is close to 2: the flow itself may become unstable on this "
             f"domain; use a larger domain or {'a lower reynolds' if file.reynolds else 'a higher viscosity'}."
         )

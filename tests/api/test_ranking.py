@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lbmtune.api import ranking as cli_ranking
+from lbmtune.api.devices import limits_of, predictor
+from lbmtune.api.grouping import differences, families, folded, others, with_scheme
+from lbmtune.api.machines import machine_of, named_machine, shipped_machines
+from lbmtune.api.ranking import Entry, Ranking, Row, rank
+from lbmtune.api.studies import compiled_predictor
+from lbmtune.api.variation import vary
 from lbmtune.backend.cuda import compiled_cache as backend_compiled
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.cuda.compiled_cache import Compiled, compiled, compiled_all, compiled_before
@@ -16,15 +24,10 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import CudaConfig, from_flat, parse_config
 from lbmtune.catalogue.families.rules import cuda_limits
 from lbmtune.catalogue.problem.case import box
-from lbmtune.cli import ranking as cli_ranking
-from lbmtune.cli.arguments.devices import limits_of, predictor
-from lbmtune.cli.arguments.machines import machine_of, named_machine, shipped_machines
+from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format import ranking_table as rankingtable
-from lbmtune.cli.format.grouping import differences, families, folded, others, with_scheme
 from lbmtune.cli.format.ranking_table import ties
-from lbmtune.cli.ranking import Entry, Ranking, Row, ranking
-from lbmtune.cli.vary import alone, around, around_best
-from lbmtune.cli.verbs import study as tune
+from lbmtune.cli.format.variation import single_value
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.gpu.array_of_structures import longer_s
@@ -49,9 +52,10 @@ SPEC = StudySpec(name="few", case=CASE, axes={"cuda": AXES}, objective="mlups", 
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    return tmp_path
+    with notes_on_stderr():
+        yield tmp_path
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def ranked(machine: Machine, compile_first: int = 100, top: int = 5) -> tuple[Ranking, list[str]]:
     said: list[str] = []
-    return ranking(SPEC, machine, top, compile_first, said.append), said
+    return rank(SPEC, machine, top, compile_first, said.append), said
 
 
 def test_what_was_compiled_decides(asked):
@@ -105,15 +109,15 @@ def test_what_was_compiled_decides(asked):
 def test_an_axis_is_varied_around_the_first_of_the_ranking(asked, capsys):
     """All values as they are compiled, and the first one as the ranking has it, which is kept and used."""
     machine, spec = named_machine("h200"), replace(SPEC, axes={"cuda": {**AXES, "block": ("64x1x1", "32x1x1")}})
-    estimate, first = (ranking(spec, machine, 1, count, lambda _: None).entries[0] for count in (0, 100))
+    estimate, first = (rank(spec, machine, 1, count, lambda _: None).entries[0] for count in (0, 100))
     assert (estimate.config.block[0], first.config.block[0]) == (64, 32)
-    found = around_best(spec, machine, "scheme", 100)
+    found = vary(spec, machine, "scheme", compiled=100)
     assert (found.around, found.predictions[first.config.scheme]) == (first.config, first.prediction)
     assert any(term.name == "local memory" for term in found.predictions["aa"].terms)
     assert (found.compiled, len(asked)) == (True, 2)
     said = "the first of the ranking of few; the kernels of all values are compiled for sm_90"
     assert capsys.readouterr().err == f"around {first.config.key}, {said}\n"
-    refused = around_best(spec, machine, "block", 100)
+    refused = vary(spec, machine, "block", compiled=100)
     assert refused.illegal == {"64x1x1": "it does not compile: too much"}
     assert list(refused.predictions) == ["32x1x1"]
 
@@ -121,7 +125,7 @@ def test_an_axis_is_varied_around_the_first_of_the_ranking(asked, capsys):
 def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys):
     for machine, count in ((named_machine("h200"), 0), (named_machine("k20"), 100)):
         first = ranked(machine, 0)[0].entries[0]
-        found = around_best(SPEC, machine, "block", count)
+        found = vary(SPEC, machine, "block", compiled=count)
         assert (found.around, found.compiled, asked) == (first.config, False, [])
         assert found.predictions["x".join(map(str, first.config.block))] == first.prediction
         said = f"around {first.config.key}, the first of the ranking of few by estimates; no kernel was compiled\n"
@@ -130,16 +134,18 @@ def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys)
 
 def test_one_value_alone_is_compared_with_nothing_and_that_is_said():
     machine, base = named_machine("h200"), CudaConfig()
-    one = around(SPEC, machine, "storage", base)
-    assert alone(one, settled=False) == (
+    one = vary(SPEC, machine, "storage", base)
+    assert single_value(one, has_record=False) == (
         "only the values of the study are compared, and it gives storage none but fp32; add others with "
         "--set storage=fp32,fp64,fp16s."
     )
-    assert "beside a best.json name a study that has others with --study, or " in alone(one, settled=True)
-    assert alone(around(SPEC, machine, "march", base), settled=False).endswith("--set march=A,B,C.")
-    assert alone(around(SPEC, machine, "scheme", base), settled=False) == ""
+    assert "beside a best.json name a study that has others with --study, or " in single_value(one, has_record=True)
+    assert single_value(vary(SPEC, machine, "march", base), has_record=False).endswith("--set march=A,B,C.")
+    assert single_value(vary(SPEC, machine, "scheme", base), has_record=False) == ""
     two = replace(SPEC, axes={"cuda": {**AXES, "block": ("256x1x1", "2048x1x1")}})
-    assert alone(around(two, machine, "block", base), settled=False) == "", "one of them is illegal, which is said"
+    assert single_value(vary(two, machine, "block", base), has_record=False) == "", (
+        "one of them is illegal, which is said"
+    )
 
 
 def test_how_far_compiling_is_is_told(asked, monkeypatch):
@@ -176,7 +182,7 @@ def test_another_case_and_other_axes_are_ranked_anew(asked):
     machine = named_machine("h200")
     larger = replace(SPEC, case=box("d3q19", "bgk", (256, 256, 256)))
     fewer = replace(SPEC, axes={"cuda": {**AXES, "scheme": ("pull",)}})
-    found = [ranking(spec, machine, 5, 100, lambda _: None) for spec in (SPEC, larger, fewer)]
+    found = [rank(spec, machine, 5, 100, lambda _: None) for spec in (SPEC, larger, fewer)]
     assert len(asked) == 3
     assert [one.legal for one in found] == [8, 8, 4]
     assert found[0].entries[0].prediction != found[1].entries[0].prediction
@@ -534,7 +540,7 @@ def test_a_ranking_has_rows_and_families_beside_its_places(monkeypatch):
 
 def test_a_ranking_is_printed_by_rows_and_told_by_places(asked, capsys):
     found, _ = ranked(named_machine("h200"), 1, top=3)
-    rankingtable.print_ranking(found)
+    rankingtable.print_ranking(found, "D3Q19 BGK box")
     table, families_table = capsys.readouterr().out.split("\n\n")
     assert len(table.splitlines()) == 3 + len(found.rows)
     for row, line in zip(found.rows, table.splitlines()[3:], strict=True):
@@ -580,7 +586,7 @@ def test_a_footprint_that_the_last_cache_holds_is_said_with_a_domain_that_it_doe
 
 def test_a_study_predicts_the_first_anew_by_what_compiles(asked):
     described = named_machine("h200")
-    predict_anew = tune._anew(SPEC, described)
+    predict_anew = compiled_predictor(SPEC, described)
     assert predict_anew
     configs = legal_set(CASE, "cuda", AXES, limits_of(described)).configs
     found = predict_anew(configs)
@@ -593,11 +599,11 @@ def test_a_study_predicts_the_first_anew_by_what_compiles(asked):
 
 def test_a_study_compiles_nothing_beforehand_where_the_model_makes_nothing_of_it(monkeypatch):
     described = named_machine("h200")
-    assert tune._anew(SPEC, replace(described, calibration=None)) is None
-    assert tune._anew(SPEC, named_machine("k20")) is None, "NVRTC does not compile for it"
+    assert compiled_predictor(SPEC, replace(described, calibration=None)) is None
+    assert compiled_predictor(SPEC, named_machine("k20")) is None, "NVRTC does not compile for it"
 
     def missing():
         raise DeviceUnavailableError("NVRTC was not found")
 
     monkeypatch.setattr(nvrtc, "version", missing)
-    assert tune._anew(SPEC, described) is None
+    assert compiled_predictor(SPEC, described) is None

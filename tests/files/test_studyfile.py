@@ -5,11 +5,11 @@ import pytest
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.cli.files.ranges import PROTOCOL
-from lbmtune.cli.files.source import line_of
-from lbmtune.cli.files.studyfile import find_study, load_study, overridden, parse_study, shipped_studies
-from lbmtune.cli.format.output import note_once
+from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError
+from lbmtune.files.ranges import PROTOCOL
+from lbmtune.files.source import line_of
+from lbmtune.files.studyfile import find_study, load_study, overridden, parse_study, shipped_studies
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.space import legal_set
 
@@ -373,9 +373,9 @@ def test_reynolds_numbers_set_the_viscosity():
     ],
 )
 def test_a_flow_that_may_become_unstable_gets_one_remark(old, new, said, capsys):
-    note_once.cache_clear()
-    for _ in range(2):
-        parse_study(TEXT.replace(old, new), "t")
+    with notes_on_stderr():
+        for _ in range(2):
+            parse_study(TEXT.replace(old, new), "t")
     assert re.fullmatch(f"{said}\n" if said else "", capsys.readouterr().err)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lbmtune.catalogue.axes import AXES, Axis
 from lbmtune.catalogue.config import CONFIGS, Scalar
-from lbmtune.cli.files.source import Source
+from lbmtune.files.source import Source
 
 Values = dict[str, tuple[Scalar, ...]]
 AxesFile = dict[str, Any] | list[dict[str, Any]]

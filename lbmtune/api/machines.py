@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError, suggestion
 from lbmtune.model.machine.datasheet_scaling import borrowed
 from lbmtune.model.machine.description import Machine
@@ -14,6 +15,11 @@ _LENDER = "h200"
 _MEASURED = ("h100", _LENDER)
 _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
 """Where a checkout has what was measured; a wheel has all in one folder."""
+
+
+def as_machine(machine: Machine | str | Path) -> Machine:
+    """Return a machine description given as one, as a file, or by the name of a shipped one. Raises InputError."""
+    return machine if isinstance(machine, Machine) else named_machine(str(machine))
 
 
 def named_machine(reference: str) -> Machine:
@@ -33,7 +39,7 @@ def named_machine(reference: str) -> Machine:
 
 def _with_curves(found: Machine) -> Machine:
     """With those of the lender where a GPU is known by its data sheet alone; what was measured is left as it is."""
-    if found.measured or found.calibrated or found.datasheet is None or found.environment.backend == "cpu":
+    if found.measured or found.calibrated or found.datasheet is None or BACKENDS[found.environment.backend].shares_host:
         return found
     return borrowed(found, read_machine(shipped_machines()[_LENDER]))
 
@@ -46,13 +52,6 @@ def _in_file(path: Path) -> Machine:
         why = f"cannot read {path}: {error.strerror}" if isinstance(error, OSError) else f"{path}: {error}"
         known = ", ".join(shipped_machines())
         raise InputError(f"{why}; give a file that lbmtune devices wrote, or one of {known}.") from error
-
-
-def elsewhere(machine: str | None, device: str | None) -> Machine | None:
-    """What --machine names in the place of a device, if it names anything. Raises InputError."""
-    if machine is not None and device is not None:
-        raise InputError(f"--machine {machine} stands in the place of --device {device}; leave one of them out.")
-    return None if machine is None else named_machine(machine)
 
 
 def machine_of(device: str) -> Machine | None:

@@ -1,4 +1,4 @@
-"""All legal configurations of a study in the order that the model expects, without a device."""
+"""Rank all legal configurations of a study by the model, without a device."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from lbmtune.catalogue.config import Scalar, from_flat
-from lbmtune.cli.format.grouping import Differences, differences, families, folded
+from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.grouping import Differences, differences, families, folded
+from lbmtune.api.machines import as_machine
+from lbmtune.backend.cuda import compiled_cache, nvrtc
+from lbmtune.backend.cuda.compiled_cache import Compiled
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.files.studyfile import as_spec
+from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
-from lbmtune.records import Resources
+from lbmtune.records import Prediction, Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
+from lbmtune.records.study import StudySpec
+from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of
-
-if TYPE_CHECKING:
-    from lbmtune.backend.cuda.compiled_cache import Compiled
-    from lbmtune.catalogue.config import KernelConfig
-    from lbmtune.catalogue.problem.case import Case
-    from lbmtune.model.machine.description import Machine
-    from lbmtune.records import Prediction
-    from lbmtune.records.study import StudySpec
+from lbmtune.search.space import legal_set
 
 _KEPT = 1000
 """How many of the first are kept on disk, at least."""
@@ -112,10 +115,10 @@ class _One(msgspec.Struct, frozen=True):
     config: dict[str, Scalar]
     resources: Resources | None
 
-    def entry(self, case: Case, described: Machine) -> Entry:
+    def entry(self, case: Case, machine: Machine) -> Entry:
         """With its prediction, which is quickly made again."""
         config = from_flat(self.config)
-        return Entry(config, predict(case, config, described, self.resources), self.resources is not None)
+        return Entry(config, predict(case, config, machine, self.resources), self.resources is not None)
 
 
 class _Several(msgspec.Struct, frozen=True):
@@ -127,9 +130,9 @@ class _Several(msgspec.Struct, frozen=True):
     compiled: int
     differ: dict[str, list[Scalar]]
 
-    def row(self, case: Case, described: Machine) -> Row:
+    def row(self, case: Case, machine: Machine) -> Row:
         """With the prediction of the first one."""
-        return Row(self.place, self.first.entry(case, described), self.size, self.compiled, self.differ)
+        return Row(self.place, self.first.entry(case, machine), self.size, self.compiled, self.differ)
 
 
 class _First(msgspec.Struct, frozen=True):
@@ -147,25 +150,35 @@ class _First(msgspec.Struct, frozen=True):
         return next((one for one in every if one.key == key), None)
 
 
-def ranking(spec: StudySpec, described: Machine, top: int, compiled: int, say: Say) -> Ranking:
-    """The first of the legal space of a study, of which so many are compiled and predicted anew.
+def rank(
+    spec: StudySpec | Case | Path | str,
+    machine: Machine | Path | str,
+    top: int = 10,
+    compiled: int = 200,
+    say: Say = LOG.info,
+) -> Ranking:
+    """Return the fastest configurations of a study's legal space, as the model expects them on a machine.
 
-    What was found is kept on disk, named after all that it follows from. Raises InputError where nothing is legal.
+    spec: a study, a case, a study file or the name of a shipped study; machine: a description, a file of one or the
+    name of a shipped one; top: how many; compiled: how many of the first are compiled and predicted again, if NVRTC
+    compiles for the machine.
+    The ranking is kept on disk. Raises InputError if nothing is legal.
     """
-    compiler = compiler_of(described, say) if compiled else ""
-    path = cache_folder("rankings") / f"{_name(spec, described, compiler, compiled)}.json"
+    spec, machine = as_spec(spec), as_machine(machine)
+    compiler = compiler_of(machine, say) if compiled else ""
+    path = cache_folder("rankings") / f"{_name(spec, machine, compiler, compiled)}.json"
     found = _kept(path)
     if found is None or len(found.ones) < min(top, found.ranked):
-        found = _ranked(spec, described, compiled if compiler else 0, max(top, _KEPT), say)
+        found = _ranked(spec, machine, compiled if compiler else 0, max(top, _KEPT), say)
         write_atomically(path, msgspec.json.encode(found))
     return Ranking(
         spec.name,
         spec.case,
-        described.name,
+        machine.name,
         found.legal,
-        tuple(one.entry(spec.case, described) for one in found.ones[:top]),
-        tuple(row.row(spec.case, described) for row in found.rows[:top]),
-        tuple(row.row(spec.case, described) for row in found.families),
+        tuple(one.entry(spec.case, machine) for one in found.ones[:top]),
+        tuple(row.row(spec.case, machine) for row in found.rows[:top]),
+        tuple(row.row(spec.case, machine) for row in found.families),
     )
 
 
@@ -186,19 +199,17 @@ def _kept(path: Path) -> _First | None:
         return None
 
 
-def _name(spec: StudySpec, described: Machine, compiler: str, compiled: int) -> str:
+def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
     """The digest of what a ranking follows from: case and axes, machine, compiler, and the text of this package."""
-    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, described, compiler, compiled)))
+    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, machine, compiler, compiled)))
     for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
 
 
-def compiler_of(described: Machine, say: Say) -> str:
+def compiler_of(machine: Machine, say: Say) -> str:
     """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
-    from lbmtune.backend.cuda import nvrtc
-
-    if described.environment.backend == "cpu":
+    if not BACKENDS[machine.environment.backend].reports_resources:
         return ""
     alone = "the ranking is of estimates alone"
     try:
@@ -206,23 +217,19 @@ def compiler_of(described: Machine, say: Say) -> str:
     except DeviceUnavailableError as error:
         say(f"{error}; {alone}.")
         return ""
-    architecture = described.environment.architecture
+    architecture = machine.environment.architecture
     if architecture.rstrip("af") not in known:
         say(f"{name} compiles for {known[0]} and newer, not for {architecture}: {alone}.")
         return ""
     return name
 
 
-def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: Say) -> _First:
+def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Say) -> _First:
     """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
-    from lbmtune.cli.arguments.devices import limits_of, predictor
-    from lbmtune.search.estimates import estimates
-    from lbmtune.search.space import legal_set
-
-    environment = described.environment
-    say(f"estimating all legal configurations of {spec.name} on {described.name}")
-    space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(described))
-    found = estimates(predictor(spec.case, described), space.configs)
+    environment = machine.environment
+    say(f"estimating all legal configurations of {spec.name} on {machine.name}")
+    space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(machine))
+    found = estimates(predictor(spec.case, machine), space.configs)
     speeds = {n: one.mlups for n, one in enumerate(found)}
     resources: dict[int, Resources] = {}
     first = _fastest(speeds)[:compiled]
@@ -237,7 +244,7 @@ def _ranked(spec: StudySpec, described: Machine, compiled: int, keep: int, say: 
                 del speeds[n]
             else:
                 resources[n] = one.resources
-                speeds[n] = predict(spec.case, space.configs[n], described, one.resources).mlups
+                speeds[n] = predict(spec.case, space.configs[n], machine, one.resources).mlups
         if refused:
             say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
     return _first(space.configs, speeds, resources, keep)
@@ -269,10 +276,8 @@ def _first(
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
     """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
-    from lbmtune.backend.cuda.compiled_cache import compiled_all
-
     said_s, count = time.monotonic(), len(configs)
-    for done, one in enumerate(compiled_all(case, configs, architecture, usable_cores()), 1):
+    for done, one in enumerate(compiled_cache.compiled_all(case, configs, architecture, usable_cores()), 1):
         yield one
         if done < count and time.monotonic() - said_s >= _QUIET_S:
             said_s = time.monotonic()
