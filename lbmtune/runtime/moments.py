@@ -69,7 +69,7 @@ def _powers(lattice: Lattice) -> Array:
 
 @cache
 def _polynomials(lattice: Lattice) -> Array:
-    """Return the share of moments in f_i - w_i, (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
+    """Return the share of moments in f_i - w_i (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
     unit, rows = float(smallest_weight(lattice)), []
     for c, w in zip(lattice.velocities, lattice.weights, strict=True):
         factors = [_factor(c, n) for n in orders(lattice)]
