@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case, box

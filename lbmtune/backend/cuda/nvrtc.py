@@ -12,8 +12,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from lbmtune.backend.cuda.sass import overtaken
 from lbmtune.backend.protocol import Binary, CompileError
-from lbmtune.backend.sass import overtaken
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Entry, Resources

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from lbmtune.backend import nvrtc
-from lbmtune.backend.early import launch_early
-from lbmtune.backend.nvml import Monitor
+from lbmtune.backend.cuda.attributes import Attributes, environment, limits
+from lbmtune.backend.cuda.library import cupy, device_count
+from lbmtune.backend.cuda.nvml import Monitor
+from lbmtune.backend.cuda.programmatic_launch import launch_dependent
 from lbmtune.backend.protocol import (
     Array,
     Binary,
@@ -27,75 +24,14 @@ from lbmtune.backend.protocol import (
     Placing,
     TooManyResourcesError,
 )
-from lbmtune.catalogue.families.rules import Limits, cuda_limits
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
-_NO_DEVICE = 100
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
 _STATIC_SHARED_BYTES = 48 << 10
 """Shared memory beyond this has to be asked for, per kernel."""
-
-
-def device_count() -> int:
-    """Number of GPUs. Raises DeviceUnavailableError: no CuPy, no driver, a driver too old, no GPU."""
-    runtime = _cupy().cuda.runtime
-    try:
-        return int(runtime.getDeviceCount())
-    except runtime.CUDARuntimeError as error:
-        raise DeviceUnavailableError(_sentence(runtime, error)) from error
-
-
-def open_cuda(index: int) -> CudaDevice:
-    """The GPU of that index, as CUDA counts them. Raises DeviceUnavailableError."""
-    count = device_count()
-    if index >= count:
-        raise DeviceUnavailableError(
-            f"GPU {index} does not exist: this machine has {count}, counted from 0; choose another --device."
-        )
-    cupy = _cupy()
-    try:
-        cupy.cuda.Device(index).use()
-        cupy.cuda.runtime.free(0)  # makes the context
-        return CudaDevice(cupy, index)
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceUnavailableError(f"GPU {index} cannot be used: {error}; see nvidia-smi.") from error
-
-
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ModuleNotFoundError as error:
-        raise DeviceUnavailableError(
-            f"a GPU needs CuPy, but Python has no module {error.name!r}; install lbmtune[cuda13] or [cuda12], "
-            "or use --device cpu."
-        ) from error
-    except ImportError as error:
-        first_line = (str(error).strip().splitlines() or ["no reason given"])[0]
-        raise DeviceUnavailableError(
-            f"CuPy is installed but cannot be loaded ({first_line}); reinstall it, or use --device cpu."
-        ) from error
-    return cupy
-
-
-def _sentence(runtime: Any, error: Any) -> str:
-    """Why there are no devices. CUDA tells a missing driver from an old one only by its version, which is then 0."""
-    driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
-    if error.status == _NO_DEVICE:
-        return "the NVIDIA driver sees no GPU here; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu."
-    if driver == 0:
-        return "CuPy is installed, but there is no NVIDIA driver here; install one, or use --device cpu."
-    if driver < needed:
-        return (
-            f"the NVIDIA driver supports CUDA {_version(driver)}, CuPy was built for {_version(needed)}; "
-            "update the driver, or use --device cpu."
-        )
-    return f"CUDA does not start: {error}; check nvidia-smi, or use --device cpu."
-
-
-def _version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 @dataclass(frozen=True)
@@ -123,6 +59,7 @@ class CudaDevice:
     def __init__(self, cupy: Any, index: int) -> None:
         self._cupy, self._index = cupy, index
         self._runtime, self._driver = cupy.cuda.runtime, cupy.cuda.driver
+        self._attributes = Attributes(self._runtime, index)
         self._monitor = Monitor(self._runtime.deviceGetPCIBusId(index))
 
     @property
@@ -133,57 +70,23 @@ class CudaDevice:
 
     @cached_property
     def limits(self) -> Limits:
-        """Of the device, what its architecture can do included; memory that was free when first asked."""
-        get = self._attribute
-        return replace(
-            cuda_limits(self._architecture, self.multiprocessors, int(self._runtime.memGetInfo()[0])),
-            threads_per_block=get("MaxThreadsPerBlock"),
-            block=(get("MaxBlockDimX"), get("MaxBlockDimY"), get("MaxBlockDimZ")),
-            grid=(get("MaxGridDimX"), get("MaxGridDimY"), get("MaxGridDimZ")),
-            threads_per_multiprocessor=get("MaxThreadsPerMultiProcessor"),
-            cores=os.cpu_count() or 1,
-            shared_bytes_per_block=get("MaxSharedMemoryPerBlockOptin"),
-            shared_bytes_per_multiprocessor=get("MaxSharedMemoryPerMultiprocessor"),
-            cooperative=bool(get("CooperativeLaunch")),
-        )
-
-    @property
-    def _architecture(self) -> str:
-        return f"sm_{self._attribute('ComputeCapabilityMajor')}{self._attribute('ComputeCapabilityMinor')}"
+        """Limits of the device and of its architecture, and the memory that was free when first read."""
+        return limits(self._attributes, int(self._runtime.memGetInfo()[0]))
 
     @cached_property
     def environment(self) -> Environment:
-        """The GPU, what drives it and what compiles for it."""
-        name = self._runtime.getDeviceProperties(self._index)["name"].decode()
-        bus = self._runtime.deviceGetPCIBusId(self._index)
-        return Environment(
-            backend="cuda",
-            device=name,
-            device_id=self._monitor.uuid or f"{name} at {bus}",
-            architecture=self._architecture,
-            driver=self._monitor.driver or f"CUDA {_version(self._runtime.driverGetVersion())}",
-            runtime=f"CUDA {_version(self._runtime.runtimeGetVersion())}",
-            compiler="NVRTC " + ".".join(map(str, nvrtc.version())),
-            memory_bytes=int(self._runtime.memGetInfo()[1]),
-            power_limit_w=self._monitor.power_limit_w,
-            max_sm_clock_hz=self._monitor.max_sm_clock_hz,
-            ecc=bool(self._attribute("EccEnabled")),
-            cores=os.cpu_count() or 1,
-            host=platform.node(),
-            python=platform.python_version(),
-            packages=_versions("cupy", "cupy-cuda12x", "cupy-cuda13x", "numpy", "nvidia-ml-py", "nvidia-cuda-nvrtc"),
-            date=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        """The GPU, its driver and the compiler for it."""
+        return environment(self._attributes, self._monitor)
 
     @property
     def multiprocessors(self) -> int:
         """Number of streaming multiprocessors."""
-        return self._attribute("MultiProcessorCount")
+        return self._attributes["MultiProcessorCount"]
 
     @property
     def caches_bytes(self) -> dict[str, int]:
         """Level -> bytes."""
-        return {"L2": self._attribute("L2CacheSize")}
+        return {"L2": self._attributes["L2CacheSize"]}
 
     def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:
         """Starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
@@ -221,7 +124,7 @@ class CudaDevice:
         """Enqueues one launch in its own mode; one that depends on others begins early only as part of a graph."""
         stream = self._cupy.cuda.get_current_stream().ptr if launch.mode == "dependent" else 0
         if stream:
-            status = launch_early(function.ptr, launch, grid, arguments, stream)
+            status = launch_dependent(function.ptr, launch, grid, arguments, stream)
             if status:
                 raise self._driver.CUDADriverError(status)
         elif launch.mode == "cooperative":
@@ -332,27 +235,23 @@ class CudaDevice:
         except (self._runtime.CUDARuntimeError, self._driver.CUDADriverError) as error:
             raise DeviceFaultError(str(error)) from error
 
-    def _attribute(self, name: str) -> int:
-        number = _UNNAMED_ATTRIBUTES.get(name) or getattr(self._runtime, f"cudaDevAttr{name}")
-        return int(self._runtime.deviceGetAttribute(number, self._index))
-
     def _allow_shared(self, function: Any, size_bytes: int) -> None:
         if size_bytes > _STATIC_SHARED_BYTES:
             attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
 
 
-_UNNAMED_ATTRIBUTES = {
-    "ComputeCapabilityMajor": 75,
-    "ComputeCapabilityMinor": 76,
-    "MaxSharedMemoryPerMultiprocessor": 81,
-    "CooperativeLaunch": 95,
-    "MaxSharedMemoryPerBlockOptin": 97,
-}
-"""Attributes of cudaDeviceAttr that CuPy gives no name."""
-
-
-def _versions(*packages: str) -> dict[str, str]:
-    """Versions of what is installed of these."""
-    installed = {str(found.metadata["Name"]): found.version for found in metadata.distributions()}
-    return {name: installed[name] for name in sorted(installed) if name in packages}
+def open_cuda(index: int) -> CudaDevice:
+    """The GPU of that index, as CUDA counts them. Raises DeviceUnavailableError."""
+    count = device_count()
+    if index >= count:
+        raise DeviceUnavailableError(
+            f"GPU {index} does not exist: this machine has {count}, counted from 0; choose another --device."
+        )
+    found = cupy()
+    try:
+        found.cuda.Device(index).use()
+        found.cuda.runtime.free(0)  # makes the context
+        return CudaDevice(found, index)
+    except found.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(f"GPU {index} cannot be used: {error}; see nvidia-smi.") from error

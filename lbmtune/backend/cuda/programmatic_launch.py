@@ -38,7 +38,7 @@ class _Config(ctypes.Structure):
     )
 
 
-def launch_early(
+def launch_dependent(
     function: int, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any], stream: int
 ) -> int:
     """Enqueues a launch that begins as soon as all blocks of the one before it have begun. Returns the CUresult."""

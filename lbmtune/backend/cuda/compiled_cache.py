@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.backend import nvrtc, sass
+from lbmtune.backend.cuda import nvrtc, sass
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
