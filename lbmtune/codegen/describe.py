@@ -20,9 +20,6 @@ from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.storage import Domain, StorageFrame
-from lbmtune.codegen.cuda.face_exchange import program as tile_faces
-from lbmtune.codegen.cuda.shared import layout
-from lbmtune.codegen.cuda.temporal_blocking import program as march
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -50,6 +47,7 @@ from lbmtune.records.best import (
     Moment,
     SingleStep,
     Storage,
+    source_digest,
 )
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
@@ -57,23 +55,24 @@ _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
 def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
     """The program as data, with launch geometry and argument values for its own case."""
-    return Kernel(
+    kernel = Kernel(
         target=program.target,
         source=program.source,
-        source_digest=program.digest,
+        source_digest="",
         binary_digest=binary_digest,
         options=program.options,
         period=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.period),
         buffers=_buffers(program),
         arguments=_arguments(program),
-        max_elements=max_elements(program),
+        max_elements=program.max_elements,
         steps=program.steps,
         slots=_slots(program),
         types=tuple(_types(program)),
         single=_single(program),
-        opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.opening),
+        opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.prologue),
         keeps_roles=len(program.buffers()) > 1 and not program.config.exchanges(program.case.stencil),
     )
+    return replace(kernel, source_digest=source_digest(kernel, program.target))
 
 
 def _single(program: Program) -> SingleStep | None:
@@ -82,12 +81,13 @@ def _single(program: Program) -> SingleStep | None:
     if one is None:
         return None
     (launches,) = one.period
-    return SingleStep(
+    step = SingleStep(
         source=one.source,
-        source_digest=one.digest,
+        source_digest="",
         options=one.options,
         launches=tuple(launch_geometry(one, launch) for launch in launches),
     )
+    return replace(step, source_digest=source_digest(step, one.target))
 
 
 def _slots(program: Program) -> dict[str, str]:
@@ -117,17 +117,6 @@ def _types(program: Program) -> Iterator[CellType]:
         yield CellType(kind=c.kind, face=SIDES[c.face], patch=c.patch, **field._asdict())
     for patch, field in words.walls:
         yield CellType(kind="moving", face="", patch=patch, **field._asdict())
-
-
-def max_elements(program: Program) -> int | None:
-    """Longest buffer that the text may be used with; None where its indices do not run out (64 bits)."""
-    config = program.config
-    if not isinstance(config, CudaConfig):
-        return None
-    found = layout.max_elements
-    if config.marches or config.by_faces:
-        found = march.max_elements if config.marches else tile_faces.max_elements
-    return found(program.case, config)
 
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:

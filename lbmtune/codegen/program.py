@@ -79,10 +79,11 @@ class Program:
 
     period[p]: the launches that advance a state of parity p by one time step.
     options: for the compiler, in order; steps: time steps that each of them advances instead of one.
-    opening: for each parity, the launches that make ready what its steps take besides the state: before the first one,
+    prologue: for each parity, the launches that make ready what its steps take besides the state: before the first one,
     and after values of the case have changed.
-    storing: the same as period, and density and velocity of the state before the step are left in the buffer
+    with_macroscopics: the same as period, and density and velocity of the state before the step are left in the buffer
     'macroscopics'; empty where the text has no such entries.
+    max_elements: the longest buffer whose elements the indices of the text reach; None: no limit (64-bit indices).
     """
 
     target: Target
@@ -91,12 +92,13 @@ class Program:
     source: str
     options: tuple[str, ...]
     period: tuple[tuple[Launch, ...], ...]
-    storing: tuple[tuple[Launch, ...], ...] = ()
+    with_macroscopics: tuple[tuple[Launch, ...], ...] = ()
     steps: int = 1
-    opening: tuple[tuple[Launch, ...], ...] = ()
+    prologue: tuple[tuple[Launch, ...], ...] = ()
+    max_elements: int | None = None
 
     @property
-    def divisible(self) -> bool:
+    def any_steps(self) -> bool:
         """Whether its launches take fewer time steps, too, from any parity on."""
         return all(STEPS in launch.arguments for step in self.period for launch in step)
 
@@ -107,7 +109,7 @@ class Program:
 
     @property
     def _every(self) -> tuple[tuple[Launch, ...], ...]:
-        return (*self.period, *self.storing, *self.opening)
+        return (*self.period, *self.with_macroscopics, *self.prologue)
 
     @property
     def asked_shared_bytes(self) -> dict[str, int]:
@@ -118,15 +120,15 @@ class Program:
         }
 
     @property
-    def lasting(self) -> bool:
+    def persistent(self) -> bool:
         """Whether a launch goes on for as many time steps as it is asked for."""
         return any(BARRIER in launch.arguments for step in self.period for launch in step)
 
     @property
-    def meets(self) -> bool:
+    def has_sync(self) -> bool:
         """Whether threads wait for each other, or launches for the one before: a fault of theirs may be a race."""
         launches = [launch for step in self._every for launch in step]
-        return self.lasting or any(launch.shared_bytes or launch.mode == "dependent" for launch in launches)
+        return self.persistent or any(launch.shared_bytes or launch.mode == "dependent" for launch in launches)
 
     @property
     def digest(self) -> str:
@@ -169,7 +171,7 @@ class Program:
 
     def barrier_words(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer by which blocks meet; 0 where none do."""
-        if not isinstance(self.config, CudaConfig) or not self.lasting:
+        if not isinstance(self.config, CudaConfig) or not self.persistent:
             return 0
         if self.config.meeting == "all":
             return COUNTS

@@ -22,8 +22,13 @@ CASE = box("d3q19", "bgk", (256, 256, 256))
 
 def streams_digest(target: Target) -> str:
     """Names the text of these programs: what was measured with another one is no ceiling any more."""
-    text = skeleton("cuda/streams.cu") if target == "cuda" else skeleton("cpu/streams.py.in") + support_digest()
+    text = skeleton("cuda/streams.cu") if target == "cuda" else _cpu_skeleton("simd") + support_digest()
     return hashlib.sha256(code_of(target, text).encode()).hexdigest()[:16]
+
+
+def _cpu_skeleton(support: str) -> str:
+    """Return the skeleton of the CPU copies with a support module, whose other fields are left open."""
+    return Template(skeleton("cpu/probes/streams.py.in")).safe_substitute(simd=support)
 
 
 class CpuAccess(NamedTuple):
@@ -63,7 +68,7 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
     """The same with so many threads, each of which takes whole rows."""
     moves = [f"            move(target, x + {q} * stride, load(source, x + {q} * stride))" for q in range(streams)]
     stores = "non-temporal" if access.streaming else "plain"
-    source = Template(skeleton("cpu/streams.py.in")).substitute(
+    source = Template(_cpu_skeleton("narrow as simd" if access.bytes == 16 else "simd")).substitute(
         title=f"{streams} streams, {access.bytes} bytes at once, {stores} stores",
         support=support_digest(),
         real=access.real,
@@ -73,8 +78,6 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         streams=streams,
         moves="\n".join(moves),
     )
-    if access.bytes == 16:
-        source = source.replace("import simd\n", "import narrow as simd\n")
     launches = (
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),

@@ -1,4 +1,4 @@
-"""The model: what a configuration is expected to do on a machine. docs/model.md has its equations.
+"""The model: what a configuration is expected to do on a machine. docs/design/gpu.md has its equations.
 
 On a machine that is not calibrated it is bytes per update over the bandwidth measured for such accesses, and the issue
 of instructions: on a GPU for kernels of several steps per launch, on a CPU by the clock of its cores.

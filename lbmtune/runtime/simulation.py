@@ -72,7 +72,8 @@ class Simulation:
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
-        self._barrier = self.xp.zeros(program.barrier_words(self.case.domain), np.uint32) if program.lasting else None
+        words = program.barrier_words(self.case.domain)
+        self._barrier = self.xp.zeros(words, np.uint32) if words else None
         self._rings = self._ring_values()
         self._faces = self._face_values()
         self.poison()
@@ -83,7 +84,7 @@ class Simulation:
         """Launches get the values of the case."""
         self.kept = state_of(self.case, self.program.config, self.xp)
         self._plan = self._planned(self.program.period)
-        self._opening = [[self._bound(launch, 0) for launch in step] for step in self.program.opening]
+        self._prologue = [[self._bound(launch, 0) for launch in step] for step in self.program.prologue]
         self._opened = False
         self._singles: Plan = []
         self._any: dict[tuple[int, int, int], list[Bound]] = {}
@@ -170,8 +171,8 @@ class Simulation:
             if together:
                 self._graph(together)()
                 self.steps_done += together
-            elif self.program.divisible:
-                most = LONGEST_LAUNCH if self.program.lasting else self.program.steps
+            elif self.program.any_steps:
+                most = LONGEST_LAUNCH if self.program.persistent else self.program.steps
                 self._advance_by(min(most, last - self.steps_done))
             else:
                 self._advance(self._plan)
@@ -180,13 +181,13 @@ class Simulation:
 
     def _open(self) -> None:
         """Enqueues what makes ready what the next step takes besides the state, where that has not been done."""
-        if self._opening and not self._opened:
-            self._launch_all(self._opening[self._launches % len(self._opening)])
+        if self._prologue and not self._opened:
+            self._launch_all(self._prologue[self._launches % len(self._prologue)])
         self._opened = True
 
     def _left_over(self, steps: int) -> int:
         """How many of the steps are no whole launch. Raises InputError where there is no kernel for them."""
-        rest = 0 if self.program.divisible else steps % self.program.steps
+        rest = 0 if self.program.any_steps else steps % self.program.steps
         if rest and self._single is None:
             raise InputError(
                 f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them, or "
@@ -251,7 +252,7 @@ class Simulation:
     @property
     def cycle_steps(self) -> int:
         """Time steps after which all is as at the start again: what is timed is a multiple of them."""
-        return LASTING_STEPS if self.program.lasting else self.parity_steps
+        return LASTING_STEPS if self.program.persistent else self.parity_steps
 
     @property
     def parity_steps(self) -> int:

@@ -313,7 +313,7 @@ def test_a_kernel_of_one_step_that_is_wrong_is_left_out() -> None:
     assert "kernel of one step" not in dict(verification_table(trial.verification))
 
 
-# docs/best-json.md, followed to the letter
+# docs/guide/best-json.md, followed to the letter
 
 
 @needs_compiler

@@ -424,7 +424,7 @@ def test_profiles_that_are_kept_are_whole() -> None:
 
 def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> None:
     """Rounded as it prints them."""
-    text = (REPOSITORY / "docs" / "profile.md").read_text()
+    text = (REPOSITORY / "docs" / "guide" / "profile.md").read_text()
     written = {}
     for line in text.splitlines():
         if match := re.match(r"\| .* \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \| (-?[\d.]+) % \| ([\d.]+) \|$", line):

@@ -54,7 +54,7 @@ def test_study_file_of_the_readme(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", ["moments", "several-steps", "small-domains"])
 def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    text = (REPOSITORY / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(r"^lbmtune (explain .*--machine .*)$", text, re.MULTILINE)
     assert found
     for asked in found:
@@ -68,7 +68,7 @@ def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest
 @pytest.mark.parametrize("flow", ["box", "cavity", "channel"])
 def test_scheme_of_the_how_to(flow: str, lattice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("example")
-    exec(_block(REPOSITORY / "docs" / "adding-a-scheme.md", "python"), vars(module))
+    exec(_block(REPOSITORY / "docs" / "tutorial" / "add-a-scheme.md", "python"), vars(module))
     monkeypatch.setitem(SCHEMES, module.SCHEME.name, module.SCHEME)  # type: ignore[arg-type]
     test_tables.test_table_reproduces_the_oracle(module.SCHEME.name, flow, lattice)
     test_tables.test_no_place_is_shared_between_cells(module.SCHEME.name, flow, lattice)

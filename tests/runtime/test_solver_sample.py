@@ -1,4 +1,4 @@
-"""The C++ of docs/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
+"""The C++ of docs/guide/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lbmtune.records.best import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "best-json.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md"
 _MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
 CHANGED_OMEGA = 1.1
 
@@ -147,7 +147,7 @@ def by_runtime(program: Program) -> list[Call]:
 
 
 def schedule(program: Program) -> tuple[int, ...]:
-    return SCHEDULE if program.lasting else (*SCHEDULE[:-1], 11)
+    return SCHEDULE if program.persistent else (*SCHEDULE[:-1], 11)
 
 
 def main_of(program: Program, kernel: Kernel) -> str:
@@ -316,7 +316,7 @@ def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple
     """Grids, lengths of buffers and starts of slots."""
     program = render(*KINDS[kind])
     single, domain = render_single(program), program.case.domain
-    steps = [(program, step) for step in (*program.period, *program.opening)]
+    steps = [(program, step) for step in (*program.period, *program.prologue)]
     steps += [(single, step) for step in single.period] if single else []
     grids = [n for whose, step in steps for launch in step for n in whose.grid(launch, domain)]
     lengths = {name: program.buffer_elements(domain) for name in program.buffers()}

@@ -94,7 +94,7 @@ def _compile(library: Path, *options: str | Path) -> None:
 
 def _source(program: Program, level: str) -> str:
     """The text itself between the shim and one launcher per entry."""
-    steps = (*program.period, *program.storing, *program.opening)
+    steps = (*program.period, *program.with_macroscopics, *program.prologue)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
     return f'#include "{_header(level)}"\n{program.source}\n{entries}'

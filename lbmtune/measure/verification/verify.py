@@ -61,7 +61,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
     It takes so many steps that each parity and exchange of the buffers occurs; where a launch lasts, twice as many,
     so that blocks write anew what others have read.
     """
-    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.lasting)
+    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.persistent)
     bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
     known = whole_state(case, steps, implicit=implicit) if xp is np else None
     left = steps if known is None else 0
@@ -123,7 +123,7 @@ def _steps_at_once(program: Program, periods: int) -> tuple[int, ...]:
     """Steps between comparisons: a period each; 1, 2, 3 ... where a launch does as many as it is asked for."""
     # after each launch of several steps; of those of one, after all parities
     period = program.steps if program.steps > 1 else program.config.propagation.period
-    return tuple(period * (n + 1 if program.lasting else 1) for n in range(periods))
+    return tuple(period * (n + 1 if program.persistent else 1) for n in range(periods))
 
 
 def error_bounds(case: Case, config: KernelConfig, steps: int) -> tuple[float, ...]:

@@ -37,7 +37,7 @@ _FIELDS = MACROSCOPIC_FIELDS
 
 def equipped(program: Program, duty: Duty | None) -> Program:
     """The program with the entries that a duty needs."""
-    if duty is None or duty.kind in ("staged", "refresh") or program.storing:
+    if duty is None or duty.kind in ("staged", "refresh") or program.with_macroscopics:
         return program
     from lbmtune.codegen.cuda.direct.macroscopics import with_macroscopics
 
@@ -63,7 +63,7 @@ class Storing(Simulation):
     def __init__(self, program: Program, binary: Binary, device: Device, case: Case, every: int) -> None:
         super().__init__(program, binary, device, case)
         self._every = every
-        self._storing = self._planned(program.storing)
+        self._storing = self._planned(program.with_macroscopics)
 
     @property
     def cycle_steps(self) -> int:

@@ -217,7 +217,7 @@ def _arithmetic(subject: CpuSubject) -> Term:
     config, found = subject.config, subject.calibration
     lanes = config.lanes
     width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
-    counted = operations(subject.case, config.reads, config.of_moments)
+    counted = operations(subject.case, config.collision_passes, config.of_moments)
     each = counted.plain + _moves(subject) * (lanes > 1) + _conversions(subject)
     plain_s = _plain_s(subject, str(width), each, counted.products)
     vector_s = (plain_s + counted.quotients / found.divide_per_s[str(width)]) * subject.repeated
@@ -254,11 +254,11 @@ class Operations(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def operations(case: Case, reads: str = "once", of_moments: bool = False) -> Operations:
+def operations(case: Case, passes: str = "one", of_moments: bool = False) -> Operations:
     """Of the collision of a case, as printed; of moments, with what they are made of and what is made of them."""
     from lbmtune.codegen.cpu import cell_text, relaxation_text  # here: they need SymPy
 
-    text = cell_text(case) if of_moments else relaxation_text(case, reads)
+    text = cell_text(case) if of_moments else relaxation_text(case, passes)
     return Operations(*by_kind(text), products(text))
 
 

@@ -136,7 +136,7 @@ def ring_s(subject: Subject) -> float:
 
     A copy of as many loads the sectors that they come from, completes and stores those that they go to. That the kernel
     that collides loads these again is not added: cells of one plane share what several rings of it are refreshed from.
-    Of eleven kernels the one makes up for the other (`docs/model.md`).
+    Of eleven kernels the one makes up for the other (`docs/design/gpu.md`).
     """
     config, stencil, rates = subject.config, subject.case.stencil, subject.calibration.parts_bytes_per_s
     width = config.stored.bytes

@@ -45,7 +45,7 @@ _WAITS = {"registers": 2, "shared": 1}
 memory meanwhile. Reasoned, not measured."""
 _AT_ONCE = 512
 """Threads that go through a step together, of larger blocks: those of 1,024 hide as much as two of half the size. Seen
-in a race of fourteen kernels (`docs/moments.md`), and in no micro-benchmark."""
+in a race of fourteen kernels (`docs/guide/moments.md`), and in no micro-benchmark."""
 
 
 def terms(subject: Subject, without: Collection[str]) -> list[Term]:

@@ -34,7 +34,7 @@ _PAIR = 2
 
 Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from marches on small
 domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if two
-had to share one (`docs/model.md`)."""
+had to share one (`docs/design/gpu.md`)."""
 WALKERS = 64
 """Threads of a block that was measured walking."""
 

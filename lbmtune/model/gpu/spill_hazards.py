@@ -1,7 +1,7 @@
 """Words of local memory that are stored while a load of them is on its way from memory.
 
 Compilers put the register that a loop spills next into the place of the one that it has just asked for. Where memory
-has to answer, the multiprocessor is held up until it has (docs/model.md).
+has to answer, the multiprocessor is held up until it has (docs/design/gpu.md).
 """
 
 from __future__ import annotations

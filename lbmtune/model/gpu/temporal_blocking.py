@@ -49,7 +49,7 @@ MEMORY, EXCHANGE = "memory", "exchanges"
 _PLANES, _LATE = 5, 2
 """Planes on their way, with several steps; where the next one is asked for in the last stage: that one, and itself.
 
-By 1968 kernels without a lattice on an H200, which `docs/model.md` describes and no calibration has: stages without
+By 1968 kernels without a lattice on an H200, which `docs/design/gpu.md` has and no calibration has: stages without
 memory, planes without stages, and both together, which take as long as `queues.shares` says of so many planes. Where
 compilers ask is counted (`asks_late`)."""
 _FLAT = 3

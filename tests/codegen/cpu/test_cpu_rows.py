@@ -184,7 +184,7 @@ def test_prefetches_lie_apart_where_much_else_is_done(precision: str, axes: dict
 
 @pytest.mark.parametrize("lattice", ["d2q9", "d3q19", "d3q27"])
 def test_lean_cells_do_less(lattice: str) -> None:
-    lean, twice = (operations(case_of("box", lattice), reads) for reads in ("lean", "twice"))
+    lean, twice = (operations(case_of("box", lattice), passes) for passes in ("minimal", "two"))
     assert (lean.quotients, twice.quotients) == (1, 1)
     assert lean.plain < twice.plain
     texts = [

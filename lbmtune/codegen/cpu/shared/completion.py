@@ -16,7 +16,7 @@ from lbmtune.codegen.cpu.shared.expressions import Constants, text
 _AT = ("x == 0", "x + {lanes} == nx", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
 
 
-def complete(case: Case, lanes: int, constants: Constants, words: Words) -> list[str]:
+def completion_lines(case: Case, lanes: int, constants: Constants, words: Words) -> list[str]:
     """Lines between the loads of a cell, or of so many, and their collision. words: what the `word` of a cell says."""
     return [line for c in conditions(case) for line in _at_face(case, c, lanes, constants, words)]
 

@@ -111,3 +111,9 @@ class Cell:
     def spread(self) -> list[str]:
         """From the polynomial to what is sent."""
         return list(self.stage.spread())
+
+
+def cell_text(case: Case) -> str:
+    """Return what a cell of moments does in a step, one line per assignment."""
+    cell = Cell(case, Constants())
+    return "\n".join([*cell.gather(), *cell.relax(), *cell.spread()])

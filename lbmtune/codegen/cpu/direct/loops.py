@@ -6,9 +6,10 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.direct import slabs
 from lbmtune.codegen.cpu.direct.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
-from lbmtune.codegen.cpu.direct.rows import Row, ghost_row
+from lbmtune.codegen.cpu.direct.ghost_rows import ghost_row
+from lbmtune.codegen.cpu.direct.rows import Row
 from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.signatures import DOMAIN, element, parameter_names, signature
+from lbmtune.codegen.cpu.shared.signatures import DOMAIN, element, parallel_loop, parameter_names, row_name, signature
 from lbmtune.codegen.passes import Pass
 
 
@@ -21,7 +22,7 @@ def loops(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 
 def _loop(case: Case, config: CpuConfig, one: Pass) -> str:
     return filled(
-        f"loop_{config.loop}",
+        f"direct/loop_{config.loop}",
         **_step(case, config, one),
         tile_y=str(config.tile_y),
         tile_z=str(config.tile_z),
@@ -37,23 +38,17 @@ def _step(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
         "row": row_name(one),
         "arguments": arguments,
         "signature": signature(case, config, one.phase),
-        **spread(config),
+        **parallel_loop(config),
     }
-
-
-def spread(config: CpuConfig) -> dict[str, str]:
-    """How a loop is spread over threads."""
-    parallel = config.threads > 1
-    return {"parallel": str(parallel), "range": "simd.prange" if parallel else "range"}
 
 
 def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
     """The refresh of the rings of all blocks."""
     name, arguments = f"ring_{row_name(one)}", ", ".join(("field", *DOMAIN))
     before, copies = ring_before(row.streams), ring_copies(row.streams, row.lanes)
-    ring = filled("ring", row=name, arguments=arguments, before=indented(before, 1), copies=indented(copies, 1))
+    ring = filled("direct/ring", row=name, arguments=arguments, before=indented(before, 1), copies=indented(copies, 1))
     taken = {"entry": one.refresh("read"), "row": name, "arguments": arguments, "signature": _in_place(config)}
-    return [ring, filled("loop_zy", **taken, **spread(config), fence="")]
+    return [ring, filled("direct/loop_zy", **taken, **parallel_loop(config), fence="")]
 
 
 def _in_place(config: CpuConfig) -> str:
@@ -64,7 +59,7 @@ def _in_place(config: CpuConfig) -> str:
 def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
     """The refresh of the rings, and the loop over blocks."""
     loop = filled(
-        "blocks",
+        "direct/blocks",
         **_step(case, config, one),
         threads=str(config.threads),
         tile_y=str(config.tile_y),
@@ -82,7 +77,7 @@ def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
     """The loop over slabs of rows, or of planes where there are several, and the pass over their faces."""
     flat = case.stencil.dimensions == 2
     return filled(
-        "slabs",
+        "direct/slabs",
         **_step(case, config, one),
         threads=str(config.threads),
         layers="ny" if flat else "nz",
@@ -96,8 +91,3 @@ def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 def faces_name(one: Pass) -> str:
     """The entry of the pass over the faces of slabs."""
     return f"faces_{one.entry.removeprefix('step_')}"
-
-
-def row_name(one: Pass) -> str:
-    """The row function of a pass."""
-    return f"row_{one.entry.removeprefix('step_')}"
