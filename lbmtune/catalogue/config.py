@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
 
 from lbmtune.catalogue.families import cpu, cuda
 from lbmtune.catalogue.knobs import Knob, Scalar
@@ -23,6 +26,7 @@ from lbmtune.errors import InputError, unknown
 
 __all__ = [
     "ALL_CORES",
+    "DEFAULT_FAMILY",
     "FAMILIES",
     "Block",
     "CpuConfig",
@@ -30,6 +34,7 @@ __all__ = [
     "KernelConfig",
     "Knob",
     "Scalar",
+    "backend_knobs",
     "completed",
     "cpu",
     "cuda",
@@ -55,6 +60,30 @@ def family(backend: str, name: str) -> type[KernelConfig]:
     if name not in FAMILIES[backend]:
         raise unknown(f"family of {backend}", name, FAMILIES[backend])
     return FAMILIES[backend][name]
+
+
+@cache
+def backend_knobs(backend: str) -> Mapping[str, Knob]:
+    """Return the knobs of all families of a backend by name, `family` first; of a shared one the first declaration."""
+    names = tuple(FAMILIES[backend])
+    chosen = Knob(
+        name="family",
+        meaning="kernel family",
+        unit="",
+        default=names[0],
+        search=names[:1],
+        allowed=names,
+        least=0,
+        acts=(),
+    )
+    found = {"family": chosen}
+    for record in FAMILIES[backend].values():
+        for one in knobs(record):
+            first = found.setdefault(one.name, one)
+            if first.allowed and one.allowed:
+                merged = tuple(dict.fromkeys((*first.allowed, *one.allowed)))
+                found[one.name] = replace(first, allowed=merged)
+    return MappingProxyType(found)
 
 
 def from_flat(values: Mapping[str, Scalar]) -> KernelConfig:

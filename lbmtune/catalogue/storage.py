@@ -86,3 +86,15 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
 
         return Extents(counts(there, config).nodes, 1, 1, case.stencil.q)
     return frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
+
+
+def beyond_stride(case: Case, config: KernelConfig) -> str | None:
+    """Return why the domain does not fit between direction arrays that are a given stride apart, or None."""
+    stride = getattr(config.layout, "stride", 0)
+    if not stride:
+        return None
+    x, y, z, _ = stored_extents(case, config)
+    if (cells := x * y * z) <= stride:
+        return None
+    domain = "x".join(map(str, case.domain))
+    return f"stride={stride}: the direction arrays of domain {domain} have {cells} elements"

@@ -12,7 +12,7 @@ from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
-from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
+from lbmtune.catalogue.footprint import buffer_elements, list_elements
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
@@ -182,7 +182,7 @@ class Program:
         """Length of the buffer of what threads keep from row to row; 0 where they keep nothing."""
         if not any(RINGS in launch.arguments for step in self.period for launch in step):
             return 0
-        return kept_bytes(self.case, self.config) // self.config.computed.bytes
+        return self.config.scratch_bytes(self.case) // self.config.computed.bytes
 
     def face_values(self, domain: tuple[int, int, int]) -> int:
         """Length of the buffer of what tiles on chip send one another; 0 where they send none of their own."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
@@ -169,7 +170,7 @@ def migrated(values: Mapping[str, Scalar]) -> Flat:
     for old, value in full.items():
         if old in _HANDLED[backend, name]:
             continue
-        found |= _translated(old, value, name, backend, is_usual=value == usual.get(old), said=old in rest)
+        found |= _translated(old, value, name, backend, is_usual=value == usual.get(old))
     return found
 
 
@@ -180,7 +181,7 @@ def _typed(usual: Scalar | None, value: Scalar) -> Scalar:
         return value
 
 
-def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: bool, said: bool) -> Flat:
+def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: bool) -> Flat:
     """Return one knob by its name in a family; nothing if it does not act there and says nothing."""
     known = knobs_by_name(FAMILIES[backend][name])
     for renamed in RENAMED.get(old, (Renamed(old),)):
@@ -198,7 +199,8 @@ def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: b
     raise InputError(f"{old}={value} is not supported for family {name} of {backend}{where}; leave it out.")
 
 
-_OF_LAYOUT = frozenset({"width", "padding", "group", "layout_tile", "stride"})
+_OF_LAYOUT = frozenset({"width", "group", "layout_tile"})
+"""Knobs of layouts that had a value for no effect."""
 
 
 def _limit(full: Mapping[str, Scalar]) -> Flat:
@@ -248,3 +250,69 @@ def old_key(values: Mapping[str, Scalar]) -> str:
     identity = {"backend": backend, **{n: v for n, v in values.items() if n != "backend" and usual.get(n) != v}}
     canonical = json.dumps(dict(sorted(identity.items())), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+Table = Mapping[str, Sequence[Scalar]]
+
+
+def is_legacy_table(table: Table, backend: str) -> bool:
+    """Return whether a space is one of version 0.1: it names no family, and a knob or a value that is gone."""
+    if "family" in table or backend not in DEFAULTS:
+        return False
+    usual = DEFAULTS[backend]
+    now = {name for record in FAMILIES[backend].values() for name in knobs_by_name(record)}
+    if any(name in usual and name not in now for name in table):
+        return True
+    return {name for name, _ in _by_family(table, backend)} != {"direct"}
+
+
+def migrated_tables(table: Table, backend: str) -> tuple[dict[str, tuple[Scalar, ...]], ...]:
+    """Return a space of version 0.1 as spaces of one family each. Raises InputError for a knob without a place."""
+    return tuple(_of_family(name, chosen, backend) for name, chosen in _by_family(table, backend))
+
+
+def _by_family(table: Table, backend: str) -> Iterator[tuple[str, dict[str, tuple[Scalar, ...]]]]:
+    """Yield each family that a space of version 0.1 reaches, with the values that reach it."""
+    usual = DEFAULTS[backend]
+    deciding = [name for name in _DECIDING if name in usual]
+    groups: dict[str, dict[str, dict[Scalar, None]]] = {}
+    for values in product(*(table.get(name, (usual[name],)) for name in deciding)):
+        point = {**usual, **dict(zip(deciding, values, strict=True))}
+        name = _family(point, backend)
+        if name == "temporal-blocking" and point["scheme"] != ("pull" if point["representation"] == "moments" else "push"):
+            continue
+        for knob, value in zip(deciding, values, strict=True):
+            groups.setdefault(name, {}).setdefault(knob, {})[value] = None
+    for name, found in groups.items():
+        reached = {knob: tuple(values) for knob, values in found.items() if knob in table}
+        yield name, {**{knob: tuple(values) for knob, values in table.items()}, **reached}
+
+
+def _of_family(name: str, table: Table, backend: str) -> dict[str, tuple[Scalar, ...]]:
+    """Return the part of a space that belongs to a family; knobs that do not act there are left out."""
+    known, usual = knobs_by_name(FAMILIES[backend][name]), DEFAULTS[backend]
+    found: dict[str, dict[Scalar, None]] = {"family": {name: None}}
+    for old in [*table, *(other for other in usual if other not in table)]:
+        new = next((one for one in RENAMED.get(old, (Renamed(old),)) if one.name in known), None)
+        if new is None or old in _HANDLED[backend, name]:
+            continue
+        values = [new.values.get(value, value) for value in table.get(old, (usual[old],))]
+        if old in _OF_LAYOUT:
+            values = [value for value in values if value != usual[old]]
+        if values and (old in table or values != [known[new.name].default]):
+            found[new.name] = dict.fromkeys(values)
+    composed = [knob for knob in ("max_registers", "min_blocks", *_TILES, "block") if knob in table]
+    for values in product(*(table[knob] for knob in composed)):
+        full = {**usual, **dict(zip(composed, values, strict=True))}
+        if int(full.get("max_registers", 0)) and int(full.get("min_blocks", 0)):
+            continue  # launch bounds override the compiler's cap
+        for knob, value in _composed(full, name, backend).items():
+            if knob in known and _says(knob, composed):
+                found.setdefault(knob, {})[value] = None
+    return {knob: tuple(values) for knob, values in found.items()}
+
+
+def _says(new: str, given: Iterable[str]) -> bool:
+    """Return whether a space gives one of the knobs that a knob now stands for."""
+    of = {"register_limit": {"max_registers", "min_blocks"}, "parallel_loop": _TILES, "tile": {*_TILES, "block"}}
+    return bool(of[new] & {*given})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
-from lbmtune.catalogue.config import CpuConfig, KernelConfig, one_step
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
@@ -128,7 +128,7 @@ def _single_program(best: Best, config: KernelConfig) -> Program | None:
     if single is None:
         return None
     period = (_launches(single.launches),)
-    return Program(config.backend, best.case, one_step(config), single.source, single.options, period)
+    return Program(config.backend, best.case, config.single_step(), single.source, single.options, period)
 
 
 def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:

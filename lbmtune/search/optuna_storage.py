@@ -202,10 +202,10 @@ def without_password(url: str) -> str:
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
     """One categorical distribution for each axis that varies, values in order of appearance."""
     flat = [config.flat() for config in configs]
-    return {name: CategoricalDistribution(tuple(dict.fromkeys(f[name] for f in flat))) for name in varied(configs)}
+    return {name: CategoricalDistribution(tuple(dict.fromkeys(f.get(name) for f in flat))) for name in varied(configs)}
 
 
 def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
     """The values of a configuration on the axes that vary."""
     flat = config.flat()
-    return {name: flat[name] for name in space}
+    return {name: flat.get(name) for name in space}

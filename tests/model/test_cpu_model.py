@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import box
 from lbmtune.model.cpu.memory_walks import SHARES, Walk, calibrated, fillings
@@ -50,7 +50,7 @@ MACHINE = Machine(
     caches_bytes={"L1": 32 << 10, "L2": 1 << 20},
     cpu=FOUND,
 )
-ALIGNED = CpuConfig(threads=4, row_padding=15)
+ALIGNED = cpu.Direct(row_padding=15, threads=4)
 """Rows of 16 + 128 + 1 + 15 cells: whole lines of 64 bytes."""
 ODD = replace(ALIGNED, row_padding=0)
 SCALAR = replace(ALIGNED, vector_bits=0)
@@ -177,7 +177,7 @@ CROWDED = {
 
 def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
     """The rows below: 19 lines in the even steps of AA, and in the odd ones 14 at two of 16 places of a line."""
-    row = CpuConfig(threads=4, scheme="aa", row_padding=1024 - 17, vector_bits=256)
+    row = cpu.Direct(scheme="aa", threads=4, vector_bits=256, row_padding=1024 - 17)
     machine, domain = replace(MACHINE, cpu=replace(FOUND, refills_s=CROWDED)), (1024, 16, 16)
 
     def longer_s(config: CpuConfig, machine: Machine = machine) -> float:
@@ -210,7 +210,7 @@ def test_lines_that_share_a_set_are_lost() -> None:
     last element of a line five of them are in the set beside. 15 of 16 accesses find their line gone, to read and to
     write.
     """
-    row = CpuConfig(threads=4, scheme="aa", wrap="select", row_offset=0, vector_bits=0)
+    row = cpu.Direct(row_offset=0, scheme="aa", threads=4, vector_bits=0, wrap="select")
     domain = (1024, 16, 16)
     odd = (14 * 19 + 2 * 14) / 16
     assert refills(subject(row, domain=domain)) == pytest.approx(2 * 15 / 16 * (19 + odd) / 2)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import box
 from lbmtune.model.gpu.l2_refetch import kept, memory_bytes
 from lbmtune.model.machine.description import Machine
@@ -16,7 +17,7 @@ from lbmtune.model.machine.toml import read_machine
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 CASE = box("d3q19", "bgk", (256, 256, 256))
-STRUCTURES = CudaConfig(layout="aos", block=(128, 1, 1))
+STRUCTURES = cuda.Direct(layout=AoS(), block=(128, 1, 1))
 PLANE_BYTES = 152 * 256 * 256
 
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.catalogue.problem.geometry import voxels
@@ -15,9 +15,7 @@ from lbmtune.model.gpu import walls
 from lbmtune.model.gpu.instruction_issue import efficiency
 from lbmtune.model.gpu.walls import evenness
 
-MARCH = CudaConfig(
-    representation="moments", layout="rows", block=(32, 8, 1), rows=3, steps=3, march=64, pack=4, prefetch=1
-)
+MARCH = cuda.TemporalBlocking(pack=4, representation="moments", rows=3, steps=3)
 PERIODIC = box("d3q19", "regularised", (256, 256, 256))
 FIRST = 4
 """Planes of a chunk that not all of three stages take, of 68."""

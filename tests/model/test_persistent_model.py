@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.model.gpu.inputs import LOCAL, MEETING
 from lbmtune.model.gpu.spills import estimated
@@ -21,14 +22,8 @@ from tests.support.seconds import close
 
 CARD = read_machine(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
 ON_64, ON_96 = (box("d3q19", "regularised", (edge, edge, edge)) for edge in (64, 96))
-ON_CHIP = CudaConfig(
-    launch="resident",
-    representation="moments",
-    layout="rows",
-    block=(32, 8, 1),
-    cells_per_thread=3,
-    march=9,
-    held=3,
+ON_CHIP = cuda.Persistent(
+    layout=Rows(), block=(32, 8, 1), cells_per_thread=3, register_planes=3, representation="moments", tile_planes=9
 )
 
 
@@ -103,7 +98,7 @@ def test_fewer_planes_of_a_tile_and_fewer_cells_of_a_thread_want_fewer_registers
     assert estimated(ON_64, replace(one, march=1, cells_per_thread=1)).local_bytes == 4 * (38 - 32)
 
 
-TILES = CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4)
+TILES = cuda.Persistent(layout=Rows(), block=(64, 8, 1))
 """Of populations: 8 x 16 of them in 64^3 cells."""
 PLAIN = replace(ON_CHIP, block=(32, 8, 1), cells_per_thread=2, march=4, held=0)
 """Of moments: 8 x 16 of 64 x 8 x 4 cells."""

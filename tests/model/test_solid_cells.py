@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import Case, porous
 from lbmtune.model.gpu.concurrency import in_flight
 from lbmtune.model.gpu.copy_terms import bandwidth
@@ -27,7 +27,7 @@ RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 WIDE, ROWS = 64, 16
 RATES = {"apart 0": 4e12, "apart 32": 2e12, "apart 64": 3e12, "in place 0": 4e12, "in place 64": 3e12}
-DIRECT = CudaConfig(flags="memory", storage="fp64", compute="fp64", block=(32, 1, 1))
+DIRECT = cuda.Direct(block=(32, 1, 1), compute="fp64", flags="memory", storage="fp64")
 SOLIDS = slice(8, 16)
 Sample = Callable[[slice], Case]
 

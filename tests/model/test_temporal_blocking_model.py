@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.case import box, cavity
 from lbmtune.model.gpu.inputs import LAUNCH, LOCAL, Subject, launched_blocks
 from lbmtune.model.gpu.l2_refetch import kept, memory_bytes, planes_again, sectors_again
@@ -37,9 +38,7 @@ from tests.support.seconds import close
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 CASE = box("d3q19", "regularised", (256, 256, 256))
-MARCH = CudaConfig(
-    representation="moments", layout="rows", block=(32, 11, 1), rows=2, steps=3, march=64, pack=4, prefetch=1
-)
+MARCH = cuda.TemporalBlocking(block=(32, 11, 1), pack=4, representation="moments", rows=2, steps=3)
 
 
 def spilling(config: CudaConfig, spill_bytes: int, local_bytes: int) -> float:
@@ -180,13 +179,13 @@ def test_planes_of_falling_chunks_are_counted_one_by_one() -> None:
 def test_sectors_of_an_array_of_structures_are_read_from_three_planes() -> None:
     """Without a cache each sector comes as often as planes ask for it; with enough of it once."""
     case = box("d3q19", "bgk", (256, 256, 256))
-    structures = CudaConfig(layout="aos")
+    structures = cuda.Direct(layout=AoS())
     assert CARD.calibration
     bare = replace(CARD, calibration=None, caches_bytes={"L2": 0})
     plenty = replace(CARD, calibration=None, caches_bytes={"L2": 1 << 40})
     assert sectors_again(case, structures, plenty) == 0
     assert 0 < sectors_again(case, structures, CARD) < sectors_again(case, structures, bare) <= 2 * 76
-    for config in (CudaConfig(), CudaConfig(layout="aosoa", width=32), CudaConfig(layout="soa", scheme="aa")):
+    for config in (cuda.Direct(), cuda.Direct(layout=AoSoA()), cuda.Direct(scheme="aa")):
         assert memory_bytes(case, config, bare) == bytes_per_update(case, config)
 
 
@@ -315,7 +314,7 @@ def test_spilled_registers_take_longer_the_fewer_of_them_l1_has() -> None:
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:
     case = box("d3q19", "bgk", (64, 64, 64))
-    resident = CudaConfig(launch="resident", layout="rows", block=(64, 2, 1), march=16)
+    resident = cuda.Persistent(layout=Rows(), block=(64, 2, 1), tile_planes=16)
     clean, spilled = (predict(case, resident, CARD, Resources(registers=255, spill_bytes=n)) for n in (0, 1600))
     assert CARD.calibration
     more_s = 1e-6 / spilled.mlups - 1e-6 / clean.mlups

@@ -11,9 +11,9 @@ from math import prod, sqrt
 from typing import Any
 
 import pytest
+from lbmtune.catalogue.axes import neutral
 
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.axes import neutral
 from lbmtune.catalogue.collisions import OPERATORS
 from lbmtune.catalogue.config import CudaConfig, defaults
 from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes

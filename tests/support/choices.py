@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from lbmtune.catalogue.axes import AXES, DEPENDENCES, Dependence, completed, default
+
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import RULES, Limits, Rule
 from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channel, collides, pipe

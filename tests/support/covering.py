@@ -18,6 +18,7 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.axes import completed, neutral
+
 from lbmtune.catalogue.config import FETCHES, MEETINGS, CudaConfig, defaults, from_flat
 from lbmtune.catalogue.families.cuda.temporal_blocking_rules import why_no_march
 from lbmtune.catalogue.families.rules import Limits, broken
@@ -25,6 +26,7 @@ from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import COLLISIONS, Case, collides
 from lbmtune.lattice import LATTICES
 from tests.support.choices import FLOWS, LIMITS, ROOMY, Choices, Sample, case_of, sample_of, values_of
+from tests.support.configs import old_cuda
 from tests.support.directed import Conflict, Point, Search, UndecidedError
 
 Values = tuple[tuple[str, Any], ...]
@@ -347,7 +349,7 @@ def _has_no_room(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 @cache
 def _why_no_room(lattice: str, block: Any, steps: int, rows: int, cells: int, shared_bytes: int) -> str | None:
     tile = {"block": block, "steps": steps, "rows": rows, "cells_per_thread": cells}
-    plain = CudaConfig(representation="moments", layout="rows", **tile)
+    plain = old_cuda(representation="moments", layout="rows", **tile)
     return why_no_march(case_of("box", lattice, "regularised"), plain, shared_bytes)
 
 

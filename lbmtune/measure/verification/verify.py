@@ -16,7 +16,7 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in, whole
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_less
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells, ends, piece_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import ends, piece_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.lattice import Vector
@@ -183,7 +183,7 @@ def _shortened(program: Program) -> Program:
     """The program with a grid for short chunks; text and binary are the same."""
     if not isinstance(program.config, CudaConfig) or not program.config.marches:
         return program
-    covers = block_cells(program.case.stencil, with_short_chunks(program.config))
+    covers = with_short_chunks(program.config).block_cells(program.case.stencil)
     period = tuple(tuple(replace(launch, covers=covers) for launch in step) for step in program.period)
     return replace(program, period=period)
 
@@ -196,12 +196,12 @@ def awkward_domain(case: Case, config: KernelConfig) -> tuple[int, int, int]:
     flat = case.stencil.dimensions == 2
     if isinstance(config, CudaConfig) and config.resident:
         spared = planes_less(case.stencil, config)
-        return _whole_tiles(*block_cells(case.stencil, config), flat=flat, spared=spared)
+        return _whole_tiles(*config.block_cells(case.stencil), flat=flat, spared=spared)
     if isinstance(config, CudaConfig):
-        run = 1 if config.by_faces and config.layout.startswith("tiled") else config.memory.run
+        run = 1 if config.by_faces and config.memory.name.startswith("tiled") else config.memory.run
         unit = lcm(config.cells_per_thread, max(run, 1))
         unit = lcm(unit, piece_cells(case.stencil, config)) if config.in_bulk else unit
-        along_x, along_y, along_z = block_cells(case.stencil, with_short_chunks(config))
+        along_x, along_y, along_z = with_short_chunks(config).block_cells(case.stencil)
         nx = along_x + unit
         if config.marches and (rest := ends(case, config)):
             # one tile at each of the faces across x, and one that reaches neither
@@ -235,7 +235,7 @@ def tail_domain(case: Case, config: KernelConfig) -> tuple[int, int, int] | None
         return None
     assert isinstance(config, CudaConfig)
     nx, ny, nz = awkward_domain(case, config)
-    one_more = _with_one_more(block_cells(case.stencil, config)[2])
+    one_more = _with_one_more(config.block_cells(case.stencil)[2])
     return (nx, ny + 2 * (ny == one_more), one_more) if nz != one_more else None
 
 

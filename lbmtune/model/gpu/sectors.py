@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words, reads_flags
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP, block_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.layouts.layout import Extents, index
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.catalogue.sparse.site_orders import order
@@ -140,7 +141,7 @@ def _counted(name: str, domain: tuple[int, int, int], config: CudaConfig) -> Par
 
 
 def _cells(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]) -> tuple[int, ...]:
-    return tuple(min(n, cells) for n, cells in zip(domain, block_cells(stencil, config), strict=True))
+    return tuple(min(n, cells) for n, cells in zip(domain, config.block_cells(stencil), strict=True))
 
 
 def _partial(

@@ -26,6 +26,7 @@ from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.test_persistent import H200, grinder, on_host
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -33,7 +34,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g
 
 def config(**axes: Any) -> CudaConfig:
     given = {"launch": "resident", "representation": "moments", "layout": "rows", "block": (32, 2, 1), "march": 3}
-    return CudaConfig(**given | axes)
+    return old_cuda(**given | axes)
 
 
 def flow(lattice: str = "d3q19") -> Case:

@@ -23,6 +23,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -37,7 +38,7 @@ def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:
 
 def config(**axes: object) -> CudaConfig:
     usual = {"scheme": "push", "steps": 2, "layout": "rows", "block": (32, 8, 1), "march": 5}
-    return CudaConfig(**{**usual, **axes})  # type: ignore[arg-type]
+    return old_cuda(**{**usual, **axes})  # type: ignore[arg-type]
 
 
 # what is stored

@@ -10,7 +10,7 @@ import pytest
 
 from lbmtune.backend import nvrtc
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells, shared_bytes
+from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.moments.basis import orders, upright

@@ -16,7 +16,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.record import CpuConfig
 from lbmtune.catalogue.schemes.scheme import keeps_links
-from lbmtune.catalogue.storage import stored_extents
+from lbmtune.catalogue.storage import beyond_stride, stored_extents
 
 _LEANER = ("bgk", "trt")
 """Operators that `collisions.min_instruction_forms` has a form of, named here without SymPy."""
@@ -89,10 +89,7 @@ def _stride(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return None
     if padding:
         return f"stride={stride} is not supported for padding={padding} (use 0): the stride includes it"
-    x, y, z, _ = stored_extents(case, config)
-    if (cells := x * y * z) <= stride:
-        return None
-    return f"stride={stride}: the direction arrays of domain {extents(case.domain)} have {cells} elements"
+    return beyond_stride(case, config)
 
 
 def _of_soa(config: CpuConfig) -> tuple[int, int]:

@@ -49,3 +49,10 @@ def list_buffer_bytes(case: Case, config: Sparse) -> int:
     period = config.propagation.period
     phases = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
     return max(pass_list_buffer_bytes(case, config, phase) for phase in phases)
+
+
+def waiting_bytes(case: Case, config: Column | Sparse, phase: Phase) -> int:
+    """Return the bytes of a thread block, in a pass of the scheme, for what is copied ahead."""
+    if config.family == "sparse":
+        return pass_list_buffer_bytes(case, config, phase)
+    return config.shared_bytes(case)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.persistent import walls as resident_walls
@@ -32,7 +31,7 @@ def render_resident_moments(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", BARRIER, SENT_SUMS, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import access, flags, layout, physics
 from lbmtune.codegen.cuda.shared.assemble import fill
@@ -26,7 +25,7 @@ def render_resident(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", BARRIER, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )

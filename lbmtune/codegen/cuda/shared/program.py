@@ -8,7 +8,6 @@ from lbmtune.catalogue.boundaries.cell_flags import by_words, tables
 from lbmtune.catalogue.cache_hints import load_instruction, store_instruction
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.prefetch_buffers import waiting_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
@@ -297,7 +296,7 @@ def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
         one.entry,
         (*one.places, *tables(case, config, phase), *_EXTENTS, *_scalars(case, phase)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=waiting_bytes(case, config, phase),
     )
     if phase.blockwise:
