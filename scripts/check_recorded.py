@@ -34,7 +34,7 @@ from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes
 
 CLAIMS = f"{RESULTS}.gz"
@@ -81,7 +81,7 @@ def finals(name: str, study: StudyRecord) -> list[str]:
     """Each family that had a final as a line: speed, share of the winner's by rounds, bytes of all buffers."""
     had = [(trial, trial.final) for trial in study.ranked if trial.final]
     return [
-        f"| {name} | {family_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
+        f"| {name} | {kind_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
         f"{paired_ratio(had[0][1].samples_s, final.samples_s).median:.3f} | {_size(trial)} |"
         for trial, final in had
         if trial.stands_for

@@ -53,16 +53,16 @@ class Varied:
     @property
     def title(self) -> str:
         """What is varied, around what, and where; below it, of what case."""
-        from lbmtune.report.info import subject
+        from lbmtune.report.titles import subject
 
         return f"{self.axis} around {self.around.said} on {self.machine}\n{subject(self.case, [])}"
 
 
 def check_axis(axis: str, backend: str) -> None:
     """Raises InputError where kernels of a backend have no such axis."""
-    from lbmtune.catalogue.axes import AXES
+    from lbmtune.catalogue.config import backend_knobs
 
-    names = [one.name for one in AXES[backend]]
+    names = list(backend_knobs(backend))
     if axis not in names:
         raise unknown(f"axis of {backend} kernels", axis, names)
 
@@ -106,8 +106,7 @@ def _configs(
     spec: StudySpec, described: Machine, axis: str, base: KernelConfig
 ) -> tuple[dict[Scalar, KernelConfig], dict[Scalar, str]]:
     """The legal configurations by value of the axis, and why the other values are illegal."""
-    from lbmtune.catalogue.axes import completed
-    from lbmtune.catalogue.config import from_flat
+    from lbmtune.catalogue.config import completed, from_flat
     from lbmtune.catalogue.families.rules import broken
     from lbmtune.cli.arguments.devices import limits_of
 
@@ -151,13 +150,13 @@ def alone(found: Varied, *, settled: bool) -> str:
 
     settled: the configuration has a record, with whose case --set does not go.
     """
-    from lbmtune.catalogue.axes import AXES
+    from lbmtune.catalogue.config import backend_knobs
 
     values = [*found.predictions, *found.illegal]
     if len(values) > 1:
         return ""
-    axis = next(axis for axis in AXES[found.around.backend] if axis.name == found.axis)
-    others = [value for value in (*axis.values, *axis.names) if value not in values]
+    axis = backend_knobs(found.around.backend)[found.axis]
+    others = [value for value in (*axis.search, *axis.allowed) if value not in values]
     more = f"--set {axis.name}={','.join(map(str, [*values, *dict.fromkeys(others)][:3])) if others else 'A,B,C'}"
     how = f"add others with {more}"
     if settled:

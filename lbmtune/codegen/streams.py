@@ -12,9 +12,10 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.support import support_digest
+from lbmtune.records.study import CEILING_STREAMS
 
 COPY, SCALE = "copy_streams", "scale"
-STREAMS = 19
+STREAMS = CEILING_STREAMS
 ACCESS_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 CASE = box("d3q19", "bgk", (256, 256, 256))
 """The case whose traffic is imitated: it decides nothing here, but every program has one."""

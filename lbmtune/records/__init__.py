@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-SCHEMA_VERSION = 3
-"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled."""
+SCHEMA_VERSION = 4
+"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled.
+4: families of kernels, each with knobs of its own (`records.legacy` reads earlier ones)."""
 
 
 class Outcome(StrEnum):
@@ -80,6 +81,8 @@ class Term:
     alone_s: float | None = None
 
 
+MEMORY_TERM, ISSUE_TERM = "memory", "instructions"
+"""Names of the terms of bytes to and from memory, and of issue slots of GPUs."""
 _NEGLIGIBLE = 1e-4
 """Share of the time of an update below which a term is not told of: no figure of the others shows it."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
 from lbmtune.errors import InputError
@@ -253,6 +254,33 @@ def old_key(values: Mapping[str, Scalar]) -> str:
 
 
 Table = Mapping[str, Sequence[Scalar]]
+FAMILIES_SINCE = 4
+"""Schema of the first studies whose configurations have families."""
+T = TypeVar("T", bound=Any)
+
+
+def current_trial(trial: T) -> T:
+    """Return a trial of an earlier schema with its configuration and key of today. Raises InputError."""
+    config = config_of(trial.config)
+    current: T = replace(trial, config=config.flat(), key=config.key)
+    return current
+
+
+def current_header(header: T) -> T:
+    """Return the header of a study of an earlier schema with its spaces as they are written today."""
+    axes = {backend: _current_axes(found, backend) for backend, found in header.spec.axes.items()}
+    current: T = replace(header, spec=replace(header.spec, axes=axes), schema=FAMILIES_SINCE)
+    return current
+
+
+def _current_axes(axes: Any, backend: str) -> Any:
+    found = (axes,) if isinstance(axes, Mapping) else axes
+    tables = tuple(
+        one
+        for table in found
+        for one in (migrated_tables(table, backend) if is_legacy_table(table, backend) else (table,))
+    )
+    return tables[0] if len(tables) == 1 and isinstance(axes, Mapping) else tables
 
 
 def is_legacy_table(table: Table, backend: str) -> bool:
@@ -279,7 +307,9 @@ def _by_family(table: Table, backend: str) -> Iterator[tuple[str, dict[str, tupl
     for values in product(*(table.get(name, (usual[name],)) for name in deciding)):
         point = {**usual, **dict(zip(deciding, values, strict=True))}
         name = _family(point, backend)
-        if name == "temporal-blocking" and point["scheme"] != ("pull" if point["representation"] == "moments" else "push"):
+        if name == "temporal-blocking" and point["scheme"] != (
+            "pull" if point["representation"] == "moments" else "push"
+        ):
             continue
         for knob, value in zip(deciding, values, strict=True):
             groups.setdefault(name, {}).setdefault(knob, {})[value] = None

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.gpu.temporal_blocking import MEMORY
-from lbmtune.records import Term
+from lbmtune.records import MEMORY_TERM, Term
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (
     COLLISION,
@@ -23,10 +22,10 @@ from lbmtune.records.profile import (
     Rung,
 )
 from lbmtune.records.store import write_atomically
-from lbmtune.report.build import filled, panel
 from lbmtune.report.drawing import plain_figure
-from lbmtune.report.info import subject
+from lbmtune.report.html import filled, panel
 from lbmtune.report.tables import Pairs, conditions_table, environment_table
+from lbmtune.report.titles import subject
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def _added(above: Rung, below: Rung) -> Term | None:
 
     Of what moves bytes alone the term has the name of its rung.
     """
-    before = {MEMORY if term.name == above.name else term.name: term.seconds for term in above.model}
+    before = {MEMORY_TERM if term.name == above.name else term.name: term.seconds for term in above.model}
     grown = {term.name: term.seconds - before.get(term.name, 0.0) for term in below.model if term.name != below.name}
     most = max(below.model, key=lambda term: grown.get(term.name, 0.0), default=None)
     return most if most and grown.get(most.name, 0.0) > 0 else None
@@ -286,7 +285,6 @@ def profile_page(profile: Profile) -> str:
         headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
         conclusion=conclusion(profile),
         disturbance=profile_disturbance(profile),
-        panels=drawn,
         columns=[(name.rstrip(">"), name.endswith(">")) for name in COLUMNS],
         ladder=ladder_rows(profile),
         terms=term_rows(profile),

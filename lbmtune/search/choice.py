@@ -7,13 +7,12 @@ value (kriging believer), so that several proposals at once differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, features
 
@@ -22,6 +21,13 @@ SEEDS = 10
 SHAPES, _RIVALS = 8, 0.8
 """Of each kind of kernel that does several steps per launch, or keeps moments, so many shapes come next, if the model
 gives its best this share of the best of all: it knows what instructions cost less well than what bytes do."""
+_WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
+"""Knob of the width of an access, by backend."""
+_TILED = ("temporal-blocking", "persistent", "face-exchange")
+"""Families of GPU kernels whose blocks update tiles."""
+_LENGTHS: Mapping[str, str] = {"temporal-blocking": "chunk_planes", "persistent": "tile_planes"}
+"""Knob of the planes of a chunk or a tile, by family."""
+_LENGTH_NAMES = frozenset(("march", *_LENGTHS.values()))
 _RANDOM_EVERY = 10
 _POOL, _TRAINING, _LEADERS = 1000, 200, 5
 
@@ -171,44 +177,54 @@ def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
 
 
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
-    """The best by the model of each kind, best kind first; wide access first, then drawn.
+    """Return the indices of the best by the model of each group, best group first; wide access first, then by chance.
 
-    Kinds are scheme and access width; of moments and of several steps per launch, what is kept and those steps; of what
-    stays on chip, planes of a tile.
+    expected: MLUPS. Groups are formed by scheme and access width; by representation and steps, if there are several
+    steps per launch or moments; by planes of a tile, if the state stays on chip.
     """
     draw = random.permutation(len(configs))
-    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_width(configs[i]), draw[i]))
-    first: dict[tuple[str, int], int] = {}
+    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_access_width(configs[i]), draw[i]))
+    first: dict[Hashable, int] = {}
     for i in order:
-        first.setdefault(_kind(configs[i]), i)
+        first.setdefault(_group(configs[i]), i)
     return list(first.values())
 
 
 def shapes(configs: Sequence[KernelConfig], expected: Sequence[float]) -> list[int]:
-    """The best by the model of each kind of fused kernel on a GPU, which differ in more than the length of chunks."""
-    kinds: dict[tuple[str, int], dict[KernelConfig, int]] = {}
+    """Return the indices of the best by the model of each group of tiled GPU kernels, one for each length of chunks.
+
+    expected: MLUPS. Groups whose best is expected below `_RIVALS` of the best of all are left out.
+    """
+    groups: dict[Hashable, dict[Hashable, int]] = {}
     for i in sorted(range(len(configs)), key=lambda i: -expected[i]):
         config = configs[i]
-        if isinstance(config, CudaConfig) and _fused(config):
-            kinds.setdefault(_kind(config), {}).setdefault(replace(config, march=1), i)
-    found = [list(kind.values())[:SHAPES] for kind in kinds.values()]
-    return [i for kind in found for i in kind if expected[kind[0]] >= _RIVALS * max(expected)]
+        if config.family in _TILED and _is_fused(config):
+            groups.setdefault(_group(config), {}).setdefault(_shape(config), i)
+    return [
+        i
+        for group in groups.values()
+        if expected[next(iter(group.values()))] >= _RIVALS * max(expected)
+        for i in list(group.values())[:SHAPES]
+    ]
 
 
-def _fused(config: KernelConfig) -> bool:
+def _is_fused(config: KernelConfig) -> bool:
     return config.kept.name != "populations" or config.fused_steps > 1
 
 
-def _kind(config: KernelConfig) -> tuple[str, int]:
-    if _fused(config):
+def _group(config: KernelConfig) -> Hashable:
+    if _is_fused(config):
         return config.kept.name, config.fused_steps
-    if isinstance(config, CudaConfig) and config.resident:
-        return config.launch, config.march
-    return config.scheme, _width(config)
+    if config.family in _LENGTHS:
+        return config.family, getattr(config, _LENGTHS[config.family])
+    return config.scheme, _access_width(config)
 
 
-def _width(config: KernelConfig) -> int:
-    if isinstance(config, CudaConfig):
-        return config.cells_per_thread
-    assert isinstance(config, CpuConfig)
-    return config.vector_bits
+def _shape(config: KernelConfig) -> Hashable:
+    """Return a tiled configuration without the length of its chunks or tiles."""
+    return tuple((name, value) for name, value in config.flat().items() if name not in _LENGTH_NAMES)
+
+
+def _access_width(config: KernelConfig) -> int:
+    width: int = getattr(config, _WIDTHS[config.backend], 1)
+    return width

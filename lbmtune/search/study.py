@@ -18,10 +18,11 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Prediction, Trial
 from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
-from lbmtune.search.accuracy import Accurate, Kind, kind_of
+from lbmtune.search.accuracy import Accurate
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import Anew, estimates, refined
 from lbmtune.search.finalists import finalists_of
+from lbmtune.search.kinds import Rounding, rounding_of
 from lbmtune.search.lock import folder_held
 from lbmtune.search.resume_check import check_same
 from lbmtune.search.space import Space
@@ -288,12 +289,13 @@ def _note_accuracy(search: Search) -> None:
     """Records what the precision of the winner and of the other finalists costs, unless that is on disk already."""
     if search.accuracy is None:
         return
-    known: dict[Kind, Accuracy | None] = {}
+    known: dict[Rounding, Accuracy | None] = {}
     for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
         config = from_flat(trial.config)
-        if kind_of(config) not in known:
-            known[kind_of(config)] = trial.accuracy or search.accuracy(config)
-        found = known[kind_of(config)]
+        rounding = rounding_of(config)
+        if rounding not in known:
+            known[rounding] = trial.accuracy or search.accuracy(config)
+        found = known[rounding]
         if found and not trial.accuracy:
             append_trial(search.folder, replace(trial, accuracy=found))
 

@@ -29,7 +29,7 @@ from lbmtune.measure.workers.worker_tasks import Work, tried
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.report.tables import verification_table
+from lbmtune.report.study.winner import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
@@ -310,7 +310,7 @@ def test_a_kernel_of_one_step_that_is_wrong_is_left_out() -> None:
         assert one.verification == found(error)
         assert b'"single"' in encode_best(one)
         said = dict(verification_table(one.verification))["kernel of one step"]
-        assert said.startswith("passed in turn" if error == 0.0 else "failed in turn")
+        assert said.startswith("passed, alternating" if error == 0.0 else "failed, alternating")
     assert "kernel of one step" not in dict(verification_table(trial.verification))
 
 

@@ -19,7 +19,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
 from lbmtune.records.disturbance import unsteadiness
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.report.build import page
+from lbmtune.report.study.page import page
 from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
 from tests.model.test_cpu_model import CASE as DOMAIN
@@ -198,4 +198,4 @@ def test_a_study_on_a_machine_that_changed_says_so(memory: list[float], last: li
 def test_the_page_tells_what_was_gone_through_beside_the_samples_of_the_winner() -> None:
     told = dict(conditions_table(Conditions(memory_bytes_per_s=38e9, work_per_s=3.4e9)))
     work = "3.4 billion vector operations per second and core"
-    assert told == {"walks through memory": "38 GB/s", "work in registers": work}
+    assert told == {"memory probe": "38 GB/s", "arithmetic probe": work}

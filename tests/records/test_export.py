@@ -21,7 +21,8 @@ from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.storage import Domain
-from lbmtune.codegen.describe import describe_storage, launch_geometry
+from lbmtune.codegen.describe import launch_geometry
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best

@@ -16,7 +16,8 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.layouts import Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
-from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.describe import describe_kernel
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.records import Resources
@@ -108,10 +109,9 @@ class _Noted:
 def _buffers_of(simulation: Simulation | None) -> dict[str, Any]:
     """By their names in the file; words that every launch gets anew are not among them."""
     assert simulation
-    others = {"barrier": simulation._barrier, "faces": simulation._faces, "links": simulation._list}
-    found = {**simulation.buffers, **simulation.outputs, **others}
+    found = {**simulation.buffers, **simulation.outputs, **simulation._others}
     found |= {name: value for _, _, arguments in _all_bound(simulation) for name, value in arguments}
-    return {name: buffer for name, buffer in found.items() if buffer is not None}
+    return found
 
 
 def _all_bound(simulation: Simulation) -> list[Any]:
@@ -316,9 +316,7 @@ def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple
     steps += [(single, step) for step in single.period] if single else []
     grids = [n for whose, step in steps for launch in step for n in whose.grid(launch, domain)]
     lengths = {name: program.buffer_elements(domain) for name in program.buffers()}
-    lengths |= dict.fromkeys(program.tables(), program.case.sites)
-    lengths |= {"links": program.list_elements(domain), "barrier": program.barrier_words(domain)}
-    lengths |= {"faces": program.face_values(domain), "macroscopics": 4 * program.case.sites}
+    lengths |= program.other_buffers(domain)
     buffers = [lengths[buffer.name] for buffer in describe_kernel(program).buffers]
     assert list(map(int, of_sample[1][kind])) == [*grids, *buffers, *program.slot_starts(domain).values()]
 

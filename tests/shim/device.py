@@ -104,7 +104,7 @@ def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
     together = launch.mode == "cooperative"
-    talks = together or program.config.marches or "__syncthreads" in program.source
+    talks = together or program.config.family == "temporal-blocking" or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
     types = [_type(name) for name in launch.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))

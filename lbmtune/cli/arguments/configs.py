@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import COLLISIONS, Case
 from lbmtune.cli.arguments import devices
 from lbmtune.cli.files.studyfile import TABLES, load_study
+from lbmtune.cli.format.output import note_once
 from lbmtune.errors import InputError, unknown
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
+from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
@@ -197,14 +198,20 @@ def _folders(out: Path) -> Iterator[Path]:
 
 def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machine | None) -> Subject:
     values = _parts(text)
-    if values.get("backend", "cpu") not in AXES:
-        raise unknown("backend", values["backend"], AXES)
+    if values.get("backend", "cpu") not in FAMILIES:
+        raise unknown("backend", values["backend"], FAMILIES)
     asked = str(values["backend"]) if "backend" in values else _backend_of(values)
     where = devices.chosen(device, asked, machine)
     backend = "cpu" if where == "cpu" else "cuda"
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
     check_backend(values, where, machine)
+    if is_legacy(values):
+        given = values
+        values = {name: value for name, value in migrated(values).items() if _is_told(name, value, given)}
+        note_once(
+            f"the configuration has names of version 0.1; today it is {','.join(f'{n}={v}' for n, v in values.items())}."
+        )
     _check_places(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
@@ -214,23 +221,33 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
 
 def _backend_of(values: Mapping[str, int | str]) -> str | None:
     """The backend that alone has some axis of a configuration; None where all that it names are axes of both."""
-    names = {backend: {axis.name for axis in axes} for backend, axes in AXES.items()}
+    names = {backend: _names(backend) for backend in FAMILIES}
     shared = set.intersection(*names.values())
     return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
+
+
+def _names(backend: str) -> set[str]:
+    """Return the names of a backend's knobs, those of version 0.1 included."""
+    return {*backend_knobs(backend), *DEFAULTS[backend]}
+
+
+def _is_told(name: str, value: int | str, given: Mapping[str, int | str]) -> bool:
+    """Return whether a migrated value says more than the default of its family."""
+    return name in ("backend", "family") or name in given or value != backend_knobs(str(given["backend"]))[name].default
 
 
 def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
     """Refuses the axes that kernels of the other kind have."""
     backend, other = ("cpu", "cuda") if where == "cpu" else ("cuda", "cpu")
-    ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
+    ours, theirs = _names(backend), _names(other)
     foreign = next((name for name in names if name in theirs - ours), None)
     if foreign:
-        raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where, machine))
+        raise InputError(_misplaced(f"{foreign}, a knob of {other.upper()} kernels,", other, where, machine))
 
 
 def _check_places(values: Mapping[str, int | str], backend: str) -> None:
     """Refuses what stands in a configuration by mistake: keys of the case, and values of another axis."""
-    axes = {axis.name: axis.names for axis in AXES[backend]}
+    axes = {name: one.allowed if one.is_name else () for name, one in backend_knobs(backend).items()}
     for name, value in values.items():
         key = name.removeprefix("case.")
         if name not in axes and key in TABLES["case"]:
@@ -276,7 +293,7 @@ def _parts(text: str) -> dict[str, int | str]:
         name, equals, value = item.partition("=")
         if not equals:
             raise InputError(
-                f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa, "
+                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
                 "the 12 digits of a trial's key, or a best.json."
             )
         if name.strip() in values:

@@ -116,18 +116,19 @@ def _first_sentence(module: str) -> str:
 
 def _axes(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
     """values: of all spaces together; spaces: of each, none where the axis keeps its default; known: all names."""
-    from lbmtune.catalogue.axes import AXES, completed
-    from lbmtune.catalogue.config import defaults
+    from lbmtune.catalogue.config import backend_knobs, completed, families_with
 
-    usual = {**defaults(backend), **completed({"backend": backend}, limits)}
-    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in AXES[backend]}
+    filled = completed({"backend": backend}, limits)
+    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in backend_knobs(backend).values()}
     return {
         axis.name: {
-            "title": axis.title,
+            "title": axis.meaning,
+            "unit": axis.unit,
+            "families": families_with(axis.name, backend),
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
-            "default": usual[axis.name],
-            "known": axis.names,
+            "default": filled.get(axis.name, axis.default),
+            "known": axis.allowed,
         }
         for axis, each in found.items()
     }
@@ -160,7 +161,7 @@ def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
     else:
         yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
     if axis["known"]:
-        yield "  all names", ", ".join(axis["known"])
+        yield "  all names", ", ".join(map(str, axis["known"]))
 
 
 def _where(facts: dict[str, Any]) -> str:

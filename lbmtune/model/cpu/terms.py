@@ -29,10 +29,10 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.cpu.memory_walks import LINE_BYTES, SCALAR_BYTES, SHARES, Kind, Walk, crowds, fillings
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine.description import CpuCalibration, Machine
-from lbmtune.records import Term
+from lbmtune.records import MEMORY_TERM, Term
 from lbmtune.units import format_rate
 
-MEMORY, ARITHMETIC, REFILLS, CACHE = "memory", "arithmetic", "refills", "cache"
+MEMORY, ARITHMETIC, REFILLS, CACHE = MEMORY_TERM, "arithmetic", "refills", "cache"
 SHIFTED, AHEAD, GROUPED = "shifted rows", "prefetch", "groups"
 CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, AHEAD, GROUPED)
 """What can be left out to see what it is worth; the last three tell walks apart."""

@@ -16,12 +16,12 @@ from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.passes import passes_of
 from lbmtune.model.gpu.occupancy import left_of_l1, threads_together, warps_of
 from lbmtune.model.machine.description import ACCESS_BYTES, Calibration, Machine
-from lbmtune.records import Entry, Resources
+from lbmtune.records import ISSUE_TERM, Entry, Resources
 
 RUNS, SECTORS, IN_PLACE, AHEAD, LOCAL = "runs", "partial sectors", "in place", "words ahead", "local memory"
 SOLID = "solid cells"
 THREADS, WAVES = "threads in flight", "waves"
-LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", "instructions", "rings", "stages"
+LAUNCH, LATENCY, ISSUE, RINGS, STAGES = "launch", "latency", ISSUE_TERM, "rings", "stages"
 WALLS, AGAIN, MEETING, OVERTAKEN = "walls", "read again", "meeting", "overtaken loads"
 _IN_TILES = {"tiled": 0, "tiled-cells": 1}
 """Tiles of memory that a value has before another one begins; 0: all of them. Blocks that are tiles go through whole

@@ -18,7 +18,7 @@ from math import prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
     blocks,
     passed_planes,
@@ -167,6 +167,14 @@ def efficiency(
         wave=_wave(case, config, multiprocessors, there, passed, walls=walls),
         fluid=case.fluid_sites / case.sites,
     )
+
+
+def cells_read(case: Case, config: KernelConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
+    if config.family != "temporal-blocking":
+        return 1.0
+    assert isinstance(config, CudaConfig)
+    return 1 / efficiency(case, config, 1).cells
 
 
 def _wave(

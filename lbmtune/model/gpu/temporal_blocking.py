@@ -39,13 +39,13 @@ from lbmtune.model.gpu.occupancy import warps_of
 from lbmtune.model.gpu.spill_hazards import overtaken
 from lbmtune.model.gpu.spills import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
 from lbmtune.model.machine.figures import numbered
-from lbmtune.records import Term
+from lbmtune.records import MEMORY_TERM, Term
 from lbmtune.units import format_rate
 
 if TYPE_CHECKING:
     from lbmtune.model.gpu.instruction_issue import Issue
 
-MEMORY, EXCHANGE = "memory", "exchanges"
+MEMORY, EXCHANGE = MEMORY_TERM, "exchanges"
 _PLANES, _LATE = 5, 2
 """Planes on their way, with several steps; where the next one is asked for in the last stage: that one, and itself.
 

@@ -30,9 +30,8 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried, Cell
-from lbmtune.codegen.cpu.shared.streams import plain
 from lbmtune.codegen.moment_stages import Row
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.trace import Traced, plain
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from lbmtune.catalogue.problem.faces import streamed
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.codegen.cpu.shared.signatures import pointer_name
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.trace import Traced, plain
 from lbmtune.lattice import Vector, negate
 
 FACES = ("first_x", "last_x", "first_y", "last_y", "first_z", "last_z")
@@ -195,19 +195,3 @@ def rows_of(place: Place) -> tuple[str, str]:
 def _wrapped(axis: int, offset: int) -> Traced:
     """Coordinate of a neighbour along an axis, around the domain."""
     return Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
-
-
-def plain(value: object) -> str:
-    """Text of an expression without parentheses around the whole."""
-    text = str(value)
-    return text[1:-1] if text.startswith("(") and _closing(text) == len(text) - 1 else text
-
-
-def _closing(text: str) -> int:
-    """Position of the parenthesis that closes the first character's."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return position
-    raise AssertionError(text)

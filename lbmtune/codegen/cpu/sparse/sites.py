@@ -10,8 +10,8 @@ from lbmtune.catalogue.problem.cell_types import Words, words_of
 from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.catalogue.sparse.index_list import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
 from lbmtune.codegen.cpu.shared.signatures import pointer_name
-from lbmtune.codegen.cpu.shared.streams import Stream, Streams, plain
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.trace import Traced, plain
 
 
 @dataclass(frozen=True)

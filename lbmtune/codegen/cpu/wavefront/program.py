@@ -12,10 +12,10 @@ from lbmtune.codegen.cpu.shared.expressions import Constants
 from lbmtune.codegen.cpu.shared.filling import filled, indented
 from lbmtune.codegen.cpu.shared.module import module
 from lbmtune.codegen.cpu.shared.signatures import parameter_names, row_name, wavefront_names, wavefront_signature
-from lbmtune.codegen.cpu.shared.streams import Streams, plain
+from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.passes import BUFFERS, Pass, passes
 from lbmtune.codegen.program import PARITY, STEPS, Launch, Program
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.trace import Traced, plain
 
 ENTRY = "sweep"
 _ASKED = "asked"
