@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.catalogue.axes import AXES
-
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, CpuConfig, CudaConfig, KernelConfig, knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box
@@ -49,7 +47,7 @@ _SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoter
 
 
 def usual_axes(backend: str) -> Axes:
-    return {axis.name: axis.values for axis in AXES[backend]}
+    return {one.name: one.search for one in knobs(FAMILIES[backend][DEFAULT_FAMILY])}
 
 
 def scatter(config: KernelConfig) -> float:
