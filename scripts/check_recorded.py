@@ -27,7 +27,7 @@ from lbmtune.cli.files.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import exported
-from lbmtune.measure.workers.side_tasks import equipped
+from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
@@ -126,7 +126,7 @@ def _other_sources(group: Group) -> Iterator[str]:
     """A line for each measured variant whose source is no longer what codegen prints."""
     for row in group.rows:
         if row.trial and not row.why_not:
-            digest = equipped(render(group.case, from_flat(row.config)), row.duty).digest
+            digest = with_side_task(render(group.case, from_flat(row.config)), row.duty).digest
             if digest != row.trial.source_digest:
                 where = f"{group.document}.{row.variant} ({group.series})"
                 yield f"{where}: recorded {row.trial.source_digest[:12]}, now {digest[:12]}"

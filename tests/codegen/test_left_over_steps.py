@@ -22,10 +22,11 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError
 from lbmtune.export import best, read_best, write_best
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import error_bound, verify_single
-from lbmtune.measure.workers.worker_tasks import Work, tried
+from lbmtune.measure.workers.messages import MeasureRequest
+from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
 from lbmtune.records.study import StudyRecord, TimingProtocol
@@ -179,8 +180,10 @@ def test_a_finalist_is_verified_with_its_kernel_of_one_step(monkeypatch: pytest.
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.compiler_for", lambda _: compile_on_host)
     case, config = SAMPLES["moments"]
     program = render(case, config)
-    work = Work(path=Path(), full=True)
-    found = tried(program, compile_on_host(program), Arena(HostDevice()), work, TimingProtocol(), lambda _: None)
+    work = MeasureRequest(path=Path(), full=True)
+    found = verify_and_measure(
+        program, compile_on_host(program), PooledDevice(HostDevice()), work, TimingProtocol(), lambda _: None
+    )
     assert found.verification
     assert found.verification.passed
     assert found.verification.single

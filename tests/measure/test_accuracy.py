@@ -31,9 +31,10 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.report.study.page import page as page_of
 from lbmtune.report.study.winner import rounding_table
 from lbmtune.search.accuracy import excess, within
+from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space, legal_set
-from lbmtune.search.study import Observer, Search, run_study
+from lbmtune.search.study import run_study
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import fake_study, script_module
 from tests.support import made_up_records as made

@@ -27,7 +27,7 @@ from lbmtune.model.gpu.spills import estimated, local_bytes_of_moves, local_memo
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
-from tests.support.configs import old_cuda
+from tests.support.configs import old_cuda, varied
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
@@ -149,7 +149,7 @@ def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> N
         return bandwidth(replace(subject(config), case=case, machine=replace(CARD, calibration=bare), calibration=bare))
 
     assert copied(one) == rates["4 of 4 x 19 loads by 64"]
-    assert copied(replace(one, scheme="push", march=8)) == rates["4 of 4 x 19 stores by 64 walking"]
+    assert copied(varied(one, family="column", scheme="push", z_cells=8)) == rates["4 of 4 x 19 stores by 64 walking"]
     twice = 1 / rates["4 of 4 x 19 none by 64"] + 1 / rates["4 of 4 x 19 in place by 64"]
     assert copied(replace(one, scheme="aa")) == pytest.approx(2 / twice)
     assert copied(one, box("d3q27", "bgk", (64, 64, 64))) == rates["4 of 4 x 27 loads by 64"]
@@ -164,7 +164,7 @@ def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() 
     assert found.seconds > 0
     swapped = in_place(subject(replace(half, scheme="swap")))
     assert swapped.sentence.startswith("37 in place per update, 8 of them in other rows")
-    runs = replace(half, scheme="aa", layout="aosoa", width=32)
+    runs = varied(half, scheme="aa", layout="aosoa", width=32)
     vectors = in_place(subject(replace(runs, cells_per_thread=4)))
     assert vectors.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
     assert vectors.seconds == in_place(subject(replace(runs, block=(256, 1, 1)))).seconds
@@ -213,7 +213,7 @@ def test_rings_take_the_instructions_of_all_cells_that_are_looked_at() -> None:
     """Blocks of 32x2x4 have 34x4x6 = 816 cells with their ring: 7 rounds of 128, 23 or 33 slots for each of 18."""
     ghost = cuda.Direct(block=(32, 2, 4), scheme="ghost-cell")
     for layout, each in (("soa", 33), ("aos", 23), ("aosoa", 23), ("bundle", 23)):
-        found = rings(subject(replace(ghost, layout=layout, width=32, group=2)))
+        found = rings(subject(varied(ghost, layout=layout, width=32, group=2)))
         assert found.sentence.startswith(f"{7 * 128 / 256 * each * 18:.0f} slots")
     assert rings(subject(cuda.Direct())).seconds == 0
 
@@ -351,7 +351,7 @@ def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[
     assert words > 0
     found = estimated(CASE, config)
     assert (found.registers, found.local_bytes, found.spill_bytes) == (64, 4 * words, 3 * 4 * words)
-    roomy = estimated(CASE, replace(config, max_registers=255))
+    roomy = estimated(CASE, replace(config, register_limit="255-registers"))
     assert (roomy.registers, roomy.spill_bytes) == (wanted, 0)
 
 
@@ -374,7 +374,10 @@ def test_columns_of_vectors_wait_in_between() -> None:
     few = Resources(registers=128)
     for storage, share in (("fp32", 241 / 361), ("fp16s", 169 / 361)):
         config = replace(wide, storage=storage)
-        column, apart = in_flight(subject(replace(config, march=8), few)), in_flight(subject(config, few))
+        column, apart = (
+            in_flight(subject(varied(config, family="column", z_cells=8), few)),
+            in_flight(subject(config, few)),
+        )
         assert column == pytest.approx(in_flight(subject(config, few), share))
         assert column < apart
 

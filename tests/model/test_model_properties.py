@@ -17,6 +17,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
+from tests.support.configs import varied
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))
@@ -51,7 +52,9 @@ KINDS: dict[str, Kind] = {
     "in place, vectors that spill": Kind(BOX, cuda.Direct(block=(64, 1, 1), cells_per_thread=4, scheme="aa"), SPILLED),
     "structures": Kind(BOX, cuda.Direct(layout=AoS(), scheme="push"), LEAN),
     "structures of doubles that spill": Kind(BOX, replace(STRUCTURES, scheme="aa"), SPILLED),
-    "structures in columns that spill": Kind(BOX, replace(STRUCTURES, scheme="esoteric-twist", march=8), SPILLED),
+    "structures in columns that spill": Kind(
+        BOX, varied(STRUCTURES, family="column", scheme="esoteric-twist", z_cells=8), SPILLED
+    ),
     "rings of structures": Kind(BOX, replace(STRUCTURES, scheme="ghost-cell", block=(64, 1, 1)), LEAN),
     "columns": Kind(BOX, cuda.Column(), LEAN),
     "solid cells": Kind(STONE, cuda.Direct(flags="memory", scheme="push"), LEAN),
@@ -61,7 +64,7 @@ KINDS: dict[str, Kind] = {
     "march of one step": Kind(MOMENTS, MARCH, Resources(registers=100)),
     "march of one step that spills": Kind(MOMENTS, MARCH, SPILLED),
     "march of several steps": Kind(MOMENTS, replace(MARCH, steps=2), Resources(registers=128)),
-    "march of several steps that spills": Kind(MOMENTS, replace(MARCH, steps=3, barrier="neighbours"), SPILLED),
+    "march of several steps that spills": Kind(MOMENTS, replace(MARCH, steps=3, warp_sync="neighbours"), SPILLED),
     "march between walls": Kind(
         cavity("d3q19", "regularised", (256, 256, 256), 1.5), replace(MARCH, steps=2), Resources(registers=128)
     ),

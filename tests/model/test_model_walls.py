@@ -119,7 +119,7 @@ def counted(case: Case, config: CudaConfig) -> list[float]:
 def test_warps_beside_solid_cells_ask_about_all_links() -> None:
     """On a sphere of which most blocks know nothing."""
     case = porous("d3q19", "regularised", (72, 54, 24), 1.0, "sphere:diameter=0.4")
-    config = replace(MARCH, march=12, pack=1)
+    config = replace(MARCH, chunk_planes=12, pack=1)
     expected = counted(case, config)
     assert blocks(case, config) == (3, 3, 2)
     assert walls._at_solids(case, config, 1) == pytest.approx(expected)

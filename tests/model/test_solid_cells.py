@@ -21,6 +21,7 @@ from lbmtune.model.gpu.spills import local_memory, spilled_bytes
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
+from tests.support.configs import varied
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
@@ -207,7 +208,7 @@ def test_what_the_launch_has_loaded_takes_what_was_measured_in_place(sample: Sam
 
 def test_lists_and_boxes_have_no_holes(sample: Sample) -> None:
     case = sample(SOLIDS)
-    listed = replace(DIRECT, addressing="indirect", flags="compiled")
+    listed = varied(DIRECT, family="sparse")
     assert solid_cells(subject(case, listed, RATES)).seconds == 0
     assert solid_cells(subject(replace(case, geometry=""), DIRECT, RATES)).seconds == 0
 
@@ -218,7 +219,7 @@ def test_solid_cells_turn_the_order_of_direct_and_listed_kernels() -> None:
     direct = replace(DIRECT, block=(128, 1, 1))
     found, listed = (
         predict(case, config, CARD, Resources(registers=94)).mlups
-        for config in (direct, replace(direct, addressing="indirect", flags="compiled"))
+        for config in (direct, varied(direct, family="sparse"))
     )
     assert found < listed
     assert SOLID in {term.name for term in predict(case, direct, CARD).terms}

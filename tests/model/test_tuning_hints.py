@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lbmtune.catalogue.axes import AXES
 
-from lbmtune.catalogue.config import KernelConfig, cpu, cuda
+from lbmtune.catalogue.config import KernelConfig, backend_knobs, cpu, cuda
 from lbmtune.model.cpu.terms import CPU_TERMS
 from lbmtune.model.predict import TERMS
 from lbmtune.model.tuning_hints import AXES_OF, worth_varying
@@ -34,7 +33,7 @@ def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> No
     assert AXES_OF["cpu"].keys() == {"memory", *CPU_TERMS}
     assert AXES_OF["cuda"].keys() == {"memory", *TERMS} - set(CPU_TERMS)
     for backend, terms in AXES_OF.items():
-        known = {axis.name for axis in AXES[backend]}
+        known = {*backend_knobs(backend)}
         for term, axes in terms.items():
             assert axes, term
             assert set(axes) <= known, term

@@ -128,7 +128,7 @@ def on_chip() -> StudyRecord:
     best = trial(case, 1, CHIP, 93_000.0)
     assert best.prediction
     best = replace(best, prediction=replace(best.prediction, mlups=100_000.0, terms=terms))
-    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, march=32), 38_000.0)]
+    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, chunk_planes=32), 38_000.0)]
     return made._study(case, "cuda", made.GPU_CEILING, [best, *others], made.GPU)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.catalogue.knobs import scalar
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, from_flat, knobs_by_name
+from lbmtune.catalogue.knobs import own_knobs, scalar
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.record import layout_knobs
 from lbmtune.records.legacy import migrated
 
 
@@ -21,3 +23,14 @@ def old_cpu(**knobs: Any) -> Any:
 
 def _old(backend: str, knobs: dict[str, Any]) -> KernelConfig:
     return from_flat(migrated({"backend": backend, **{name: scalar(value) for name, value in knobs.items()}}))
+
+
+def varied(config: Any, **knobs: Any) -> Any:
+    """Return a configuration with some knobs, or its family, changed; knobs that the family lacks are left out."""
+    flat = {**config.flat(), **{name: scalar(value) for name, value in knobs.items()}}
+    record = FAMILIES[config.backend][str(flat["family"])]
+    kept = {name: value for name, value in flat.items() if name in knobs_by_name(record)}
+    if "layout" in knobs:
+        own = {one.name for one in own_knobs(LAYOUTS[str(flat["layout"])])}
+        kept = {name: value for name, value in kept.items() if name not in layout_knobs(record) or name in own}
+    return from_flat({"backend": config.backend, "family": flat["family"], **kept})

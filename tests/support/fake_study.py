@@ -13,9 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.catalogue.axes import AXES
-
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, CpuConfig, CudaConfig, KernelConfig, knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box
@@ -34,8 +32,8 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import Space, legal_set
-from lbmtune.search.study import Observer, Search
 
 if TYPE_CHECKING:
     import pytest
@@ -49,7 +47,7 @@ _SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoter
 
 
 def usual_axes(backend: str) -> Axes:
-    return {axis.name: axis.values for axis in AXES[backend]}
+    return {one.name: one.search for one in knobs(FAMILIES[backend][DEFAULT_FAMILY])}
 
 
 def scatter(config: KernelConfig) -> float:
@@ -114,7 +112,7 @@ def ignore(stage: str, number: int) -> None:
 class FakeEvaluator:
     """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
 
-    ahead = 3
+    max_in_flight = 3
     incumbent_s: float | None = None
     limits = LIMITS
 
@@ -131,7 +129,7 @@ class FakeEvaluator:
     def __exit__(self, *_: object) -> None:
         self.closed = True
 
-    def expect(self, configs: Sequence[KernelConfig]) -> None:
+    def prepare(self, configs: Sequence[KernelConfig]) -> None:
         self.expected = configs
 
     def submit(self, number: int, config: KernelConfig) -> None:

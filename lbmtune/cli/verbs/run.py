@@ -32,9 +32,9 @@ def verify(
 
     subject = resolve(config, study, sets, device, out)
     with Evaluator(subject.case, subject.device, study_spec(study, sets).protocol) as evaluator:
-        trials = [evaluator.prove(subject.legal().config)]
+        trials = [evaluator.verify(subject.legal().config)]
         if full_size and trials[0].verification:
-            trials.append(evaluator.prove(subject.config, full=True))
+            trials.append(evaluator.verify(subject.config, full=True))
     _show_proofs(subject.config.key, trials, as_json)
 
 

@@ -91,6 +91,16 @@ def verify_single(program: Program, binary: Binary, device: Device, single: tupl
     return _compared(Simulation(_shortened(program), binary, device, case, lambda: one), (1, program.steps, 1))
 
 
+def describe_failure(found: Verification) -> str:
+    """Describe a failed verification in a sentence."""
+    cell = ", ".join(map(str, found.worst_cell))
+    domain = "x".join(map(str, found.domains[-1]))
+    where = f"f_{found.worst_direction} at cell ({cell}) of {domain}"
+    if found.error >= sys.float_info.max:
+        return f"{where} is not a finite number after {found.worst_steps} steps"
+    return f"{where} is off by {found.error:.3g} after {found.worst_steps} steps; the bound is {found.bound:.3g}"
+
+
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
     """Worst deviation from the oracle, relative to its bound, over the periods."""
     return _compared(Simulation(program, binary, device, case), _steps_at_once(program, periods))

@@ -316,7 +316,7 @@ def test_bytes() -> None:
     assert footprint_bytes(case, one) == 2 * 10 * 4 * 64**3 + 4 * face_elements(case.stencil, one, case.domain)
     half = replace(one, storage="fp16s")
     assert shared_bytes(case.stencil, half) == 10 * 2 * 64 * 8 * 4 + 2 * 10 * 4 * 64 * 8
-    held = replace(one, held=2)
+    held = replace(one, register_planes=2)
     assert shared_bytes(case.stencil, held) == 10 * 4 * 64 * 8 * 2 + 10 * 4 * 64 * 8
     flat = box("d2q9", "regularised", (64, 64, 1))
     assert shared_bytes(flat.stencil, one) == 6 * 4 * 64 * 8 * 4
@@ -401,7 +401,7 @@ FITTING = {
 @pytest.mark.parametrize("name", FITTING)
 def test_what_fits_is_legal(name: str) -> None:
     case, one = FITTING[name]
-    assert broken(case, replace(one, march=4) if name == "64 with walls" else one, H200) is None
+    assert broken(case, replace(one, tile_planes=4) if name == "64 with walls" else one, H200) is None
 
 
 @needs_nvrtc

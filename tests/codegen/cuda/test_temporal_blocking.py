@@ -80,13 +80,13 @@ def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str
 def test_flags_take_shared_memory() -> None:
     """One of 8 bytes for each of 8 warps and 3 exchanges."""
     one = config(steps=3, rows=2, pack=2, prefetch=2)
-    assert shared_bytes(flow(), replace(one, barrier="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
+    assert shared_bytes(flow(), replace(one, warp_sync="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
 
 
 def test_what_goes_up_takes_shared_memory() -> None:
     """Five populations of a cell, of 2 rows of 256 threads in 3 steps."""
     one = config(steps=3, rows=2, pack=2, prefetch=2)
-    assert shared_bytes(flow(), replace(one, pending="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
+    assert shared_bytes(flow(), replace(one, z_buffer="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
 
 
 def test_indices_are_counted_over_the_whole_buffer() -> None:

@@ -123,7 +123,7 @@ def test_the_tile_and_its_halo() -> None:
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
     assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
     # runs that begin with whole pieces, and a flag for each warp
-    assert shared_bytes(flow(), replace(one, prefetch=3)) == shared_bytes(flow(), one) + 12 * 8
+    assert shared_bytes(flow(), replace(one, plane_fetch="bulk")) == shared_bytes(flow(), one) + 12 * 8
 
 
 @pytest.mark.parametrize(

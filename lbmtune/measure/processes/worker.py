@@ -1,7 +1,7 @@
-"""Worker processes that may die. The parent learns in which stage, and starts another one.
+"""Worker processes that may die; the parent learns in which stage and can start another one.
 
-A worker opens its session once, then answers requests one after the other. It says which stage it enters, so
-that a death or a hang can be put down to it. It ends with its parent, whatever ends the parent.
+A worker opens its session once, then answers requests in order. It announces each stage, so that a crash or a
+timeout is attributed to one. It ends with its parent, however the parent ends.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,29 +17,30 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
 from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
 
-Report = Callable[[str], None]
-"""Announces the stage that begins."""
-Session = Callable[[Any, Report], Any]
+Progress = Callable[[str], None]
+"""Reports the stage that begins."""
+Session = Callable[[Any, Progress], Any]
 """Answers one request."""
 Opener = Callable[[], tuple[Any, Session]]
-"""Makes, inside the worker, a greeting for the parent and the session. Must be picklable."""
+"""Creates, inside the worker, a greeting for the parent and the session. Must be picklable."""
 
 START_LIMIT_S = 300.0
-"""A start takes seconds, and ends a study where it takes longer than this: on a machine full of other work it may."""
+"""A start takes seconds, on a loaded machine minutes; one beyond this limit ends the study."""
 OTHER_LIMIT_S = 120.0
 STAGE_START = "start"
 _STAGE_CALLED = "request"
 _LOG_TAIL_BYTES = 4096
 _PR_SET_PDEATHSIG = 1
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a request. task: the note that the parent gave with it."""
+    """The result of a request. job: the parent's own record of the request."""
 
     value: Any
-    task: Any = None
+    job: Any = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ Event = Greeting | Stage | Answer | Death
 
 
 def scratch_folder() -> Path:
-    """A new folder for what a run needs no longer than it lasts. Raises InputError where none can be made."""
+    """Create a temporary folder for one run. Raises InputError."""
     try:
         return Path(tempfile.mkdtemp(prefix="lbmtune-"))
     except OSError as error:
@@ -94,12 +96,12 @@ class Worker:
     def __init__(
         self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = OTHER_LIMIT_S
     ) -> None:
-        """Starts the process; limits_s: time limit of each stage, or else other_limit_s; log: for what it prints."""
+        """Start the process. limits_s: time limit of each stage, else other_limit_s; log: file for its output."""
         self.name, self._log, self._other_limit_s = name, log, other_limit_s
         self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
-        call = f"from lbmtune.measure.workers.processes import serve; serve({theirs.fileno()}, {os.getpid()})"
+        call = f"from lbmtune.measure.processes.worker import serve; serve({theirs.fileno()}, {os.getpid()})"
         with log.open("ab") as output, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
@@ -110,55 +112,54 @@ class Worker:
             )
         self.connection.send(opener)
         self.ready = False
-        self.tasks: deque[Any] = deque()
+        self.jobs: deque[Any] = deque()
         self._enter(STAGE_START)
 
     @property
-    def task(self) -> Any:
-        """The parent's note of the request that is being answered; None if there is none."""
-        return self.tasks[0] if self.tasks else None
+    def job(self) -> Any:
+        """The parent's record of the request in progress; None if the worker is idle."""
+        return self.jobs[0] if self.jobs else None
 
-    def ask(self, task: Any, request: Any) -> None:
-        """Sends a request; `task` is the parent's own note of what it is about.
+    def send(self, job: Any, request: Any) -> None:
+        """Queue a request. job: the parent's own record of it, which comes back with the answer.
 
-        Requests wait for each other, and for a worker that is still starting; they must be small, so that the
-        pipe holds them meanwhile.
+        Requests must be small: the pipe holds them while the worker is starting or busy.
         """
-        self.tasks.append(task)
-        if self.ready and len(self.tasks) == 1:
+        self.jobs.append(job)
+        if self.ready and len(self.jobs) == 1:
             self._enter(_STAGE_CALLED)
         try:
             self.connection.send(request)
         except (BrokenPipeError, ConnectionResetError):
-            return  # it died meanwhile: the next event says so
+            return  # the worker has died: the next event reports it
 
-    def event(self) -> Event | None:
-        """What the worker has said, or its death or the end of its patience; None if nothing. Does not block."""
+    def poll(self) -> Event | None:
+        """Return the next event, a death or a timeout included; None if there is none. Does not block."""
         try:
             message = self.connection.recv() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
-            return self._buried()
+            return self._exited()
         if message is None:
-            return self._overdue()
-        return self._noted(message)
+            return self._expired()
+        return self._record(message)
 
     def end(self) -> None:
-        """Kills the process."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         self.connection.close()
 
-    def _noted(self, message: Event) -> Event:
-        task = self.task
+    def _record(self, message: Event) -> Event:
+        job = self.job
         if isinstance(message, Stage):
             self._enter(message.name)
         elif isinstance(message, Greeting):
             self.ready = True
             self._enter(_STAGE_CALLED)
         elif isinstance(message, Answer):
-            self.tasks.popleft()
+            self.jobs.popleft()
             self._enter(_STAGE_CALLED)
-            return replace(message, task=task)
+            return replace(message, job=job)
         elif isinstance(message, Death):
             self.end()
             return replace(message, stage_s=self._stage_s())
@@ -176,25 +177,25 @@ class Worker:
 
     @property
     def deadline(self) -> float | None:
-        """When its patience ends, by the monotonic clock; None while it is idle."""
-        return self._began + self._limit_s if self.tasks or not self.ready else None
+        """The monotonic time at which the present stage times out; None while the worker is idle."""
+        return self._began + self._limit_s if self.jobs or not self.ready else None
 
-    def _overdue(self) -> Death | None:
+    def _expired(self) -> Death | None:
         if self.deadline is None or time.monotonic() < self.deadline:
             return None
         self.end()
         reason = f"{self.stage} took longer than {self._limit_s:g} s"
         return Death(self.stage, reason, self._stage_s(), timed_out=True)
 
-    def _buried(self) -> Death:
+    def _exited(self) -> Death:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(5.0)
         cause = _cause(self.process.returncode)
         self.end()
-        return Death(self.stage, f"{cause} during {self.stage}{self._last_words()}", self._stage_s())
+        return Death(self.stage, f"{cause} during {self.stage}{self._fatal_line()}", self._stage_s())
 
-    def _last_words(self) -> str:
-        """The most telling line that the process left in its log."""
+    def _fatal_line(self) -> str:
+        """Return the last line of Python's fault handler in the log, in parentheses, or nothing."""
         if not self._log.exists():
             return ""
         with self._log.open("rb") as file:
@@ -204,9 +205,40 @@ class Worker:
         return f" ({fatal[-1]})" if fatal else ""
 
 
+@contextmanager
+def temporary_worker(name: str, opener: Opener, limit_s: float) -> Iterator[Worker]:
+    """Run one worker whose log lies in a temporary folder. limit_s: seconds that a stage may take."""
+    folder = scratch_folder()
+    worker = Worker(name, opener, {}, folder / f"{name}.log", limit_s)
+    try:
+        yield worker
+    finally:
+        worker.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def await_answer(worker: Worker, progress: Progress | None) -> Any:
+    """Wait for the next greeting or answer of a worker that measures a device. Raises what ended the worker."""
+    while True:
+        event = next_event(worker)
+        if isinstance(event, (Greeting, Answer)):
+            return event.value
+        if isinstance(event, Death):
+            raise unavailable("the device could not be measured", event)
+        if progress:
+            progress(event.name)
+
+
+def next_event(worker: Worker) -> Event:
+    """Wait for the next event of a worker."""
+    while (event := worker.poll()) is None:
+        wait([worker.connection], timeout=_POLL_S)
+    return event
+
+
 def unavailable(what: str, death: Death) -> LbmtuneError:
-    """The error for a device whose worker is gone. what: was not possible."""
-    busy = "; where other programs keep the machine busy, try again when they have ended" if death.timed_out else ""
+    """Return the error for a device whose worker is gone. what: the action that failed."""
+    busy = "; if other programs load the machine, try again when they have ended" if death.timed_out else ""
     return death.error or DeviceUnavailableError(f"{what}: {death.reason}{busy}.")
 
 
@@ -222,14 +254,14 @@ def _cause(code: int | None) -> str:
 
 
 def serve(handle: int, parent: int) -> None:
-    """The worker's main function. handle: its end of the pipe; parent: process id."""
+    """Run the worker's main loop. handle: its end of the pipe; parent: process id."""
     die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     faulthandler.enable()
     connection = Connection(handle)
     stage = STAGE_START
 
-    def report(name: str) -> None:
+    def progress(name: str) -> None:
         nonlocal stage
         stage = name
         connection.send(Stage(name))
@@ -239,18 +271,16 @@ def serve(handle: int, parent: int) -> None:
         greeting, session = opener()
         connection.send(Greeting(greeting))
         while True:
-            connection.send(Answer(session(connection.recv(), report)))
+            connection.send(Answer(session(connection.recv(), progress)))
     except EOFError:
         return  # the parent is gone or done
     except LbmtuneError as error:
         connection.send(Death(stage, str(error), error=error))
-    except (
-        BaseException
-    ) as error:  # the boundary of the isolation: whatever it was, it costs this process and one trial
+    except BaseException as error:  # the isolation boundary: any error costs this process and one trial
         traceback.print_exc()
         connection.send(Death(stage, f"{_described(error)} during {stage}"))
         sys.stderr.flush()
-        os._exit(1)  # no tidying up: a device with a fault may not survive it
+        os._exit(1)  # without clean-up, which may hang on a faulty device
 
 
 def _described(error: BaseException) -> str:
@@ -260,8 +290,8 @@ def _described(error: BaseException) -> str:
 
 
 def die_with_parent(parent: int) -> None:
-    """Asks Linux to kill this process when its parent ends, however it ends."""
+    """Have Linux kill this process when its parent ends."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before we asked
+        if os.getppid() != parent:  # the parent ended before the call
             os._exit(1)
