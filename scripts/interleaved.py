@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from lbmtune.catalogue.axes import completed
 
 from lbmtune import __version__
-from lbmtune.catalogue.axes import completed
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case

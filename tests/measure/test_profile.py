@@ -15,10 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lbmtune.catalogue.config import cpu, cuda
-from tests.support.configs import old_cuda
 from lbmtune.backend.cpu import open_cpu
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
+from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.catalogue.problem.case import NO_COLLISION, box
 from lbmtune.cli import main
 from lbmtune.codegen.render import render
@@ -41,6 +39,7 @@ from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
 from tests.support.browser import check_fits, laid_out
+from tests.support.configs import old_cuda
 from tests.support.made_up_profile import PROFILE
 from tests.support.script_module import load
 

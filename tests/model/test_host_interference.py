@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 import pytest
 
 from lbmtune.catalogue.config import cpu
-from lbmtune.catalogue.config import CpuConfig
 from lbmtune.measure.calibration.cpu import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice

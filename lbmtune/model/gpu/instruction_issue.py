@@ -19,7 +19,15 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import (blocks, passed_planes, planes_together, rising, spared, waiting, waiting_words)
+from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    blocks,
+    passed_planes,
+    planes_together,
+    rising,
+    spared,
+    waiting,
+    waiting_words,
+)
 from lbmtune.catalogue.limits import MOST_REGISTERS, SCHEDULERS, WARP, registers_allowed
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case

@@ -49,7 +49,7 @@ def test_y_stands_for_z() -> None:
 
 def test_bytes_and_tiles() -> None:
     assert bytes_per_update(flow(), config(steps=6)) == 8
-    assert block_cells(D2Q9, config(steps=6, cells_per_thread=2, pack=2, block=(32, 4, 1), march=100)) == (208, 100, 1)
+    assert config(steps=6, cells_per_thread=2, pack=2, block=(32, 4, 1), march=100).block_cells(D2Q9) == (208, 100, 1)
     assert shared_bytes(flow("cavity"), config()) == 0
     assert shared_bytes(flow(), config(prefetch=2, pack=2)) == 64 * 24
 

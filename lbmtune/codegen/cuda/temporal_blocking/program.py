@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import (before_tile, ends, planes_together, sector_cells, shared_bytes, tile)
+from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    before_tile,
+    ends,
+    planes_together,
+    sector_cells,
+    shared_bytes,
+    tile,
+)
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
 from lbmtune.codegen.cuda.shared import flags
