@@ -29,11 +29,10 @@ from queue import SimpleQueue
 from typing import Any, Protocol, Self
 
 import msgspec
-from lbmtune.catalogue.axes import completed
 
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case, box

@@ -28,13 +28,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-from lbmtune.catalogue.axes import completed
 
 from lbmtune import __version__
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.cli.files.studyfile import load_study
+from lbmtune.files.studyfile import load_study
 from lbmtune.records import Environment, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import read_study

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.completion import arriving, reconstructed
@@ -20,7 +21,6 @@ from lbmtune.catalogue.problem.case import Case, box, half_channel, pipe
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
@@ -23,12 +24,11 @@ from lbmtune.catalogue.problem.cell_types import conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, Face, Patch
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.problem.patches import check_cells, holds, owners, types
-from lbmtune.cli.files.casefile import CaseFile, case_of
-from lbmtune.cli.files.studyfile import overridden, parse_study
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.studyfile import overridden, parse_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.reference_states import expected_slabs, slabs

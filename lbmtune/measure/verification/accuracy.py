@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -78,9 +78,9 @@ def measure_accuracy(
 def reference_of(config: KernelConfig) -> KernelConfig:
     """A plain kernel of the same backend in float64."""
     if isinstance(config, CudaConfig):
-        return CudaConfig(storage="fp64", compute="fp64", block=(64, 1, 1))
+        return cuda.Direct(storage="fp64", compute="fp64", block=(64, 1, 1))
     assert isinstance(config, CpuConfig)
-    return CpuConfig(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads)
+    return cpu.Direct(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads)
 
 
 def vortex_case(box: Case, velocity: float) -> tuple[Case, int]:
