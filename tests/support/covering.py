@@ -18,12 +18,31 @@ from typing import Any
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults
 from lbmtune.lattice import LATTICES
 from tests.support.choices import PAIRED, Choices, Sample, sample_of, values_of
-from tests.support.covering_parts.arrays import MOST_POINTS, Covering, Missing, covering_array, decided, pairs_among
+from tests.support.covering_parts.arrays import (
+    MOST_POINTS,
+    Covering,
+    Missing,
+    Values,
+    covering_array,
+    decided,
+    pairs_among,
+)
 from tests.support.covering_parts.seeded import SEEDED
 from tests.support.covering_parts.tiles import TILES, of_tiles, paired
 from tests.support.directed import Point, Search
 
-__all__ = ["TILES", "Covering", "Missing", "everything", "of_tiles", "paired", "pairs_among", "pairwise", "point_of"]
+__all__ = [
+    "TILES",
+    "Covering",
+    "Missing",
+    "Values",
+    "everything",
+    "of_tiles",
+    "paired",
+    "pairs_among",
+    "pairwise",
+    "point_of",
+]
 
 _CANDIDATES = 6
 _BY_LATTICE: dict[str, tuple[type[KernelConfig], ...]] = {

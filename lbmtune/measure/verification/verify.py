@@ -16,7 +16,7 @@ from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in, whole
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_less
-from lbmtune.catalogue.families.cuda.temporal_blocking import ends, piece_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, ends, piece_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.lattice import Vector
@@ -186,7 +186,9 @@ def with_short_chunks(config: CudaConfig) -> CudaConfig:
 
     The oracle takes its time for every plane, and what happens where chunks meet does not depend on their length.
     """
-    return replace(config, march=min(config.march, max(_CHUNK, 2 * config.steps))) if config.marches else config
+    if not isinstance(config, TemporalBlocking):
+        return config
+    return replace(config, chunk_planes=min(config.chunk_planes, max(_CHUNK, 2 * config.steps)))
 
 
 def _shortened(program: Program) -> Program:
