@@ -80,7 +80,7 @@ def _is_extent(one: Knob, values: list[object] | tuple[object, ...]) -> bool:
     return one.is_extent and bool(values) and all(isinstance(v, int) for v in values)
 
 
-def _scalar(one: Knob, value: object, key: str, source: Source) -> Scalar:
+def _scalar(one: Knob, value: Any, key: str, source: Source) -> Scalar:
     """Return one value in the type of the knob: a name, a whole number, or extents such as '256x1x1'."""
     if one.is_extent:
         return _extents(value, str(one.default), key, source)
@@ -95,9 +95,9 @@ def _scalar(one: Knob, value: object, key: str, source: Source) -> Scalar:
     return value
 
 
-def _extents(value: object, example: str, key: str, source: Source) -> str:
+def _extents(value: Any, example: str, key: str, source: Source) -> str:
     parts = value.split("x") if isinstance(value, str) else value
     right = isinstance(parts, (list, tuple)) and len(parts) == example.count("x") + 1
-    if not right or not all(str(p).isdecimal() for p in parts):  # type: ignore[union-attr]
+    if not right or not all(str(p).isdecimal() for p in parts):
         source.fail(key, f"{value!r} is not of the form {example}; correct it.")
-    return "x".join(str(int(p)) for p in parts)  # type: ignore[union-attr]
+    return "x".join(str(int(p)) for p in parts)

@@ -34,7 +34,6 @@ class FaceExchange(Indexed, Launched, Bounded):
     title: ClassVar[str] = "tiles that exchange faces"
     layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
     visits_solid_cells: ClassVar[bool] = True
-    representation: ClassVar[str] = "moments"
 
     layout: Layout = knob(
         TiledCells((8, 8, 8)), "memory layout of a cell's values", search=("tiled-cells",), allowed=_LAYOUTS
