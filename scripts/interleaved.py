@@ -8,7 +8,7 @@ The kernels of a small domain are the fastest finals of its recorded set, with m
 moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured as the finalists of
 a study: each is verified on the whole domain, then all run in turns, `--rounds` times, in an order of their own each
 time and with a rest after each on a GPU, so that a quotient of two is a median of pairs
-(`lbmtune.measure.timing.protocol`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
+(`lbmtune.measure.timing.interleaved`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
 With --known the kernels are those of a file, and what OUT gets has its name: fastest.json.
 The exit code is 1 where a kernel has no speed.
 """

@@ -31,7 +31,7 @@ from lbmtune.files.casefile import CaseFile, case_of
 from lbmtune.files.studyfile import overridden, parse_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import expected_slabs, slabs
+from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
@@ -158,8 +158,8 @@ def test_cells_of_a_patch_have_what_is_given_and_others_what_they_had(lattice: s
 def test_slabs_of_a_domain_are_the_domain() -> None:
     case = replace(_case("d3q19", (4, 5, 7)), patches=(*_case("d3q19").patches, Patch("slip", "disc", "z+")))
     whole = next(slabs(case, case.sites))
-    (expected,) = expected_slabs(case, [whole], 2, np)
-    parts = [part.copy() for part in expected_slabs(case, list(slabs(case, 40)), 2, np)]
+    (expected,) = reference_slabs(case, [whole], 2, np)
+    parts = [part.copy() for part in reference_slabs(case, list(slabs(case, 40)), 2, np)]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), expected)
 
 

@@ -26,9 +26,11 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Rate
 from lbmtune.measure.profiling import loss_breakdown as ladder
 from lbmtune.measure.profiling.loss_breakdown import provable
-from lbmtune.measure.timing.protocol import excite, measure
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES

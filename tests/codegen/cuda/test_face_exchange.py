@@ -21,7 +21,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.inputs import ISSUE, SECTORS, Subject
 from lbmtune.model.predict import predict

@@ -22,7 +22,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify_full_size
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.test_persistent import H200, grinder, on_host
