@@ -15,7 +15,7 @@ import pytest
 
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
-from lbmtune.cli.files.studyfile import load_study
+from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
 from scripts import docs_pictures, docs_reference
 from tests.catalogue import test_scheme_tables as test_tables
