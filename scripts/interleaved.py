@@ -30,8 +30,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lbmtune import __version__
-from lbmtune.catalogue.axes import completed
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.files.studyfile import load_study

@@ -12,7 +12,7 @@ from typing import Any
 from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import KernelConfig, one_step
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
@@ -130,7 +130,7 @@ def _single_program(best: Best, config: KernelConfig) -> Program | None:
     if single is None:
         return None
     period = (_launches(single.launches),)
-    return Program(config.backend, best.case, one_step(config), single.source, single.options, period)
+    return Program(config.backend, best.case, config.single_step(), single.source, single.options, period)
 
 
 def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:

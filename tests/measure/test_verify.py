@@ -13,7 +13,7 @@ import pytest
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import forget_all
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
 from lbmtune.codegen.render import render
@@ -23,6 +23,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import old_cuda
 from tests.support.fake_device import FakeDevice, compiler, config, renderer
 
 CASES = [
@@ -230,7 +231,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
     """Of any height; threads that leave it out are found."""
     case = box("d3q19", "bgk", (64, 64, 64), 1.3)
-    one = CudaConfig(block=(16, 2, 1), march=march, **COLUMNS[kind])
+    one = old_cuda(block=(16, 2, 1), march=march, **COLUMNS[kind])
     assert broken(case, one, HostDevice.limits) is None
     found = [domains.awkward_domain(case, one), domains.tail_domain(case, one)]
     assert {nz % march for nx, ny, nz in filter(None, found) if len({nx, ny, nz}) == 3} >= {1}
@@ -248,9 +249,7 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
     case = box(lattice, "regularised", (64, 256, 256 if axis == 2 else 1), 1.3)
     found = set()
     for march in (32, 86, 192):
-        config_ = CudaConfig(
-            representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1
-        )
+        config_ = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1)
         if axis == 2:
             config_ = replace(config_, rows=3)
         program = render(case, config_)
@@ -261,14 +260,14 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
         assert domain[axis] >= 2 * steps + 1
         found.add(domain)
     assert len(found) == 1
-    brief = CudaConfig(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
-    for kept in (render(case, replace(brief, rows=3) if axis == 2 else brief), render(case, CudaConfig(march=4))):
+    brief = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
+    for kept in (render(case, replace(brief, rows=3) if axis == 2 else brief), render(case, cuda.Column(z_cells=4))):
         assert domains.short_chunks(kept) == kept
 
 
 def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_compared() -> None:
     """Two of a launch, and two lattices: four. AA in one lattice: two."""
-    moments_of = CpuConfig(representation="moments", layout="soa", loop="tile", vector_bits=256)
-    configs = [replace(moments_of, steps=4), CpuConfig(scheme="aa"), replace(moments_of, steps=2), CpuConfig()]
+    moments_of = cpu.MomentsWavefront(tile=(0, 0, 0), vector_bits=256)
+    configs = [replace(moments_of, steps=4), cpu.Direct(scheme="aa"), replace(moments_of, steps=2), cpu.Direct()]
     of = cast(Evaluator, SimpleNamespace(case=box("d3q19", "regularised", (16, 6, 5))))
     assert Evaluator._by_steps(of, configs) == [1, 3, 2, 0]

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import cpu
 from lbmtune.measure.calibration.cpu import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice
@@ -38,18 +38,7 @@ CPU = replace(
     worked_per_s={"64": 2.5e9},
 )
 DESCRIBED = replace(MACHINE, cpu=CPU, thread_bytes_per_s=11e9, caches_bytes={**MACHINE.caches_bytes, "L3": 32 << 20})
-TILES = CpuConfig(
-    threads=4,
-    scheme="aa",
-    loop="tile",
-    far_ends="between",
-    layout="soa",
-    tile_y=64,
-    tile_z=1,
-    steps=4,
-    row_padding=15,
-    wrap="ghost",
-)
+TILES = cpu.Wavefront(row_padding=15, row_tail="peeled", threads=4, tile=(64, 1))
 
 
 def rates(found: CpuCalibration) -> dict[str, float]:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
-from lbmtune.catalogue.config import Block, CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import Block, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -81,8 +81,8 @@ def reference_of(config: KernelConfig) -> KernelConfig:
 
 
 _REFERENCES: Mapping[str, Callable[[Any], KernelConfig]] = {
-    "cuda": lambda _: CudaConfig(storage="fp64", compute="fp64", block=(64, 1, 1)),
-    "cpu": lambda config: CpuConfig(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads),
+    "cuda": lambda _: cuda.Direct(storage="fp64", compute="fp64", block=(64, 1, 1)),
+    "cpu": lambda config: cpu.Direct(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads),
 }
 
 

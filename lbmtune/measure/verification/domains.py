@@ -9,7 +9,7 @@ from typing import Any
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_less
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells, ends, piece_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import ends, piece_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 
@@ -51,19 +51,19 @@ def short_chunks(program: Program) -> Program:
 
 def _short_block(case: Case, config: Family) -> Domain:
     """Return the cells of a thread block with short chunks along the axis that it goes up."""
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     planes = min(config.chunk_planes, max(_CHUNK, 2 * config.steps))
     return (x, planes, z) if _is_flat(case) else (x, y, planes)
 
 
 def _direct(case: Case, config: Family) -> Domain:
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     return _box(case, config, x, _odd(y), _odd(z))
 
 
 def _column(case: Case, config: Family) -> Domain:
     """End columns with a single cell; if cells are read far ahead, with two or three (see `tail_domain`)."""
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     if config.prefetch_cells >= _FAR:
         return _box(case, config, x, _odd(y), _odd(z))
     ny, nz = _odd(y), _one_more(z)
@@ -73,13 +73,13 @@ def _column(case: Case, config: Family) -> Domain:
 def _box(case: Case, config: Family, x: int, ny: int, nz: int) -> Domain:
     if config.block_order != "row":
         # six blocks by four (two by six in two dimensions), so that a curve fills more than one square
-        _, y, z = block_cells(case.stencil, config)
+        _, y, z = config.block_cells(case.stencil)
         ny, nz = 5 * y + 1, 3 * z + 1
     return _rounded(case, _access_cells(config), x, ny, nz)
 
 
 def _sparse(case: Case, config: Family) -> Domain:
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     return _rounded(case, _access_cells(config), x, _odd(y), _odd(z))
 
 
@@ -101,7 +101,7 @@ def _face_exchange(case: Case, config: Family) -> Domain:
 
 def _persistent(case: Case, config: Family) -> Domain:
     """Return three by five tiles of a whole row, or more if extents would be equal; the highest tiles are shorter."""
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     flat = _is_flat(case)
     nx, ny, nz = x, 3 * y, z if flat else 5 * z - planes_less(case.stencil, config)
     ny += y * (ny == nx)
@@ -167,7 +167,7 @@ def tail_domain(case: Case, config: Family) -> Domain | None:
     if config.prefetch_cells < _FAR or _is_flat(case):
         return None
     nx, ny, nz = awkward_domain(case, config)
-    one_more = _one_more(block_cells(case.stencil, config)[2])
+    one_more = _one_more(config.block_cells(case.stencil)[2])
     return (nx, ny + 2 * (ny == one_more), one_more) if nz != one_more else None
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.config import CpuConfig, from_flat
 from lbmtune.catalogue.families.cpu.moments_wavefront import fetched, ring_rows, ring_values, thread_values
 from lbmtune.catalogue.families.rules import Limits, broken
@@ -31,6 +31,7 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
 from tests.support.choices import case_of
+from tests.support.configs import old_cpu
 from tests.support.cpu_cases import InterpretingDevice, interpret
 
 LIMITS = Limits(cores=8)
@@ -45,7 +46,7 @@ def flow(lattice: str = "d3q19", *, forced: bool = True) -> Case:
 
 def config(**axes: Any) -> CpuConfig:
     usual = {"representation": "moments", "loop": "tile", "tile_x": 16, "tile_y": 3, "tile_z": 2, "threads": 2}
-    return CpuConfig(**{**usual, **axes})
+    return old_cpu(**{**usual, **axes})
 
 
 def program(lattice: str = "d3q19", *, forced: bool = True, **axes: Any) -> Program:

@@ -31,6 +31,7 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support import interpreted_simd
+from tests.support.configs import old_cpu
 from tests.support.cpu_cases import (
     LAYOUTS,
     LIMITS,
@@ -315,7 +316,7 @@ def test_verification_meets_all_regions(steps: int, threads: int, lattice: str) 
 
 def test_memory_is_met_once_and_at_edges_again() -> None:
     case = replace(case_of("box", "d3q19"), domain=(64, 48, 40))
-    config = CpuConfig(scheme="aa", **{**TILES, "tile_y": 8}, threads=2)
+    config = old_cpu(scheme="aa", **{**TILES, "tile_y": 8}, threads=2)
     assert fetched(case, config) == 1
     # five edges between six tiles and two of the gap, each with three rows; two gaps of six planes
     assert fetched(case, replace(config, steps=4)) == (1 + 7 * 3 / 48) * (1 + 2 * 6 / 40)
