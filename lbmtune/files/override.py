@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, knobs_by_name
 from lbmtune.errors import InputError, nearest
+from lbmtune.records.legacy import is_legacy_table
 
 Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
@@ -36,11 +37,32 @@ def _put(tree: dict[str, Any], target: str, value: object, item: str) -> list[st
     found = {"": tree}
     for name in names:
         found = {place: one for path, node in found.items() for place, one in _inner(node, path, name, item)}
+    found = _having(found, last) or found
     for path, node in found.items():
         node[last] = value
         if path == "case":
             _drop_rivals(node, last)
     return [f"{path}.{last}" if path else last for path in found]
+
+
+def _having(spaces: dict[str, dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+    """Return the spaces whose families have a knob; all tables that are no spaces of axes."""
+    return {path: node for path, node in spaces.items() if not (backend := _backend(path)) or _has(node, backend, name)}
+
+
+def _backend(path: str) -> str:
+    """Return the backend of a table of axes, whose path is 'axes.cuda' or 'axes.cuda[2]'; empty for other tables."""
+    match = re.fullmatch(r"axes\.(\w+)(\[\d+\])?", path)
+    return match[1] if match else ""
+
+
+def _has(space: Mapping[str, Any], backend: str, name: str) -> bool:
+    """Return if a space has a knob, or is one of version 0.1, whose families follow from its values."""
+    plain = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in space.items()}
+    if name == "family" or is_legacy_table({**plain, name: ()}, backend):
+        return True
+    families = plain.get("family", (DEFAULT_FAMILY,))
+    return all(name in knobs_by_name(FAMILIES[backend][one]) for one in families if one in FAMILIES[backend])
 
 
 def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[str, dict[str, Any]]]:

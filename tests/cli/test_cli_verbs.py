@@ -157,7 +157,7 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
     assert re.search(r"bgk +81 +176 +264\n", out)
     assert re.search(r"cumulant +- +- +\d+\n", out)
-    order = r"^order  .*\n  values +\(row\) *\n  all names +row, morton, hilbert, tile, stripe *$"
+    order = r"^order  .*\n  values +\(row\) *\n  allowed +row, morton, hilbert, tile, stripe *$"
     assert re.search(order, out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
     assert re.search(r"^file .* \(path=\.\.\.:shape=:fluid=:repeat=0\) *$", out, re.MULTILINE)
@@ -192,7 +192,7 @@ def test_list_of_several_spaces_shows_each(run, monkeypatch, tmp_path):
 
 def test_axes_are_listed_without_breaking_their_values():
     names = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull", "two-step", "swap", "swap-ordered", "ghost-cell")
-    axis = {"title": "propagation scheme", "spaces": [names, ("aa",)], "default": "pull", "known": names}
+    axis = {"title": "propagation scheme", "spaces": [names, ("aa",)], "default": "pull", "known": names, "families": ()}
     console = Console(file=io.StringIO(), width=80, soft_wrap=True)
     console.print(output.table("axes", ("name", "title"), axis_rows("prefetch_propagated", axis)))
     text = console.file.getvalue()

@@ -2,8 +2,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from lbmtune.catalogue.axes import AXES
-
+from lbmtune.catalogue.config import FAMILIES, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError
@@ -47,11 +46,12 @@ def test_a_study_file_becomes_a_study():
 
 
 def test_a_backend_without_a_table_searches_the_usual_values():
-    assert read().axes["cpu"] == {axis.name: axis.values for axis in AXES["cpu"]}
+    usual = knobs_by_name(FAMILIES["cpu"]["direct"]).values()
+    assert read().axes["cpu"] == {knob.name: knob.search for knob in usual}
 
 
 @pytest.mark.parametrize("name", ["quick", "d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"])
-@pytest.mark.parametrize("backend", AXES)
+@pytest.mark.parametrize("backend", FAMILIES)
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
 def test_shipped_studies_have_legal_configurations_of_every_scheme_and_storage(name, backend, storage):
     spec = load_study(name, [f"storage={storage}"])
