@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
-from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
+from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated
 
+LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
 _BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
 """Blocks that are tried, in this order, if the default one is illegal; the last for kernels of moments."""
@@ -23,7 +25,8 @@ def config_of(config: Config, case: Case, limits: Limits, backend: str) -> Kerne
     if isinstance(config, KernelConfig):
         return config
     values = parse_values(config) if isinstance(config, str) else dict(config)
-    return fitted(case, completed({"backend": backend_of_knobs(values) or backend, **values}, limits), limits)
+    values = current_values({"backend": backend_of_knobs(values) or backend, **values})
+    return fitted(case, completed(values, limits), limits)
 
 
 def legal_config(config: Config, case: Case, limits: Limits, backend: str) -> KernelConfig:
@@ -41,7 +44,7 @@ def parse_values(text: str) -> dict[str, Scalar]:
         name, equals, value = item.partition("=")
         if not equals:
             raise InputError(
-                f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa, "
+                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
                 "the 12 digits of a trial's key, or a best.json."
             )
         if name.strip() in values:
@@ -56,9 +59,28 @@ def backend_of_knobs(values: Mapping[str, Scalar]) -> str | None:
     """Return the backend that a configuration names, or the only one that has some knob of it; else None."""
     if "backend" in values:
         return str(values["backend"])
-    names = {backend: {axis.name for axis in axes} for backend, axes in AXES.items()}
+    names = {backend: known_names(backend) for backend in FAMILIES}
     shared = set.intersection(*names.values())
     return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
+
+
+def known_names(backend: str) -> set[str]:
+    """Return the names of a backend's knobs, with those of version 0.1."""
+    return {*backend_knobs(backend), *DEFAULTS[backend]}
+
+
+def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return flat values by the names of today; those of version 0.1 are translated, with a note. Raises InputError."""
+    if not is_legacy(values):
+        return dict(values)
+    known = backend_knobs(str(values["backend"]))
+    said = {
+        name: value
+        for name, value in migrated(values).items()
+        if name in ("backend", "family") or name in values or value != known[name].default
+    }
+    LOG.info("the configuration has names of version 0.1; today: %s", ",".join(f"{n}={v}" for n, v in said.items()))
+    return said
 
 
 def fitted(case: Case, values: Mapping[str, Scalar], limits: Limits) -> KernelConfig:

@@ -9,9 +9,8 @@ from typing import Any
 
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.collisions import collision
-from lbmtune.catalogue.config import defaults
+from lbmtune.catalogue.config import backend_knobs, completed, families_with
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
@@ -92,15 +91,17 @@ def _first_sentence(module: str) -> str:
 
 def _axes(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
     """Return each axis: title, values of all spaces, of each space (none: the default), default, and known names."""
-    usual = {**defaults(backend), **completed({"backend": backend}, limits)}
-    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in AXES[backend]}
+    filled = completed({"backend": backend}, limits)
+    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in backend_knobs(backend).values()}
     return {
         axis.name: {
-            "title": axis.title,
+            "title": axis.meaning,
+            "unit": axis.unit,
+            "families": families_with(axis.name, backend),
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
-            "default": usual[axis.name],
-            "known": axis.names,
+            "default": filled.get(axis.name, axis.default),
+            "known": axis.allowed,
         }
         for axis, each in found.items()
     }

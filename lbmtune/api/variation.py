@@ -11,8 +11,7 @@ from lbmtune.api.configs import Config, config_of
 from lbmtune.api.devices import LOG, limits_of, predictor
 from lbmtune.api.machines import as_machine
 from lbmtune.api.ranking import compiled_first, compiler_of, rank
-from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import unknown
@@ -76,7 +75,7 @@ def vary(
 
 def check_axis(axis: str, backend: str) -> None:
     """Raise InputError if kernels of a backend have no such axis."""
-    names = [one.name for one in AXES[backend]]
+    names = list(backend_knobs(backend))
     if axis not in names:
         raise unknown(f"axis of {backend} kernels", axis, names)
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.config import FAMILIES
 from lbmtune.errors import InputError, nearest
 
 Known = Mapping[str, tuple[str, ...]]
@@ -27,7 +27,7 @@ def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
 def backends(item: str, known: Known) -> set[str]:
     """The backends on whose kernels 'key=value' acts alone; none where it sets no axis. Raises InputError."""
     targets = _targets(item.partition("=")[0].strip(), known)
-    return {backend for backend in AXES for target in targets if re.match(rf"axes\.{backend}\b", target)}
+    return {backend for backend in FAMILIES for target in targets if re.match(rf"axes\.{backend}\b", target)}
 
 
 def _put(tree: dict[str, Any], target: str, value: object, item: str) -> list[str]:
@@ -65,14 +65,14 @@ def _drop_rivals(case: dict[str, Any], key: str) -> None:
 
 
 def _targets(key: str, known: Known) -> list[str]:
-    axes = [f"axes.{backend}.{key}" for backend in AXES if key in known[f"axes.{backend}"]]
+    axes = [f"axes.{backend}.{key}" for backend in FAMILIES if key in known[f"axes.{backend}"]]
     if axes:
         return axes
     table, _, last = key.rpartition(".")
     if last in known.get(_ONE_OF_SEVERAL.sub("", table), ()):
         return [key]
     everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in known.items() for k in names}
-    everything |= {k: k for backend in AXES for k in known[f"axes.{backend}"]}
+    everything |= {k: k for backend in FAMILIES for k in known[f"axes.{backend}"]}
     everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol") for k in known[t]}
     near = nearest(key, everything)
     hint = f"did you mean {everything[near]!r}?" if near else _keys(known)

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.config import FAMILIES
 from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.errors import InputError, suggestion
-from lbmtune.files.axesfile import AxesFile, spaces
+from lbmtune.files.axesfile import AxesFile, known_keys, spaces
 from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
@@ -73,8 +73,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
     "accuracy": tuple(f.name for f in fields(AccuracyFile)),
-    "axes": tuple(AXES),
-    **{f"axes.{backend}": tuple(axis.name for axis in axes) for backend, axes in AXES.items()},
+    "axes": tuple(FAMILIES),
+    **{f"axes.{backend}": known_keys(backend) for backend in FAMILIES},
 }
 """The keys of each table."""
 
@@ -107,7 +107,7 @@ def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ())
         return load_study(str(study), overrides)
     if isinstance(study, Case):
         source = Source(study.flow, "")
-        axes = {backend: spaces(None, backend, source) for backend in AXES}
+        axes = {backend: spaces(None, backend, source) for backend in FAMILIES}
         study = StudySpec(name=study.flow, case=study, axes=axes)
     return overridden(study, overrides)
 
@@ -287,7 +287,7 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     return StudySpec(
         name=file.name,
         case=_case(file.case, source),
-        axes={backend: spaces(file.axes.get(backend), backend, source) for backend in AXES},
+        axes={backend: spaces(file.axes.get(backend), backend, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
         objective=file.objective,
         seed=file.seed,

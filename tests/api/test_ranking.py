@@ -21,8 +21,9 @@ from lbmtune.backend.cuda import compiled_cache as backend_compiled
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.cuda.compiled_cache import Compiled, compiled, compiled_all, compiled_before
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.config import CudaConfig, from_flat, parse_config
+from lbmtune.catalogue.config import cuda, from_flat, parse_config
 from lbmtune.catalogue.families.rules import cuda_limits
+from lbmtune.catalogue.layouts import AoSoA
 from lbmtune.catalogue.problem.case import box
 from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format import ranking_table as rankingtable
@@ -44,6 +45,7 @@ from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set
 from lbmtune.units import format_bytes
+from tests.support.configs import old_cuda
 from tests.support.seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -133,7 +135,7 @@ def test_an_axis_is_varied_by_estimates_where_nothing_is_compiled(asked, capsys)
 
 
 def test_one_value_alone_is_compared_with_nothing_and_that_is_said():
-    machine, base = named_machine("h200"), CudaConfig()
+    machine, base = named_machine("h200"), cuda.Direct()
     one = vary(SPEC, machine, "storage", base)
     assert single_value(one, has_record=False) == (
         "only the values of the study are compared, and it gives storage none but fp32; add others with "
@@ -212,7 +214,7 @@ def test_estimates_where_nothing_compiles(asked, monkeypatch):
 
 
 def test_compiled_once(monkeypatch, cache):
-    config = CudaConfig(scheme="aa", block=(64, 1, 1))
+    config = cuda.Direct(block=(64, 1, 1), scheme="aa")
     (found,) = compiled_all(CASE, [config], "sm_90", 1)
     assert found.resources is not None
     assert 20 < found.resources.registers < 128
@@ -235,7 +237,7 @@ def test_compiled_once(monkeypatch, cache):
 
 
 def test_what_was_compiled_before_is_found_by_text_architecture_and_compiler(monkeypatch):
-    config = CudaConfig(scheme="aa", block=(64, 1, 1))
+    config = cuda.Direct(block=(64, 1, 1), scheme="aa")
     assert compiled_before(CASE, "sm_90", config) is None, "nothing is compiled by asking"
     found = compiled(CASE, "sm_90", config)
     assert compiled_before(CASE, "sm_90", config) == found.resources
@@ -260,8 +262,8 @@ def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
         raise CompileError("no")
 
     monkeypatch.setattr(nvrtc, "compile_cuda", refused)
-    assert compiled(CASE, "sm_90", CudaConfig()).reason
-    assert compiled_before(CASE, "sm_90", CudaConfig()) is None
+    assert compiled(CASE, "sm_90", cuda.Direct()).reason
+    assert compiled_before(CASE, "sm_90", cuda.Direct()) is None
 
 
 # machines by name
@@ -320,7 +322,7 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
     beyond = seconds - moved / theirs.runs_bytes_per_s["4"]
     assert ours.small_s[name] - moved / ours.runs_bytes_per_s["4"] == pytest.approx(beyond)
     fast, slow = (
-        predict(CASE, CudaConfig(cells_per_thread=cells, layout=layout), found)
+        predict(CASE, old_cuda(cells_per_thread=cells, layout=layout), found)
         for cells, layout in ((4, "soa"), (1, "aos"))
     )
     assert fast.mlups > 2 * slow.mlups
@@ -452,7 +454,7 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
     ],
 )
 def test_what_the_model_does_not_tell_apart_is_said(speeds, said):
-    config = CudaConfig()
+    config = cuda.Direct()
     one = predict(CASE, config, named_machine("h200"))
     rows = tuple(
         Row(place, Entry(config, replace(one, mlups=mlups), compiled=False), 1, 0, {})
@@ -465,12 +467,12 @@ def test_what_the_model_does_not_tell_apart_is_said(speeds, said):
 # rows and families
 
 SIX = [
-    CudaConfig(scheme="pull", block=(32, 1, 1)),
-    CudaConfig(scheme="aa", block=(32, 1, 1)),
-    CudaConfig(scheme="pull", block=(64, 1, 1), wrap="ghost"),
-    CudaConfig(scheme="pull", block=(32, 1, 1), layout="aosoa", width=32),
-    CudaConfig(scheme="pull", block=(64, 1, 1)),
-    CudaConfig(scheme="aa", block=(64, 1, 1)),
+    cuda.Direct(block=(32, 1, 1)),
+    cuda.Direct(block=(32, 1, 1), scheme="aa"),
+    cuda.Direct(block=(64, 1, 1), wrap="ghost"),
+    cuda.Direct(layout=AoSoA(), block=(32, 1, 1)),
+    cuda.Direct(block=(64, 1, 1)),
+    cuda.Direct(block=(64, 1, 1), scheme="aa"),
 ]
 
 
@@ -486,7 +488,7 @@ def test_what_prints_alike_and_is_stored_alike_is_one_group_where_its_first_one_
     "other", [{"storage": "fp16"}, {"storage": "fp64", "compute": "fp64"}, {"layout": "aos"}, {"flags": "memory"}]
 )
 def test_what_a_solver_would_store_otherwise_is_not_folded(other):
-    configs = [CudaConfig(), CudaConfig(**other)]
+    configs = [cuda.Direct(), old_cuda(**other)]
     assert folded([0, 1], configs, {0: 1.0, 1: 1.0}) == [[0], [1]]
 
 
@@ -503,9 +505,9 @@ def test_families_are_by_scheme_and_by_what_is_kept_and_not_by_the_number_of_sev
     tiles = {"layout": "rows", "block": (64, 4, 1)}
     configs = [
         *SIX[:2],
-        CudaConfig(steps=2, **tiles),
-        CudaConfig(steps=3, **tiles),
-        CudaConfig(representation="moments", **tiles),
+        old_cuda(steps=2, **tiles),
+        old_cuda(steps=3, **tiles),
+        old_cuda(representation="moments", **tiles),
         SIX[4],
     ]
     assert families([1, 0, 3, 2, 4, 5], configs) == [[1], [0, 5], [3, 2], [4]]
@@ -562,7 +564,7 @@ def test_a_ranking_is_printed_by_rows_and_told_by_places(asked, capsys):
 
 
 def test_how_many_of_a_row_were_compiled_is_said():
-    one = Entry(CudaConfig(), predict(CASE, CudaConfig(), named_machine("h200")), compiled=True)
+    one = Entry(cuda.Direct(), predict(CASE, cuda.Direct(), named_machine("h200")), compiled=True)
     said = [rankingtable._how_many_compiled(Row(1, one, 3, count, {})) for count in (0, 2, 3)]
     assert said == ["no", "2 of 3", "yes"]
 

@@ -2,8 +2,8 @@ import re
 from dataclasses import fields
 
 import pytest
-
 from lbmtune.catalogue.axes import AXES
+
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbmtune.api import devices
-from lbmtune.api.configs import backend_of_knobs, fitted, parse_values
+from lbmtune.api.configs import backend_of_knobs, current_values, fitted, known_names, parse_values
 from lbmtune.api.folders import study_folders
 from lbmtune.api.machines import machine_of, named_machine
 from lbmtune.api.ranking import ranked_before
 from lbmtune.backend.cuda.compiled_cache import compiled_before
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import COLLISIONS, Case
 from lbmtune.errors import InputError, unknown
@@ -195,13 +194,14 @@ def _ranked(key: str, study: str) -> KernelConfig:
 
 def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machine | None) -> Subject:
     values = parse_values(text)
-    if values.get("backend", "cpu") not in AXES:
-        raise unknown("backend", values["backend"], AXES)
+    if values.get("backend", "cpu") not in FAMILIES:
+        raise unknown("backend", values["backend"], FAMILIES)
     where = devices.chosen(device, backend_of_knobs(values), machine)
     backend = backend_of(where)
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
     check_backend(values, where, machine)
+    values = current_values(values)
     _check_places(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
@@ -212,17 +212,17 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
 def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
     """Refuse axes that only kernels of other backends have. Raises InputError."""
     backend = backend_of(where)
-    axes = {name: {axis.name for axis in AXES[name]} for name in AXES}
+    axes = {name: known_names(name) for name in FAMILIES}
     for name in names:
         owners = [other for other in axes if name in axes[other]]
         if owners and backend not in owners:
             other = owners[0]
-            raise InputError(_misplaced(f"{name}, an axis of {other.upper()} kernels,", other, where, machine))
+            raise InputError(_misplaced(f"{name}, a knob of {other.upper()} kernels,", other, where, machine))
 
 
 def _check_places(values: Mapping[str, Scalar], backend: str) -> None:
     """Refuse keys of the case, and values of another axis. Raises InputError."""
-    axes = {axis.name: axis.names for axis in AXES[backend]}
+    axes = {name: one.allowed if one.is_name else () for name, one in backend_knobs(backend).items()}
     for name, value in values.items():
         key = name.removeprefix("case.")
         if name not in axes and key in TABLES["case"]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.api.variation import Variation
-from lbmtune.catalogue.axes import AXES
-from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.config import Scalar, backend_knobs
 from lbmtune.cli.format import output
 from lbmtune.cli.format.ranking_table import binding
 from lbmtune.units import format_mlups
@@ -21,8 +20,8 @@ def single_value(found: Variation, *, has_record: bool) -> str:
     values = [*found.predictions, *found.illegal]
     if len(values) > 1:
         return ""
-    axis = next(axis for axis in AXES[found.around.backend] if axis.name == found.axis)
-    others = [value for value in (*axis.values, *axis.names) if value not in values]
+    axis = backend_knobs(found.around.backend)[found.axis]
+    others = [value for value in (*axis.search, *axis.allowed) if value not in values]
     more = f"--set {axis.name}={','.join(map(str, [*values, *dict.fromkeys(others)][:3])) if others else 'A,B,C'}"
     how = f"add others with {more}"
     if has_record:
