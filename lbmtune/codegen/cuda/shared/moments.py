@@ -52,8 +52,7 @@ def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool
     return "\n".join(
         (
             _relax(lattice, forced, relaxes),
-            function(SPREAD, stage.spread()),
-            function(SUM_UP, stage.sum_up()),
+            *_sums(stage),
             _gather(stage),
         )
     )
