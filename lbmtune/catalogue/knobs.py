@@ -6,13 +6,14 @@ From the declaration follow the record's field and default, the values that a st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from lbmtune.errors import InputError
 
+F = TypeVar("F", bound=Callable[..., Any])
 Scalar = int | str
 Extent = tuple[int, ...]
 _METADATA = "knob"
@@ -121,7 +122,12 @@ def declared(found: Field[Any]) -> Knob | None:
     return None if values is None else Knob(name=found.name, **values)
 
 
-@cache
+def cached(function: F) -> F:
+    """Cache the results of a function of a record's type; mypy takes the types of frozen records for unhashable."""
+    return cast(F, cache(function))
+
+
+@cached
 def own_knobs(record: type) -> tuple[Knob, ...]:
     """Return the knobs that a record declares, in the order of its fields."""
     return tuple(one for one in map(declared, fields(record)) if one)

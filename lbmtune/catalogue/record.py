@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from lbmtune.catalogue.knobs import Acts, Knob, Scalar, converted, knob, own_knobs, scalar
+from lbmtune.catalogue.knobs import Acts, Knob, Scalar, cached, converted, knob, own_knobs, scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.layouts.layout import Layout
 from lbmtune.catalogue.layouts.soa import SoA
@@ -40,7 +39,7 @@ class KernelConfig(OldNames):
     without being a field holds for families that lack that knob.
     """
 
-    backend: ClassVar[str]
+    backend: ClassVar[Literal["cuda", "cpu"]]
     family: ClassVar[str]
     title: ClassVar[str]
     """The family in words."""
@@ -232,7 +231,7 @@ class KernelConfig(OldNames):
 class CudaConfig(KernelConfig):
     """What CUDA families share."""
 
-    backend: ClassVar[str] = "cuda"
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
     searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64)}
 
@@ -303,7 +302,7 @@ class CudaConfig(KernelConfig):
 class CpuConfig(KernelConfig):
     """What CPU families share."""
 
-    backend: ClassVar[str] = "cpu"
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
     by_device: ClassVar[tuple[str, ...]] = ("threads", "vector_bits")
     # 1040 keeps the direction arrays of power-of-two domains out of one cache set
     searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64, 1040)}
@@ -382,7 +381,7 @@ class CpuConfig(KernelConfig):
         return replace(self, pinning="none", pages="default", first_touch="serial")
 
 
-@cache
+@cached
 def knobs(record: type[KernelConfig]) -> tuple[Knob, ...]:
     """Return the knobs of a family, each after those that decide whether it acts; those of layouts follow `layout`."""
     found: list[Knob] = []
@@ -420,19 +419,19 @@ def _layout_knobs(record: type[KernelConfig]) -> list[Knob]:
     ]
 
 
-@cache
+@cached
 def layout_knobs(record: type[KernelConfig]) -> frozenset[str]:
     """Return the names of the knobs that belong to layouts of a family, not to the family itself."""
     return frozenset(one.name for one in _layout_knobs(record))
 
 
-@cache
+@cached
 def knobs_by_name(record: type[KernelConfig]) -> Mapping[str, Knob]:
     """Return the knobs of a family by name."""
     return MappingProxyType({one.name: one for one in knobs(record)})
 
 
-@cache
+@cached
 def defaults(record: type[KernelConfig]) -> Mapping[str, Scalar]:
     """Return the defaults of a family's knobs, those of every layout included."""
     return MappingProxyType({one.name: one.default for one in knobs(record)})

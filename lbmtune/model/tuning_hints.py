@@ -46,7 +46,7 @@ AXES_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         EXCHANGE: ("rows", "pack", "cells_per_thread"),
         WALLS: ("flags", "block", "steps"),
         STAGES: ("warp_sync", "register_limit", "block"),
-        LATENCY: ("chunk_planes", "register_limit", "plane_fetch"),
+        LATENCY: ("z_cells", "chunk_planes", "register_limit", "prefetch_cells", "plane_fetch"),
         AGAIN: ("chunk_planes", "chunk_schedule", "z_cells", "block_order"),
         LAUNCH: ("launch", "steps"),
         MEETING: ("grid_sync", "block"),

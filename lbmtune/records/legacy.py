@@ -99,10 +99,10 @@ class Renamed(NamedTuple):
     values: Mapping[Scalar, Scalar] = {}
 
 
-_SWAP = {"kernels": 0, "pointers": 1}
-_LINKS = {"all": "all", "chase": "three_pointers"}
-_FETCH = {0: "none", 1: "registers", 2: "cp_async", 3: "bulk"}
-_PASSES = {"once": "one", "twice": "two", "ahead": "pipelined", "lean": "minimal"}
+_SWAP: Mapping[Scalar, Scalar] = {"kernels": 0, "pointers": 1}
+_LINKS: Mapping[Scalar, Scalar] = {"all": "all", "chase": "three_pointers"}
+_FETCH: Mapping[Scalar, Scalar] = {0: "none", 1: "registers", 2: "cp_async", 3: "bulk"}
+_PASSES: Mapping[Scalar, Scalar] = {"once": "one", "twice": "two", "ahead": "pipelined", "lean": "minimal"}
 RENAMED: Mapping[str, tuple[Renamed, ...]] = {
     "march": tuple(map(Renamed, ("z_cells", "sites_per_thread", "chunk_planes", "tile_planes"))),
     "prefetch": (Renamed("prefetch_cells"), Renamed("prefetch_sites"), Renamed("plane_fetch", _FETCH)),
@@ -332,8 +332,8 @@ def _of_family(name: str, table: Table, backend: str) -> dict[str, tuple[Scalar,
         if values and (old in table or values != [known[new.name].default]):
             found[new.name] = dict.fromkeys(values)
     composed = [knob for knob in ("max_registers", "min_blocks", *_TILES, "block") if knob in table]
-    for values in product(*(table[knob] for knob in composed)):
-        full = {**usual, **dict(zip(composed, values, strict=True))}
+    for point in product(*(table[knob] for knob in composed)):
+        full = {**usual, **dict(zip(composed, point, strict=True))}
         if int(full.get("max_registers", 0)) and int(full.get("min_blocks", 0)):
             continue  # launch bounds override the compiler's cap
         for knob, value in _composed(full, name, backend).items():

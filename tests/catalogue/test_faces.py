@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.completion import arriving, reconstructed
@@ -20,12 +21,11 @@ from lbmtune.catalogue.problem.case import Case, box, half_channel, pipe
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import expected_slabs, slabs
+from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
@@ -101,8 +101,8 @@ def test_slabs_of_a_domain_are_the_domain(flow: str) -> None:
     case = _case(flow, "d3q19", (4, 5, 7))
     case = replace(case, faces=(*case.faces[2:4], "wall", "slip", *case.faces[:2]))
     whole = next(slabs(case, case.sites))
-    (expected,) = expected_slabs(case, [whole], 2, np)
-    parts = [part.copy() for part in expected_slabs(case, list(slabs(case, 40)), 2, np)]
+    (expected,) = reference_slabs(case, [whole], 2, np)
+    parts = [part.copy() for part in reference_slabs(case, list(slabs(case, 40)), 2, np)]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), expected)
 
 

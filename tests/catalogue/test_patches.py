@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
@@ -23,15 +24,14 @@ from lbmtune.catalogue.problem.cell_types import conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, Face, Patch
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.problem.patches import check_cells, holds, owners, types
-from lbmtune.cli.files.casefile import CaseFile, case_of
-from lbmtune.cli.files.studyfile import overridden, parse_study
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.studyfile import overridden, parse_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import expected_slabs, slabs
+from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
@@ -158,8 +158,8 @@ def test_cells_of_a_patch_have_what_is_given_and_others_what_they_had(lattice: s
 def test_slabs_of_a_domain_are_the_domain() -> None:
     case = replace(_case("d3q19", (4, 5, 7)), patches=(*_case("d3q19").patches, Patch("slip", "disc", "z+")))
     whole = next(slabs(case, case.sites))
-    (expected,) = expected_slabs(case, [whole], 2, np)
-    parts = [part.copy() for part in expected_slabs(case, list(slabs(case, 40)), 2, np)]
+    (expected,) = reference_slabs(case, [whole], 2, np)
+    parts = [part.copy() for part in reference_slabs(case, list(slabs(case, 40)), 2, np)]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), expected)
 
 

@@ -21,8 +21,8 @@ from lbmtune.claims.plan import Here, configuration, plans
 from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_claims
 from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
-from lbmtune.cli.files.claimsfile import load_documents, parse_document, published
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.files.claimsfile import load_documents, parse_document, published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Rates, Row, Verdict
 from lbmtune.records.profile import Counter, Counters

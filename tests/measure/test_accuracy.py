@@ -17,10 +17,10 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.cli import main
-from lbmtune.cli.files.studyfile import load_study
 from lbmtune.cli.verbs import run as checks
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
+from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import accuracy, oracle
 from lbmtune.measure.workers import evaluate

@@ -15,12 +15,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lbmtune.catalogue.config import cpu, cuda
-from tests.support.configs import old_cuda
 from lbmtune.backend.cpu import open_cpu
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
+from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.catalogue.problem.case import NO_COLLISION, box
 from lbmtune.cli import main
+from lbmtune.cli.format.profile import print_profile
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Bandwidths, Rate
@@ -41,6 +40,7 @@ from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
 from tests.support.browser import check_fits, laid_out
+from tests.support.configs import old_cuda
 from tests.support.made_up_profile import PROFILE
 from tests.support.script_module import load
 
@@ -477,9 +477,7 @@ def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    from lbmtune.cli.verbs.profile import _show
-
-    _show(PROFILE)
+    print_profile(PROFILE)
     printed = capsys.readouterr().out
     assert "unexplained" in printed
     assert "-1.7 %" not in printed
@@ -499,15 +497,13 @@ def beside_others(share: float) -> Profile:
 
 
 def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    from lbmtune.cli.verbs.profile import _show
-
-    _show(beside_others(0.529))
+    print_profile(beside_others(0.529))
     first = " ".join(capsys.readouterr().out.split()).removeprefix("disturbed: ")
     assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
     assert "profile again when the machine is idle" in first
     written = profile_page(beside_others(0.529))
     assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="losses"')
-    _show(beside_others(0.97))
+    print_profile(beside_others(0.97))
     assert "disturbed" not in capsys.readouterr().out
     assert 'id="disturbance"' not in profile_page(beside_others(0.97))
 

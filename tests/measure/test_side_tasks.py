@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import cpu, cuda
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.backend.registry import open_device
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice

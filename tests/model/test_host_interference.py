@@ -8,11 +8,10 @@ from dataclasses import fields, replace
 import pytest
 
 from lbmtune.catalogue.config import cpu
-from lbmtune.catalogue.config import CpuConfig
 from lbmtune.measure.calibration.cpu import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.protocol import summary, take
+from lbmtune.measure.timing.sampling import summary, take
 from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.host_interference import as_it_was
@@ -138,7 +137,7 @@ def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked
     program = renderer(CASE, config())
     pooled = PooledDevice(device, monitor_of(device, made, takes_s))
     simulation = Simulation(program, compiler(program), pooled)
-    unseen = take(simulation, 2, TimingProtocol(), look_around=False)
+    unseen = take(simulation, 2, TimingProtocol(), with_conditions=False)
     assert unseen.conditions.memory_bytes_per_s is None
     assert not made
     for _ in range(2):

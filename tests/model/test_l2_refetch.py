@@ -73,6 +73,6 @@ def test_blocks_that_run_at_the_same_time_read_sooner_or_later() -> None:
 )
 def test_structures_move_what_counters_say(axes: dict[str, object], blocks: int, measured: float) -> None:
     """Of an H200, by Nsight Compute; blocks: of a multiprocessor, as few as shared memory was asked for."""
-    config = replace(STRUCTURES, **axes)  # type: ignore[arg-type]
+    config = varied(STRUCTURES, **axes)
     found = memory_bytes(CASE, config, CARD, at_once=blocks * CARD.multiprocessors)
     assert found == pytest.approx(measured, rel=0.05)

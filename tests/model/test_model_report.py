@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.api.machines import named_machine
 from lbmtune.catalogue.config import cuda, from_flat
 from lbmtune.catalogue.problem.case import box
-from lbmtune.cli.arguments.machines import named_machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records.store import read_study

@@ -72,7 +72,7 @@ def test_blocks_begin_where_one_has_ended() -> None:
 def test_of_populations_all_warps_at_a_face_have_the_text_for_anything() -> None:
     """2.6 times the instructions, of which a warp takes one in 2.2 cycles: 64 planes and three more, of which two are
     those that not all of two stages take."""
-    two = replace(MARCH, representation="populations", scheme="push", steps=2, pack=1)
+    two = replace(MARCH, representation="populations", steps=2, pack=1)
     x, y, z = blocks(walled(0), two)
     assert 67 / evenness(walled(0), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2)
     assert 67 / evenness(walled(1), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2), "one warp, all its rows"

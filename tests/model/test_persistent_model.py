@@ -139,7 +139,7 @@ def test_words_of_populations_go_to_shared_memory_and_back(axes: dict[str, str],
     [
         ({}, 2 * 10 + 4 * 5 + 2 * 5 / 2),
         ({"cells_per_thread": 4}, 2 * 10 + 4 * 5 + 2 * 5 / 4),
-        ({"held": 2}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
+        ({"register_planes": 2}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
         ({"storage": "fp16s"}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
         ({"storage": "fp64", "compute": "fp64"}, 2 * (2 * 10 + 4 * 5 + 2 * 5 / 2)),
     ],

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.backend.nvrtc import architectures, compile_cuda, compile_text
-from lbmtune.backend.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
+from lbmtune.backend.cuda.nvrtc import architectures, compile_cuda, compile_text
+from lbmtune.backend.cuda.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
@@ -245,7 +245,7 @@ def test_a_multiprocessor_is_held_up_for_each_word_of_each_warp_that_memory_has_
     twice = term_of(subject(14), turns=200)
     assert twice
     assert twice.seconds == close(2 * found.seconds)
-    both = term_of(subject(7, config=replace(MARCH, z_buffer="registers", plane_fetch="none")), turns=200)
+    both = term_of(subject(7, config=replace(MARCH, pending="registers", prefetch=0)), turns=200)
     assert both
     assert both.seconds == close(found.seconds / 2), "a pass that takes two planes has its words once for both"
 
@@ -323,7 +323,7 @@ def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
 
 def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
     """With several steps, where warps wait for their neighbours; spilled words are left out."""
-    one = subject(7, config=replace(MARCH, warp_sync="neighbours"))
+    one = subject(7, config=replace(MARCH, barrier="neighbours"))
 
     def held(*without: str) -> float:
         (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)

@@ -84,7 +84,7 @@ def test_planes_on_their_way() -> None:
     late = replace(MARCH, overread=1, plane_fetch="registers")
     assert asks_late(CASE, late)
     assert planes_on_their_way(CASE, late, 1) == 2
-    for held in ({"barrier": "neighbours"}, {"beyond": 0}, {"prefetch": 2}, {"steps": 1}):
+    for held in ({"warp_sync": "neighbours"}, {"overread": 0}, {"plane_fetch": "cp_async"}, {"steps": 1}):
         assert not asks_late(CASE, replace(late, **held))
     flat = box("d2q9", "regularised", (4096, 4096, 1))
     assert planes_on_their_way(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"

@@ -46,8 +46,8 @@ def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> No
         (["launch", "memory"], cuda.Direct(), ("launch", ("launch",))),
         (["in place"], cuda.Direct(), ("in place", ("block", "cells_per_thread", "scheme"))),
         # one cell after another is read ahead, and one alone is not
-        (["latency"], cuda.Direct(), ("latency", ("march", "min_blocks"))),
-        (["latency"], cuda.Column(), ("latency", ("march", "min_blocks", "prefetch"))),
+        (["latency"], cuda.Direct(), ("latency", ("register_limit",))),
+        (["latency"], cuda.Column(), ("latency", ("z_cells", "register_limit", "prefetch_cells"))),
         # none of the first acts, so that the second is told
         (["words ahead", "launch"], cuda.Direct(), ("launch", ("launch",))),
         (["meeting"], cuda.Direct(), ("meeting", ("block",))),
@@ -65,4 +65,4 @@ def test_axes_that_act_are_told_of_the_largest_term_that_has_some(
 def test_what_is_told_does_not_depend_on_what_the_axes_stand_at() -> None:
     for value in (32, 64):
         config = replace(cuda.Direct(), block=(value, 1, 1))
-        assert worth_varying(predicted("waves"), config) == ("waves", ("block", "march"))
+        assert worth_varying(predicted("waves"), config) == ("waves", ("block",))

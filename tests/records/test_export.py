@@ -108,7 +108,7 @@ def _set(*keys: str, value: object) -> Change:
         (_set("case", "domain", value=[1, 2]), r"damaged at \$.case.domain"),
         (_set("case", "relaxation_rate", value=3.0), "relaxation_rate 3.0 is not between 0 and 2"),
         (_set("configuration", "scheme", value="push"), "has the key"),
-        (_set("configuration", "warp", value=1), "unknown axis of a cuda configuration 'warp'"),
+        (_set("configuration", "warp", value=1), "unknown knob 'warp' of family direct"),
         (_set("kernel", "source", value="int x;"), "its kernel source is not the one"),
         (lambda values: values.pop("kernel"), "'kernel' is a required property"),
     ],
@@ -307,7 +307,7 @@ def test_a_domain_that_the_kernel_cannot_do_gets_a_sentence(tmp_path: Path) -> N
     write_best(cpu_record(case, replace(CPU, vector_bits=256)), tmp_path / "best.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(InputError, match="nx = 15 is not divisible by 4 lanes"):
+        with pytest.raises(InputError, match="nx=15 is not a multiple of 4 lanes"):
             lbmtune.load(tmp_path / "best.json", domain=(15, 12, 1))
 
 

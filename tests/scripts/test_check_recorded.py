@@ -19,9 +19,9 @@ from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import decoded
-from lbmtune.cli.files.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.export import write_best
+from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.verification.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
 from lbmtune.records.best import encode_best, read_best, source_digest

@@ -13,7 +13,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.codegen.render import render
 from lbmtune.records import Entry, Resources, Trial
@@ -114,7 +114,7 @@ def test_what_does_not_come_out_again_stays_as_it_is(
 def test_of_one_entry_the_largest_is_its_own(
     script: ModuleType, recorded: Callable[[Trial], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = trial(replace(SPILLS, scheme="pull", block=(256, 1, 1), register_limit="8-blocks"))
+    one = trial(replace(SPILLS, scheme="pull", block=(256, 1, 1), max_registers=0, min_blocks=8))
     assert one.resources is not None
     assert one.resources.spill_bytes > 0
     folder = recorded(one)

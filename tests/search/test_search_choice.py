@@ -6,7 +6,7 @@ import pytest
 
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.cli.files.studyfile import load_study
+from lbmtune.files.studyfile import load_study
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict as model
 from lbmtune.search import surrogate

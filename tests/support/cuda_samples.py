@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import FAMILIES, CudaConfig, cuda, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.knobs import scalar

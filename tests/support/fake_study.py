@@ -234,14 +234,16 @@ def machine(backend: str = "cpu") -> Machine:
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
     """Puts a made-up device in the place of the real ones, for the command line in this process."""
-    import lbmtune.cli.arguments.devices as here
-    import lbmtune.measure.workers.evaluate as real
+    import lbmtune.api.devices as here
+    import lbmtune.api.measured_machines as machines
+    from lbmtune.api import kernels, reproduction, studies
 
     fake = evaluator or FakeEvaluator("cpu")
-    monkeypatch.setattr(real, "Evaluator", lambda *_, **__: fake)
+    for module in (kernels, reproduction, studies):
+        monkeypatch.setattr(module, "Evaluator", lambda *_, **__: fake)
     backend = fake.environment.backend
     only = "cpu" if backend == "cpu" else "0"
-    monkeypatch.setattr(here, "machine", lambda *_, **__: machine(backend))
+    monkeypatch.setattr(machines, "measured_machine", lambda *_, **__: machine(backend))
     monkeypatch.setattr(here, "available", lambda: (only,))
     real_bounds = here.bounds
 

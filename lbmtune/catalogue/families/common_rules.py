@@ -6,11 +6,10 @@ A rule looks at few knobs, so that its answer can be reused for all configuratio
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.footprint import footprint_bytes, footprint_fits, largest_cube
-from lbmtune.catalogue.knobs import Knob, Scalar, own_knobs, scalar
+from lbmtune.catalogue.knobs import Knob, Scalar, cached, own_knobs, scalar
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig, knobs, layout_knobs
@@ -30,7 +29,7 @@ def known_names(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
-@cache
+@cached
 def value_rules(record: type[KernelConfig]) -> tuple[Rule, ...]:
     """Return one rule for each knob of a family: its values, and the knobs that keep it from acting."""
     return tuple(_ValueRule(one) for one in knobs(record))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from lbmtune.catalogue.families import cpu, cuda
 from lbmtune.catalogue.families.common_rules import FIRST, LAST, LAYOUTS, value_rules
+from lbmtune.catalogue.knobs import cached
 from lbmtune.catalogue.limits import Limits, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
@@ -18,7 +18,7 @@ Rule = Callable[[Case, Any, Limits], str | None]
 _OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES}
 
 
-@cache
+@cached
 def rules(record: type[KernelConfig]) -> tuple[Rule, ...]:
     """Return the rules of a family in order: each may rely on those before it."""
     return (*FIRST, *value_rules(record), *LAYOUTS, *_OWN[record], *LAST)

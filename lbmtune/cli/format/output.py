@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from textwrap import wrap
 
 import msgspec
@@ -43,17 +42,6 @@ def emit_json(facts: object) -> None:
     """Prints facts as JSON."""
     encoded = msgspec.json.encode(facts, order="deterministic")
     sys.stdout.write(msgspec.json.format(encoded).decode() + "\n")
-
-
-def note(text: str) -> None:
-    """A remark that is not part of the facts."""
-    stderr().print(text, markup=False)
-
-
-@cache
-def note_once(text: str) -> None:
-    """A remark that is not repeated where several parts of a verb would make it."""
-    note(text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import (before_tile, blocks, chunk_planes, passed_planes, sector_cells, spared, tile)
+from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    before_tile,
+    blocks,
+    chunk_planes,
+    passed_planes,
+    sector_cells,
+    spared,
+    tile,
+)
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case, porous
 from lbmtune.lattice import Lattice

@@ -25,7 +25,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, ring_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain, thin_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
@@ -150,7 +151,7 @@ def test_wrong_kernels_fail(mutation: str) -> None:
 def test_compiled_kernels_are_right(lattice: str, axes: dict[str, Any]) -> None:
     one = program(lattice, **{"vector_bits": vector_bits(), **axes})
     device = open_cpu()
-    for domain in (awkward_domain(one.case, one.config), ring_domain(one.case, one.config)):
+    for domain in (awkward_domain(one.case, one.config), thin_domain(one.case, one.config)):
         if domain:
             found = verify(replace(one, case=replace(one.case, domain=domain)), compile_cpu(one), device)
             assert found.passed, found

@@ -26,7 +26,8 @@ from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
 from lbmtune.codegen.cpu.wavefront.program import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, ring_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain, thin_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support import interpreted_simd
@@ -308,7 +309,7 @@ def test_verification_meets_all_regions(steps: int, threads: int, lattice: str) 
     assert slabs // (2 * (steps - 1)) >= min(threads, 3)
     assert all(n > 2 * (steps - 1) or n == 1 for n in extents)
     assert np.prod(extents) < 2500
-    thin = ring_domain(case, config)
+    thin = thin_domain(case, config)
     assert (thin is None) == (steps == 2)
     assert thin is None or thin[1] // 2 + 1 < steps
 

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.api.machines import named_machine
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, tile_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
-from lbmtune.cli.arguments.machines import named_machine
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.inputs import ISSUE, SECTORS, Subject
 from lbmtune.model.predict import predict

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cut_links import OPEN, cut_kind, may_cut
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes
@@ -22,7 +22,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify_full_size
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.test_persistent import H200, grinder, on_host

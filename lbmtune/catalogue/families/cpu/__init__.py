@@ -11,6 +11,8 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront
 
+__all__ = ["RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
+
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: rules.DIRECT,
     Sparse: rules.SPARSE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lbmtune.catalogue.families.cpu.rows import BoxOfRows
-from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED
+from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, Propagated
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.problem.case import Case
@@ -17,7 +17,7 @@ _TILE = "tile-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(BoxOfRows):
+class Direct(BoxOfRows, Propagated):
     """One step of a box, row by row."""
 
     family: ClassVar[str] = "direct"

@@ -44,7 +44,6 @@ class MomentsWavefront(CpuConfig, Bounded):
     layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
     visits_solid_cells: ClassVar[bool] = True
-    representation: ClassVar[str] = "moments"
     loop: ClassVar[str] = "tile"
 
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "rows"), allowed=("soa", "rows"))

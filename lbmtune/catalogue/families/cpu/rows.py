@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.families.groups import Bounded, Propagated, RowsOfCells
+from lbmtune.catalogue.families.groups import Bounded, RowsOfCells
 from lbmtune.catalogue.storage import StorageFrame
 from lbmtune.lattice import Lattice
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoxOfRows(RowsOfCells, Bounded, Propagated):
+class BoxOfRows(RowsOfCells, Bounded):
     """Rows of a box of populations."""
 
     def frame(self, lattice: Lattice) -> StorageFrame:

@@ -34,7 +34,6 @@ class Wavefront(BoxOfRows):
     family: ClassVar[str] = "wavefront"
     title: ClassVar[str] = "wavefront"
     loop: ClassVar[str] = "tile"
-    pointer_swap: ClassVar[int] = 0
 
     scheme: str = knob("aa", "propagation scheme", search=IN_PLACE)
     tile: tuple[int, int] = knob((16, 1), "rows of a tile, y by z", unit="rows", search=("8x1", "16x1", "32x1"))

@@ -19,6 +19,8 @@ from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.families.cuda.sparse import Sparse
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 
+__all__ = ["RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
+
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: box_rules.DIRECT,
     Column: box_rules.COLUMN,

@@ -1,8 +1,8 @@
-"""Face exchange on CUDA: tiles of moments, updated in place, that leave at their faces the populations that cross them.
+"""Face exchange on CUDA: tiles of moments, updated in place, that leave at their faces what crosses them.
 
-A thread block has a tile. A link between two tiles lies with the one of its ends that is the lower one along the axis of
-the face, in a list of that tile: a list for each upper face and each direction that leads through it. It has two places,
-one in each of two arrays, of which each belongs to one of its ends in a step and to the other one in the next.
+A thread block has a tile. A link between two tiles lies with the one of its ends that is the lower one along the axis
+of the face, in a list of that tile: a list for each upper face and each direction that leads through it. It has two
+places, one in each of two arrays, of which each belongs to one of its ends in a step and to the other in the next.
 
 Source: Ferrari et al. 2023 (moments of a tile and populations at its faces, with two copies of those).
 """
@@ -34,7 +34,6 @@ class FaceExchange(Indexed, Launched, Bounded):
     title: ClassVar[str] = "tiles that exchange faces"
     layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
     visits_solid_cells: ClassVar[bool] = True
-    representation: ClassVar[str] = "moments"
 
     layout: Layout = knob(
         TiledCells((8, 8, 8)), "memory layout of a cell's values", search=("tiled-cells",), allowed=_LAYOUTS

@@ -7,7 +7,7 @@ the cell beyond an end of the row that a warp has of it; of a list the words of 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.boundaries.cut_links import seen_by
@@ -51,8 +51,8 @@ def list_buffer_bytes(case: Case, config: Sparse) -> int:
     return max(pass_list_buffer_bytes(case, config, phase) for phase in phases)
 
 
-def waiting_bytes(case: Case, config: Column | Sparse, phase: Phase) -> int:
+def waiting_bytes(case: Case, config: Any, phase: Phase) -> int:
     """Return the bytes of a thread block, in a pass of the scheme, for what is copied ahead."""
     if config.family == "sparse":
         return pass_list_buffer_bytes(case, config, phase)
-    return config.shared_bytes(case)
+    return int(config.shared_bytes(case))
