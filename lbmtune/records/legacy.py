@@ -270,8 +270,8 @@ def previous_values(config: KernelConfig) -> Flat:
 def _decomposed(config: KernelConfig) -> Flat:
     """Return the knobs of version 0.1 that one knob stands for today; the inverse of `_composed`."""
     if config.backend == "cuda":
-        limits = {"max_registers": config.max_registers, "min_blocks": config.min_blocks}  # type: ignore[attr-defined]
-        block: Flat = {"block": scalar(config.tile)} if config.family == "face-exchange" else {}  # type: ignore[attr-defined]
+        limits = {"max_registers": config.max_registers, "min_blocks": config.min_blocks}
+        block: Flat = {"block": scalar(config.tile)} if config.family == "face-exchange" else {}
         scheme: Flat = {"scheme": config.scheme, "representation": config.kept.name}
         return {**limits, **block, **scheme}
     if config.family == "sparse":
