@@ -100,8 +100,8 @@ def _lines(text: str, room: int) -> list[str]:
 
 def short(config: Mapping[str, Scalar]) -> str:
     """Return a configuration in one line: scheme, layout, storage, then the knobs that differ from their default."""
-    usual = {**defaults(family(str(config["backend"]), str(config["family"]))), "backend": config["backend"]}
-    first = ("scheme", "layout", "storage")
+    usual = defaults(family(str(config["backend"]), str(config["family"])))
+    first = ("backend", "family", "scheme", "layout", "storage")
     rest = (f"{name}={value}" for name, value in config.items() if name not in first and usual.get(name) != value)
     kind = [str(config["family"])] if config["family"] != DEFAULT_FAMILY else []
-    return " ".join([*kind, *(str(config[name]) for name in first if name in config), *rest])
+    return " ".join([*kind, *(str(config[name]) for name in first[2:] if name in config), *rest])

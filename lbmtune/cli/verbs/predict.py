@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import api
+from lbmtune.api.configs import config_text
 from lbmtune.api.devices import chosen, place, predictor
 from lbmtune.api.folders import RESULTS
 from lbmtune.api.ranking import rank as ranking
@@ -187,7 +188,7 @@ def vary(
     has_record = around is not None and not ("=" in subject or around.ranked)
     if remark := single_value(found, has_record=has_record):
         LOG.info(remark)
-    title = f"{axis} around {found.around.said} on {found.machine}\n{api.case_summary(found.case)}"
+    title = f"{axis} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
     if page:
         write_varied(page, title, axis, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
