@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 import msgspec
+from lbmtune.model.gpu.loss_breakdown import expected
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.gpu.loss_breakdown import expected
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.profile import Profile
 from lbmtune.report.profile import Standing, standing, write_profile_page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lbmtune.model.gpu.inputs import ISSUE
 from lbmtune.records import Prediction, Term
+from lbmtune.records.terms import ISSUE
 
 
 def issue_mlups(predicted: Prediction | None) -> float | None:

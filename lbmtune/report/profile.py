@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.model.gpu.temporal_blocking import MEMORY
 from lbmtune.records import Term
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (
@@ -23,6 +22,7 @@ from lbmtune.records.profile import (
     Rung,
 )
 from lbmtune.records.store import write_atomically
+from lbmtune.records.terms import MEMORY
 from lbmtune.report.build import filled, panel
 from lbmtune.report.drawing import plain_figure
 from lbmtune.report.info import subject

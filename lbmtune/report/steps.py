@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
-from lbmtune.model.gpu.temporal_blocking import MEMORY
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.model.predict import computed_cells
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEMORY
 from lbmtune.report.bounds import issue_mlups
 from lbmtune.report.info import case_title, family, kind
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -109,11 +110,7 @@ def _stage(study: StudyRecord, trial: Trial, rate: float) -> Stage:
 
 def read_again(study: StudyRecord, config: KernelConfig) -> float:
     """Cells that a launch reads, over those that it updates: 1 without halos."""
-    if not isinstance(config, CudaConfig) or not config.marches:
-        return 1.0
-    from lbmtune.model.gpu.instruction_issue import efficiency  # here: it prints kernels, which needs SymPy
-
-    return 1 / efficiency(study.header.spec.case, config, 1).cells
+    return computed_cells(study.header.spec.case, config)
 
 
 def why(study: StudyRecord) -> tuple[str, ...]:

@@ -17,13 +17,15 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.model.gpu.concurrency import in_flight, waves
-from lbmtune.model.gpu.copy_terms import bandwidth, in_place, partial, words_ahead
-from lbmtune.model.gpu.fixed_costs import first_and_last, rings
-from lbmtune.model.gpu.inputs import Subject
-from lbmtune.model.gpu.occupancy import shared_of, taken_of, threads_together
-from lbmtune.model.gpu.sectors import partial_sectors, stored_apart
-from lbmtune.model.gpu.spills import estimated, local_bytes_of_moves, local_memory, passes_spill, spilled_bytes
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.families import estimated, inputs_of
+from lbmtune.model.gpu.occupancy import resident_threads, shared_of, taken_of
+from lbmtune.model.gpu.sparse import index_prefetch
+from lbmtune.model.gpu.terms.concurrency import in_flight, waves
+from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial
+from lbmtune.model.gpu.terms.fixed_costs import first_and_last, rings
+from lbmtune.model.gpu.terms.sectors import partial_sectors, stored_apart
+from lbmtune.model.gpu.terms.spills import local_bytes_of_moves, local_memory, spilled_bytes, spilled_passes
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
@@ -37,9 +39,9 @@ MOVES_ALONG_X = 10
 """Directions of D3Q19 that do, each of which leaves a block by one end."""
 
 
-def subject(config: CudaConfig, resources: Resources = LEAN) -> Subject:
+def subject(config: CudaConfig, resources: Resources = LEAN) -> Inputs:
     assert CARD.calibration
-    return Subject(CASE, config, CARD, CARD.calibration, resources)
+    return inputs_of(CASE, config, CARD, resources)
 
 
 @pytest.mark.parametrize("cells", [32, 64, 128, 256])
@@ -114,13 +116,13 @@ def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
 
 def test_threads_share_registers_warps_and_shared_memory() -> None:
     config = CudaConfig(block=(128, 1, 1))
-    assert threads_together(config, Resources(registers=32), 1 << 18) == 2048
-    assert threads_together(config, Resources(registers=128), 1 << 18) == 512
-    assert threads_together(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
-    assert threads_together(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
-    assert threads_together(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
-    assert threads_together(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
-    assert threads_together(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
+    assert resident_threads(config, Resources(registers=32), 1 << 18) == 2048
+    assert resident_threads(config, Resources(registers=128), 1 << 18) == 512
+    assert resident_threads(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
+    assert resident_threads(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
+    assert resident_threads(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
+    assert resident_threads(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
+    assert resident_threads(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
     assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
 
 
@@ -187,7 +189,7 @@ def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
     measured = CARD.calibration.displaced_bytes_per_s
     machine = replace(CARD.calibration, displaced_bytes_per_s={**measured, f"2 rows by {wide}": 9e12})
     config = CudaConfig(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
-    found = in_place(Subject(CASE, config, CARD, machine, LEAN))
+    found = in_place(inputs_of(CASE, config, replace(CARD, calibration=machine), LEAN))
     assert found.seconds == close(76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"]))
 
 
@@ -202,8 +204,8 @@ def test_rows_of_one_sector_are_slow_and_longer_ones_are_not() -> None:
 
 def test_words_are_asked_for_ahead_once_each() -> None:
     listed = CudaConfig(addressing="indirect", block=(64, 1, 1))
-    assert words_ahead(subject(listed)).seconds == 0
-    found = words_ahead(subject(replace(listed, prefetch_index=65536)))
+    assert index_prefetch(subject(listed)).seconds == 0
+    found = index_prefetch(subject(replace(listed, prefetch_index=65536)))
     assert found.sentence == "18 words of the list are asked for ahead"
     assert found.seconds >= 0
 
@@ -271,9 +273,9 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
     }
     pull, aa, swap = (CudaConfig(scheme=scheme, cells_per_thread=2) for scheme in ("pull", "aa", "swap"))
     told = Resources(entries=entries)
-    assert passes_spill(subject(pull, told)) == [(150, 120)]
-    assert passes_spill(subject(aa, told)) == [(75, 120), (20, 40)]
-    assert passes_spill(subject(swap, told)) == [(150, 120), (30, 32)]
+    assert spilled_passes(subject(pull, told)) == [(150, 120)]
+    assert spilled_passes(subject(aa, told)) == [(75, 120), (20, 40)]
+    assert spilled_passes(subject(swap, told)) == [(150, 120), (30, 32)]
     alone = {
         name: local_memory(subject(pull, Resources(entries={"step_0": entry}))).seconds
         for name, entry in entries.items()
@@ -283,7 +285,7 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
     assert both.sentence.startswith("95 bytes")
     assert local_memory(subject(swap, told)).seconds == close(alone["step_0"] + alone["move_0"])
     without = Resources(entries={name: entry for name, entry in entries.items() if name != "step_1"})
-    assert passes_spill(subject(aa, without)) == passes_spill(subject(aa, replace(without, entries={})))
+    assert spilled_passes(subject(aa, without)) == spilled_passes(subject(aa, replace(without, entries={})))
 
 
 def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches() -> None:
@@ -298,7 +300,7 @@ def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches
 def test_one_entry_with_other_pointers_serves_every_step() -> None:
     told = Resources(entries={"step_0": Entry(registers=64, spill_bytes=300, local_bytes=120)})
     one = subject(CudaConfig(scheme="esoteric-pull", parity="pointers"), told)
-    assert sum(spilled.moved for spilled in passes_spill(one)) == 300
+    assert sum(spilled.moved for spilled in spilled_passes(one)) == 300
 
 
 @pytest.mark.parametrize("wide", [16, 32, 64])
@@ -320,8 +322,8 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     listed = CudaConfig(addressing="indirect", block=(64, 1, 1), prefetch_index=65536)
     slow = {**rates, "4 loads ahead": rates["4 loads"] / 2}
     slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
-    assert words_ahead(slower).seconds == close(18 * 12 / rates["4 loads"])
-    assert words_ahead(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
+    assert index_prefetch(slower).seconds == close(18 * 12 / rates["4 loads"])
+    assert index_prefetch(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
     found = partial(replace(subject(listed), case=rows))
     assert found.seconds > 0
     assert found.seconds == close(MOVES_ALONG_X * of_access["displaced"])
@@ -414,7 +416,7 @@ def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words()
     read, known = (CudaConfig(scheme="push", cells_per_thread=4, flags=one) for one in ("memory", "compiled"))
     rates, by = CARD.calibration.displaced_bytes_per_s, f"by {read.block[0]}"
     longer_s = 2 * 4 * 32 * 19 / 13 * (1 / rates[f"4 stores {by}"] - 1 / rates[f"4 none {by}"]) / 2
-    taken = [partial(Subject(walls, one, CARD, CARD.calibration, Resources())).seconds for one in (read, known)]
+    taken = [partial(inputs_of(walls, one, CARD, Resources())).seconds for one in (read, known)]
     assert taken[0] - taken[1] == close(4 * 18 / 128 * longer_s)
 
 

@@ -12,9 +12,9 @@ from lbmtune.measure.calibration.cpu import Glance
 from lbmtune.measure.timing.interference_monitor import WORTH, Gauge
 from lbmtune.measure.timing.pooled_device import Arena
 from lbmtune.measure.timing.protocol import summary, take
-from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.host_interference import as_it_was
+from lbmtune.model.machine.memory_walks import Filling, GLANCED, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
 from lbmtune.records.disturbance import unsteadiness

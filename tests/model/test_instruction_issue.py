@@ -17,9 +17,10 @@ from lbmtune.cli.files.studyfile import load_study
 from lbmtune.codegen.cuda.temporal_blocking import moments
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.instruction_issue import efficiency, exchanges, issue, rates, registers, slots, together
-from lbmtune.model.gpu.mva import shares
-from lbmtune.model.gpu.temporal_blocking import overlapped
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, exchanges, issue, registers, slots, together
+from lbmtune.model.gpu.temporal_blocking.terms import overlapped
+from lbmtune.model.gpu.terms.instructions import rates
+from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine

@@ -10,10 +10,10 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
-from lbmtune.model.gpu.inputs import LAUNCH
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
+from lbmtune.records.terms import LAUNCH
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
 

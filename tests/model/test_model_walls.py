@@ -11,9 +11,9 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.catalogue.problem.geometry import voxels
-from lbmtune.model.gpu import walls
-from lbmtune.model.gpu.instruction_issue import efficiency
-from lbmtune.model.gpu.walls import evenness
+from lbmtune.model.gpu.temporal_blocking import walls
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
+from lbmtune.model.gpu.temporal_blocking.walls import evenness
 
 MARCH = CudaConfig(
     representation="moments", layout="rows", block=(32, 8, 1), rows=3, steps=3, march=64, pack=4, prefetch=1

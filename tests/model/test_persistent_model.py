@@ -11,11 +11,11 @@ import pytest
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.model.gpu.inputs import LOCAL, MEETING
-from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
+from lbmtune.records.terms import LOCAL, MEETING
 from lbmtune.records import Prediction, Resources
 from tests.support.seconds import close
 

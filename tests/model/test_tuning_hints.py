@@ -8,8 +8,7 @@ import pytest
 
 from lbmtune.catalogue.axes import AXES
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.model.cpu.terms import CPU_TERMS
-from lbmtune.model.predict import TERMS
+from lbmtune.model.predict import CPU_TERMS, TERMS
 from lbmtune.model.tuning_hints import AXES_OF, worth_varying
 from lbmtune.records import Prediction, Term
 

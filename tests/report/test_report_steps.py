@@ -9,7 +9,7 @@ import pytest
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.model.gpu.instruction_issue import efficiency
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import bounds, build, info, step_figures, steps, tables

@@ -117,7 +117,7 @@ def _varied(prediction: Prediction, subject: Subject) -> list[tuple[str, object]
 def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
     """Registers and spilled bytes of a kernel for a GPU."""
     from lbmtune.catalogue.config import CudaConfig
-    from lbmtune.model.gpu.spills import estimated
+    from lbmtune.model.gpu.families import estimated
 
     if not isinstance(subject.config, CudaConfig):
         return []

@@ -49,8 +49,9 @@ from lbmtune.measure.timing.random_fill import fill_with_noise
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.measure.workers.worker_tasks import calm, explained
-from lbmtune.model.gpu.inputs import Subject
-from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import ceiling
 from lbmtune.records import Resources, Verification
@@ -201,7 +202,7 @@ class _Ladder:
         spread = max(one.spread for one in (now.in_place, *now.streams.values()))
         return Rate(ceiling(self._config, measured).bytes_per_s, spread)
 
-    def _cuda_streams(self, subject: Subject) -> Rate:
+    def _cuda_streams(self, subject: Inputs) -> Rate:
         """In as much memory as the kernel has: from one lattice to the other, or in place."""
         self._say("copy of as many streams as a cell has values")
         config, streams, access = subject.config, subject.config.kept.values(self._case.stencil), subject.access_bytes
@@ -275,7 +276,7 @@ class _Ladder:
         return Rung(name=name, seconds=1 / found.bytes_per_s, spread=found.spread, resources=made.binary.resources)
 
 
-def _subject(asked: Asked) -> Subject | None:
+def _subject(asked: Asked) -> Inputs | None:
     """What the terms of the model are asked about; None on a CPU. Raises InputError where nobody has calibrated."""
     if not isinstance(asked.config, CudaConfig):
         return None
@@ -284,7 +285,7 @@ def _subject(asked: Asked) -> Subject | None:
             f"the description of {asked.machine.name} has no calibration, by which losses are explained; "
             "lbmtune devices --calibrate measures it."
         )
-    return Subject(asked.case, asked.config, asked.machine, asked.machine.calibration, Resources())
+    return inputs_of(asked.case, asked.config, asked.machine, Resources())
 
 
 def _insist_on_copy(arrays: Sequence[Array], elements: int) -> None:
