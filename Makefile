@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-slow check nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
+.PHONY: study test test-slow check docs nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -27,6 +27,12 @@ check: $(DEVELOP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# reference pages and pictures from the code, and the documents as a site in build/site
+docs: $(DEVELOP)
+	$(BIN)/python -m scripts.docs_reference
+	$(BIN)/python -m scripts.docs_pictures
+	$(BIN)/mkdocs build --quiet --strict
 
 # every legal combination of the catalogue's axes through NVRTC (make test compiles one of each kind)
 nvrtc-all: $(DEVELOP)

@@ -43,7 +43,7 @@ from lbmtune.measure.verification.accuracy import fitted, measure_accuracy
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
 from lbmtune.records.study import TimingProtocol
-from lbmtune.search.accuracy import kept_where
+from lbmtune.search.kinds import kind_of
 
 _MARCH: dict[str, Scalar] = {"layout": "rows", "block": "32x8x1", "rows": 2, "march": 4}
 _TILES: dict[str, Scalar] = {"scheme": "esoteric-twist", "loop": "tile", "tile_y": 8, "tile_z": 4}
@@ -74,7 +74,7 @@ def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[s
 
 def named(config: KernelConfig) -> str:
     """A kind of kernel, in words."""
-    return f"{kept_where(config)}, {config.storage}, {config.fused_steps} steps per launch"
+    return f"{kind_of(config).state}, {config.storage}, {config.fused_steps} steps per launch"
 
 
 class Measures(Protocol):

@@ -27,14 +27,14 @@ from lbmtune.cli.files.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import exported
-from lbmtune.measure.workers.side_tasks import equipped
+from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes
 
 CLAIMS = f"{RESULTS}.gz"
@@ -81,7 +81,7 @@ def finals(name: str, study: StudyRecord) -> list[str]:
     """Each family that had a final as a line: speed, share of the winner's by rounds, bytes of all buffers."""
     had = [(trial, trial.final) for trial in study.ranked if trial.final]
     return [
-        f"| {name} | {family_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
+        f"| {name} | {kind_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
         f"{paired_ratio(had[0][1].samples_s, final.samples_s).median:.3f} | {_size(trial)} |"
         for trial, final in had
         if trial.stands_for
@@ -126,7 +126,7 @@ def _other_sources(group: Group) -> Iterator[str]:
     """A line for each measured variant whose source is no longer what codegen prints."""
     for row in group.rows:
         if row.trial and not row.why_not:
-            digest = equipped(render(group.case, from_flat(row.config)), row.duty).digest
+            digest = with_side_task(render(group.case, from_flat(row.config)), row.duty).digest
             if digest != row.trial.source_digest:
                 where = f"{group.document}.{row.variant} ({group.series})"
                 yield f"{where}: recorded {row.trial.source_digest[:12]}, now {digest[:12]}"

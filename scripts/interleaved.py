@@ -5,8 +5,8 @@
     python -m scripts.interleaved OUT --known scripts/fastest.toml
 
 The kernels of a small domain are the fastest finals of its recorded set, with moments on chip and without, and the
-moments on chip of docs/small-domains.md, each once, with all of its names. They are measured as the finalists of a
-study: each is verified on the whole domain, then all run in turns, `--rounds` times, in an order of their own each
+moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured as the finalists of
+a study: each is verified on the whole domain, then all run in turns, `--rounds` times, in an order of their own each
 time and with a rest after each on a GPU, so that a quotient of two is a median of pairs
 (`lbmtune.measure.timing.protocol`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
 With --known the kernels are those of a file, and what OUT gets has its name: fastest.json.

@@ -1,7 +1,7 @@
 """How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
 
     python -m scripts.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
-        [--described] [--docs docs/model.md]
+        [--described] [--docs docs/lab/model-accuracy.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and

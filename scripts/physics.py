@@ -6,7 +6,7 @@
 
 Parts: vortex (decay of a two-dimensional Taylor-Green vortex), cavity (centre lines of a lid-driven cavity at Reynolds
 numbers 100, 400 and 1000), turbulence (decay of the three-dimensional Taylor-Green vortex at Reynolds number 1600). OUT
-gets physics.json; docs/regularised.md is written from it.
+gets physics.json; docs/lab/regularised.md is written from it.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ import sys
 from pathlib import Path
 
 import msgspec
-from lbmtune.model.gpu.loss_breakdown import expected
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.profile import Profile
-from lbmtune.report.profile import Standing, standing, write_profile_page
+from lbmtune.report.profile import write_profile_page
+from lbmtune.report.profile_tables import Deviation, deviation
 from lbmtune.units import format_mlups
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,11 +38,11 @@ def kept(folder: Path) -> list[tuple[str, Profile]]:
     return found
 
 
-def within(found: Standing) -> bool:
+def within(found: Deviation) -> bool:
     """Whether a profile is within the bars; what was not measured is not."""
-    if found.rung is None or found.unexplained is None or found.bytes_ratio is None:
+    if found.level is None or found.unexplained is None or found.bytes_ratio is None:
         return False
-    explained = found.rung <= RUNG_BAR and abs(found.unexplained) <= UNEXPLAINED_BAR
+    explained = found.level <= RUNG_BAR and abs(found.unexplained) <= UNEXPLAINED_BAR
     return explained and abs(found.bytes_ratio - 1) <= BYTES_BAR
 
 
@@ -52,16 +53,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "profiles")
     given = parser.parse_args(arguments)
     profiles = kept(given.folder)
-    print(f"{'':34}{'MLUPS':>8}{'of ceiling':>12}{'worst rung':>12}{'unexplained':>13}{'DRAM bytes':>12}")
+    print(f"{'':34}{'MLUPS':>8}{'of ceiling':>12}{'worst level':>12}{'unexplained':>13}{'DRAM bytes':>12}")
     for name, profile in profiles:
-        found, share = standing(profile), profile.rungs[-1].mlups / profile.rungs[0].mlups
+        found, share = deviation(profile), profile.rungs[-1].mlups / profile.rungs[0].mlups
         told = (f"{value:.3f}" if value is not None else "-" for value in found)
-        rung, unexplained, moved = told
+        level, unexplained, moved = told
         verdict = "" if within(found) else f"   beyond the bars: {from_flat(profile.config).brief}"
         mlups = profile.rungs[-1].mlups
-        print(f"{name:34}{format_mlups(mlups):>8}{share:12.1%}{rung:>12}{unexplained:>13}{moved:>12}{verdict}")
+        print(f"{name:34}{format_mlups(mlups):>8}{share:12.1%}{level:>12}{unexplained:>13}{moved:>12}{verdict}")
         write_profile_page(profile, given.out / f"{name.replace('/', '-')}.html")
-    return 0 if profiles and all(within(standing(profile)) for _, profile in profiles) else 1
+    return 0 if profiles and all(within(deviation(profile)) for _, profile in profiles) else 1
 
 
 if __name__ == "__main__":

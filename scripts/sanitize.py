@@ -7,8 +7,8 @@ A case is a configuration with walls, where its kind can have them, on the small
 runs in a process of its own, started by the tool. racecheck and synccheck look at kernels with shared memory. Halo
 cells of a march come to nonsense from poisoned buffers, which is never stored: that is within bounds.
 Of "march, neighbours" racecheck reports hazards, since it does not follow that the lanes of a warp have met before one
-of them raises its flag (docs/moments.md). Its line says so, and does not count; the case after it is the same kernel
-with a flag that all lanes raise, in which racecheck has to find nothing.
+of them raises its flag (docs/lab/moments.md). Its line says so, and does not count; the case after it is the same
+kernel with a flag that all lanes raise, in which racecheck has to find nothing.
 Prints a line per case and tool; REPORT gets the same with versions, device and date, and what a tool had to say. The
 exit code is 1 where a tool found another error or a result is wrong.
 """

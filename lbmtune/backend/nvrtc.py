@@ -49,7 +49,7 @@ def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Bina
 
 def _asking(program: Program, binary: Binary) -> Binary:
     """With the shared memory that launches ask for beside what the text declares."""
-    asked = program.asked_shared_bytes
+    asked = program.dynamic_shared_bytes
     entries = {
         name: replace(entry, shared_bytes=entry.shared_bytes + asked.get(name, 0))
         for name, entry in binary.resources.entries.items()

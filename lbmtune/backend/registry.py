@@ -51,7 +51,7 @@ def reassembled(environment: Environment, program: Program) -> Iterator[tuple[st
     None where threads meet: slower code may hide a race, and would prove nothing of the text.
     Raises CompileError, DeviceUnavailableError.
     """
-    if environment.backend == "cuda" and not program.meets:
+    if environment.backend == "cuda" and not program.has_sync:
         from lbmtune.backend.nvrtc import reassembled as by_nvrtc
 
         yield from ((f"ptxas {level}", binary) for level, binary in by_nvrtc(program, environment.architecture))

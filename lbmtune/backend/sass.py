@@ -1,7 +1,7 @@
 """What a GPU's compiled code says that no compiler's log does: read off the instructions of a cubin, without a GPU.
 
 A word of local memory that is loaded, and stored anew before anybody waits for what was loaded, is overtaken: the load
-of its line is still on its way then (docs/model.md). Compilers do so with registers that a loop spills. Loads that
+of its line is still on its way then (docs/design/gpu.md). Compilers do so with registers that a loop spills. Loads that
 were on their way by then have their answers when the store goes on.
 
 An instruction is 16 bytes since compute capability 7.0, and until 9.0 as follows. Of each are read: its code (bits 0 to

@@ -14,6 +14,8 @@ class Backend:
     shares_host: programs of the host take processor time, caches and bandwidth from kernels.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
+    slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
+    overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """
 
     name: str
@@ -21,12 +23,30 @@ class Backend:
     shares_host: bool
     write_allocates: bool
     reports_resources: bool
+    slot_pointers: bool
+    overlaps_memory: bool
 
 
 BACKENDS: Mapping[str, Backend] = {
     backend.name: backend
     for backend in (
-        Backend(name="cuda", title="CUDA", shares_host=False, write_allocates=False, reports_resources=True),
-        Backend(name="cpu", title="CPU", shares_host=True, write_allocates=True, reports_resources=False),
+        Backend(
+            name="cuda",
+            title="CUDA",
+            shares_host=False,
+            write_allocates=False,
+            reports_resources=True,
+            slot_pointers=True,
+            overlaps_memory=True,
+        ),
+        Backend(
+            name="cpu",
+            title="CPU",
+            shares_host=True,
+            write_allocates=True,
+            reports_resources=False,
+            slot_pointers=False,
+            overlaps_memory=False,
+        ),
     )
 }

@@ -26,8 +26,8 @@ SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc"
 class Evaluator(Protocol):
     """Verifies configurations on the domain of its case and measures those that pass in turns."""
 
-    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
-        """One trial per configuration, in order; duties: by position."""
+    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, Duty] | None = None) -> list[Trial]:
+        """One trial per configuration, in order; side_tasks: by position."""
         ...
 
     def accuracy(self, config: KernelConfig) -> Accuracy:

@@ -20,7 +20,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 
 if TYPE_CHECKING:
     from lbmtune.backend.compiled_cache import Compiled
@@ -66,7 +66,7 @@ class Row(NamedTuple):
             "configurations": self.size,
             "compiled_configurations": self.compiled,
             "differ_in": self.differ,
-            "family": str(family_of(self.first.config)),
+            "family": str(kind_of(self.first.config)),
             **_facts(self.first),
         }
 

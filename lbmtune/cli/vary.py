@@ -53,7 +53,7 @@ class Varied:
     @property
     def title(self) -> str:
         """What is varied, around what, and where; below it, of what case."""
-        from lbmtune.report.info import subject
+        from lbmtune.report.titles import subject
 
         return f"{self.axis} around {self.around.said} on {self.machine}\n{subject(self.case, [])}"
 

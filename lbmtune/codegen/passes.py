@@ -45,7 +45,7 @@ class Pass(NamedTuple):
 
 def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass, ...]:
     """Those of a step of that parity: step_0, then what moves, move_0 and so on; one step_0 that takes pointers."""
-    if config.exchanged:
+    if config.pointer_swap:
         phase, slots = exchange(config.propagation, lattice)
         return (Pass(phase, "step_0", slots[parity]),)
     first, *rest = config.propagation.passes(lattice, parity)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import Literal
+from typing import Any, Literal
 
 from lbmtune.catalogue.boundaries.arguments import boundary_values
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
-from lbmtune.catalogue.footprint import buffer_elements, kept_bytes, list_elements
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements, kept_bytes, list_elements
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
@@ -20,20 +21,20 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT
 
 Target = Literal["cuda", "cpu"]
-MACROSCOPICS = "macroscopics"
-"""Name of the buffer in which density and velocity are left."""
+Extent = tuple[int, int, int]
 Over = Literal["cells", "shell", "sites"]
 Mode = Literal["plain", "dependent", "cooperative"]
+MACROSCOPICS = "macroscopics"
+"""Name of the buffer that density and velocity are written to."""
 LIST = "links"
-"""Name of the index list among the arguments of a launch."""
+"""Name of the index list."""
 PARITY, STEPS = "parity", "steps"
 """Names of the arguments of launches that take any number of time steps: the parity of the first, and how many."""
 BARRIER, COUNTS, APART = "barrier", 2, 32
-"""Name of the words by which blocks of a launch meet, 0 before the first one: counts of all, or a flag of each block,
-so many words from the next."""
-
+"""Name of the words of a grid-wide barrier, 0 before the first launch; words of one that all blocks share, and words
+from the flag of one block to that of the next."""
 SENT_SUMS = "faces"
-"""Name of the sums of moments that tiles on chip send one another, in the compute precision."""
+"""Name of the sums of moments that persistent tiles exchange, in the compute precision."""
 RINGS = "rings"
 """Name of the values that the threads of a CPU keep from row to row, in the compute precision."""
 
@@ -42,47 +43,51 @@ RINGS = "rings"
 class Launch:
     """One launch. arguments: names of buffers ('f0', 'f1', 'links') and scalars, in the order of the parameters.
 
-    block: threads; over: what the grid covers; covers: how many of those one block takes per axis; ends: how many
-    more the first and the last one take together.
-    'cells': the fluid domain; 'shell': the ghost cells, counted in one dimension (see codegen.ghost);
-    'sites': those of indirect addressing, in one dimension.
-    mode: 'dependent': it waits by itself for the launch before it, and may begin before that has ended;
-    'cooperative': all its blocks must run at once.
+    block: threads per block; over: what the grid covers: 'cells' of the domain, 'shell' of ghost cells or 'sites' of
+    the index list, the last two in one dimension; covers: how many of those a block takes per axis; ends: how many
+    more the first and the last block take together.
+    mode: 'dependent': the launch may begin before the one before it ends, and waits for it (programmatic dependent
+    launch); 'cooperative': all its blocks must be resident at once.
     """
 
     entry: str
     arguments: tuple[str, ...]
-    block: tuple[int, int, int] = (1, 1, 1)
-    covers: tuple[int, int, int] = (1, 1, 1)
-    ends: tuple[int, int, int] = (0, 0, 0)
+    block: Extent = (1, 1, 1)
+    covers: Extent = (1, 1, 1)
+    ends: Extent = (0, 0, 0)
     over: Over = "cells"
     shared_bytes: int = 0
     mode: Mode = "plain"
 
-    def grid(self, domain: tuple[int, int, int], storage: StorageFrame, sites: int = 0) -> tuple[int, int, int]:
-        """Blocks along each axis for a domain; sites: how many indirect addressing has there."""
-        totals = {"cells": domain, "shell": (shell_cells(domain, storage), 1, 1), "sites": (sites, 1, 1)}
+    def grid(self, domain: Extent, storage: StorageFrame, sites: int = 0) -> Extent:
+        """Return the blocks along each axis for a domain. sites: entries of the index list."""
+        totals = {"cells": domain, "shell": (_shell_cells(domain, storage), 1, 1), "sites": (sites, 1, 1)}
         inner = (max(1, n - more) for n, more in zip(totals[self.over], self.ends, strict=True))
         x, y, z = (ceil(n / c) for n, c in zip(inner, self.covers, strict=True))
         return (x, y, z)
 
 
-def shell_cells(domain: tuple[int, int, int], storage: StorageFrame) -> int:
-    """Cells of the one-cell layer around the domain, along the axes that have ghost cells."""
+def _shell_cells(domain: Extent, storage: StorageFrame) -> int:
+    """Return the cells of the one-cell layer around the domain, along the axes that have ghost cells."""
     nx, ny, nz = (n + 2 * ghost for n, ghost in zip(domain, storage.ghost, strict=True))
-    return nx * ny * nz - domain[0] * domain[1] * domain[2]
+    return nx * ny * nz - prod(domain)
+
+
+Steps = tuple[tuple[Launch, ...], ...]
+"""Launches of each parity."""
 
 
 @dataclass(frozen=True)
 class Program:
     """The text for one target, and the launches of each parity of one period.
 
-    period[p]: the launches that advance a state of parity p by one time step.
-    options: for the compiler, in order; steps: time steps that each of them advances instead of one.
-    opening: for each parity, the launches that make ready what its steps take besides the state: before the first one,
+    period[p]: the launches that advance a state of parity p by `steps` time steps.
+    options: of the compiler, in order.
+    prologue: for each parity, the launches that prepare what its steps take besides the state: before the first step,
     and after values of the case have changed.
-    storing: the same as period, and density and velocity of the state before the step are left in the buffer
-    'macroscopics'; empty where the text has no such entries.
+    with_macroscopics: as period, but density and velocity of the state before the step are written to the buffer
+    'macroscopics'; empty if the text has no such entries.
+    max_elements: the longest buffer whose elements the indices of the text reach; None: no limit (64-bit indices).
     """
 
     target: Target
@@ -90,43 +95,49 @@ class Program:
     config: KernelConfig
     source: str
     options: tuple[str, ...]
-    period: tuple[tuple[Launch, ...], ...]
-    storing: tuple[tuple[Launch, ...], ...] = ()
+    period: Steps
+    with_macroscopics: Steps = ()
     steps: int = 1
-    opening: tuple[tuple[Launch, ...], ...] = ()
+    prologue: Steps = ()
+    max_elements: int | None = None
 
     @property
-    def divisible(self) -> bool:
-        """Whether its launches take fewer time steps, too, from any parity on."""
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments that launches of the period take, each once."""
+        return tuple(dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments))
+
+    @property
+    def any_steps(self) -> bool:
+        """Whether launches take any number of time steps, from any parity on."""
         return all(STEPS in launch.arguments for step in self.period for launch in step)
+
+    @property
+    def _launches(self) -> list[Launch]:
+        """All launches."""
+        return [launch for step in (*self.period, *self.with_macroscopics, *self.prologue) for launch in step]
 
     @property
     def entries(self) -> tuple[str, ...]:
         """Names of the functions to look up."""
-        return tuple(dict.fromkeys(launch.entry for step in self._every for launch in step))
+        return tuple(dict.fromkeys(launch.entry for launch in self._launches))
 
     @property
-    def _every(self) -> tuple[tuple[Launch, ...], ...]:
-        return (*self.period, *self.storing, *self.opening)
-
-    @property
-    def asked_shared_bytes(self) -> dict[str, int]:
-        """Shared memory that launches of each entry ask for, the most of them: the compiler knows nothing of it."""
-        launches = [launch for step in self._every for launch in step]
+    def dynamic_shared_bytes(self) -> dict[str, int]:
+        """Most dynamic shared memory that launches of each entry request; the compiler does not report it."""
         return {
-            entry: max(launch.shared_bytes for launch in launches if launch.entry == entry) for entry in self.entries
+            entry: max(launch.shared_bytes for launch in self._launches if launch.entry == entry)
+            for entry in self.entries
         }
 
     @property
-    def lasting(self) -> bool:
-        """Whether a launch goes on for as many time steps as it is asked for."""
-        return any(BARRIER in launch.arguments for step in self.period for launch in step)
+    def persistent(self) -> bool:
+        """Whether blocks stay resident for all time steps of a launch."""
+        return BARRIER in self.arguments
 
     @property
-    def meets(self) -> bool:
-        """Whether threads wait for each other, or launches for the one before: a fault of theirs may be a race."""
-        launches = [launch for step in self._every for launch in step]
-        return self.lasting or any(launch.shared_bytes or launch.mode == "dependent" for launch in launches)
+    def has_sync(self) -> bool:
+        """Whether threads of a block, blocks or launches synchronise, so that an error may be a race."""
+        return self.persistent or any(one.shared_bytes or one.mode == "dependent" for one in self._launches)
 
     @property
     def digest(self) -> str:
@@ -136,101 +147,106 @@ class Program:
 
     @property
     def frame(self) -> StorageFrame:
-        """Where cells lie in storage."""
+        """The place of the domain in storage."""
         return frame(self.case.stencil, self.config)
 
     @property
     def arrays(self) -> int:
-        """Arrays of all cells that a lattice copy consists of."""
+        """Arrays of all cells that a copy of the lattice consists of."""
         return arrays(self.config.memory, self.case.stencil.q)
 
     def buffers(self) -> tuple[str, ...]:
-        """Names of the lattice copies."""
+        """Return the names of the copies of the lattice."""
         return BUFFERS[: self.config.copies]
 
-    def tables(self) -> tuple[str, ...]:
-        """Names of the constant arrays that launches take beside the lattice copies: words of flags."""
-        used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
-        return tuple(name for name in used if name in (WORDS, MOVING_WORDS))
-
-    def slot_starts(self, domain: tuple[int, int, int]) -> dict[str, int]:
-        """The element of f0 at which each slot, or array of what crosses between tiles, starts that launches take."""
-        used = dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments)
-        extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
-        names = (name for name in used if name.startswith(SLOT))
-        starts = {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in names}
-        return starts | {name: self._faces_start(name, domain) for name in FACE_ARRAYS if name in used}
-
-    def _faces_start(self, name: str, domain: tuple[int, int, int]) -> int:
-        """The arrays come after the state, one after the other."""
-        assert isinstance(self.config, CudaConfig)
-        array = int(array_elements(self.case.stencil, self.config, domain))
-        return self.buffer_elements(domain) - (len(FACE_ARRAYS) - FACE_ARRAYS.index(name)) * array
-
-    def barrier_words(self, domain: tuple[int, int, int]) -> int:
-        """Length of the buffer by which blocks meet; 0 where none do."""
-        if not isinstance(self.config, CudaConfig) or not self.lasting:
-            return 0
-        if self.config.meeting == "all":
-            return COUNTS
-        return APART * max(prod(self.grid(launch, domain)) for step in self.period for launch in step)
-
-    @property
-    def ring_values(self) -> int:
-        """Length of the buffer of what threads keep from row to row; 0 where they keep nothing."""
-        if not any(RINGS in launch.arguments for step in self.period for launch in step):
-            return 0
-        return kept_bytes(self.case, self.config) // self.config.computed.bytes
-
-    def face_values(self, domain: tuple[int, int, int]) -> int:
-        """Length of the buffer of what tiles on chip send one another; 0 where they send none of their own."""
-        if not any(SENT_SUMS in launch.arguments for step in self.period for launch in step):
-            return 0
-        assert isinstance(self.config, CudaConfig)
-        return int(face_elements(self.case.stencil, self.config, domain))
-
-    def grid(self, launch: Launch, domain: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Blocks of a launch for a domain."""
-        return launch.grid(domain, self.frame, self._sites(domain))
-
-    def array_bytes(self, domain: tuple[int, int, int]) -> list[int]:
-        """Bytes of each lattice copy."""
-        return [self.buffer_elements(domain) * self.config.stored.bytes for _ in self.buffers()]
-
-    def list_elements(self, domain: tuple[int, int, int]) -> int:
-        """Words of the index list for a domain; 0 with direct addressing."""
-        return list_elements(replace(self.case, domain=domain), self.config)
-
-    def _sites(self, domain: tuple[int, int, int]) -> int:
-        from lbmtune.catalogue.sparse.nodes import counts  # here: arrays are not needed to start
-
-        return counts(replace(self.case, domain=domain), self.config).sites if self.config.indirect else 0
-
-    def buffer_elements(self, domain: tuple[int, int, int]) -> int:
-        """Length of each buffer for a domain."""
+    def buffer_elements(self, domain: Extent) -> int:
+        """Return the elements of each copy of the lattice for a domain."""
         return buffer_elements(self.case, self.config, domain)
 
+    def array_bytes(self, domain: Extent) -> list[int]:
+        """Return the bytes of each copy of the lattice."""
+        return [self.buffer_elements(domain) * self.config.stored.bytes for _ in self.buffers()]
 
-def scalars(case: Case, config: KernelConfig, domain: tuple[int, int, int]) -> dict[str, int | float]:
-    """Values of all scalar arguments a launch may name, in storage units.
+    def other_buffers(self, domain: Extent) -> dict[str, int]:
+        """Return the elements of each buffer that launches take besides the copies of the lattice, by its name."""
+        case, used = replace(self.case, domain=domain), self.arguments
+        return {name: elements(self, case) for name, elements in _ELEMENTS.items() if name in used}
 
-    nx, ny, nz, those of time steps, and with indirect addressing sites and nodes, are 32-bit integers; all others are
-    of the compute precision.
-    """
-    from lbmtune.catalogue.sparse.nodes import counts  # here: arrays are not needed to start
+    def dtype_of(self, name: str) -> str:
+        """Return the element type of one of the other buffers."""
+        return "uint32" if name in (WORDS, MOVING_WORDS, LIST, BARRIER) else self.config.computed.dtype
 
-    unit = config.unit
-    values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), domain, strict=True))
-    values |= {PARITY: 0, STEPS: config.fused_steps}
-    if config.indirect:
-        _, sites, nodes = counts(replace(case, domain=domain), config)
-        values |= {"sites": sites, "nodes": nodes}
-    values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
-    values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
-    values |= boundary_values(case, unit)
-    return values | {STEPS: 1}
+    def slot_starts(self, domain: Extent) -> dict[str, int]:
+        """Return the element of f0 where each slot starts that launches take, or each array of a tile's faces."""
+        extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
+        slots = [name for name in self.arguments if name.startswith(SLOT)]
+        starts = {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in slots}
+        return starts | {name: self._faces_start(name, domain) for name in FACE_ARRAYS if name in self.arguments}
+
+    def _faces_start(self, name: str, domain: Extent) -> int:
+        """Return the start of an array of faces; they follow the state, one after the other."""
+        config: Any = self.config
+        array = int(array_elements(self.case.stencil, config, domain))
+        return self.buffer_elements(domain) - (len(FACE_ARRAYS) - FACE_ARRAYS.index(name)) * array
+
+    def grid(self, launch: Launch, domain: Extent) -> Extent:
+        """Return the blocks of a launch for a domain."""
+        sites = _counts(replace(self.case, domain=domain), self.config)["sites"] if launch.over == "sites" else 0
+        return launch.grid(domain, self.frame, sites)
+
+    def scalars(self, case: Case) -> dict[str, int | float]:
+        """Return the values of all scalar arguments for a case, in storage units.
+
+        Numbers of cells, sites, nodes and steps are 32-bit integers; all others are of the compute precision.
+        """
+        unit = self.config.unit
+        values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), case.domain, strict=True))
+        values |= _counts(case, self.config) if LIST in self.arguments else {}
+        values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
+        values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
+        return values | boundary_values(case, unit) | {PARITY: 0, STEPS: 1}
+
+
+def _cells(_program: Program, case: Case) -> int:
+    return case.sites
+
+
+def _barrier_words(program: Program, case: Case) -> int:
+    config: Any = program.config
+    if config.grid_sync == "all":
+        return COUNTS
+    return APART * max(prod(program.grid(launch, case.domain)) for step in program.period for launch in step)
+
+
+def _ring_values(program: Program, case: Case) -> int:
+    return kept_bytes(case, program.config) // program.config.computed.bytes
+
+
+def _sent_sums(program: Program, case: Case) -> int:
+    config: Any = program.config
+    return int(face_elements(case.stencil, config, case.domain))
+
+
+_ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
+    WORDS: _cells,
+    MOVING_WORDS: _cells,
+    LIST: lambda program, case: list_elements(case, program.config),
+    MACROSCOPICS: lambda _, case: MACROSCOPIC_FIELDS * case.sites,
+    BARRIER: _barrier_words,
+    SENT_SUMS: _sent_sums,
+    RINGS: _ring_values,
+}
+"""Elements of the buffers besides the copies of the lattice."""
+
+
+def _counts(case: Case, config: KernelConfig) -> dict[str, int]:
+    """Return the sites and nodes of an index list."""
+    from lbmtune.catalogue.sparse.nodes import counts  # here: NumPy is not needed to start
+
+    _, sites, nodes = counts(case, config)
+    return {"sites": sites, "nodes": nodes}
 
 
 def omega_minus(case: Case) -> float:
-    """Relaxation rate of the odd parts in TRT: (1/omega - 1/2)(1/omega_minus - 1/2) = magic."""
+    """Return the relaxation rate of the odd parts in TRT: (1/omega - 1/2)(1/omega_minus - 1/2) = magic."""
     return 1.0 / (case.magic / (1.0 / case.relaxation_rate - 0.5) + 0.5)

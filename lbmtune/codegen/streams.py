@@ -12,9 +12,10 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.support import support_digest
+from lbmtune.records.study import CEILING_STREAMS
 
 COPY, SCALE = "copy_streams", "scale"
-STREAMS = 19
+STREAMS = CEILING_STREAMS
 ACCESS_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 CASE = box("d3q19", "bgk", (256, 256, 256))
 """The case whose traffic is imitated: it decides nothing here, but every program has one."""
@@ -22,8 +23,13 @@ CASE = box("d3q19", "bgk", (256, 256, 256))
 
 def streams_digest(target: Target) -> str:
     """Names the text of these programs: what was measured with another one is no ceiling any more."""
-    text = skeleton("cuda/streams.cu") if target == "cuda" else skeleton("cpu/streams.py.in") + support_digest()
+    text = skeleton("cuda/streams.cu") if target == "cuda" else _cpu_skeleton("simd") + support_digest()
     return hashlib.sha256(code_of(target, text).encode()).hexdigest()[:16]
+
+
+def _cpu_skeleton(support: str) -> str:
+    """Return the skeleton of the CPU copies with a support module, whose other fields are left open."""
+    return Template(skeleton("cpu/probes/streams.py.in")).safe_substitute(simd=support)
 
 
 class CpuAccess(NamedTuple):
@@ -63,7 +69,7 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
     """The same with so many threads, each of which takes whole rows."""
     moves = [f"            move(target, x + {q} * stride, load(source, x + {q} * stride))" for q in range(streams)]
     stores = "non-temporal" if access.streaming else "plain"
-    source = Template(skeleton("cpu/streams.py.in")).substitute(
+    source = Template(_cpu_skeleton("narrow as simd" if access.bytes == 16 else "simd")).substitute(
         title=f"{streams} streams, {access.bytes} bytes at once, {stores} stores",
         support=support_digest(),
         real=access.real,
@@ -73,8 +79,6 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         streams=streams,
         moves="\n".join(moves),
     )
-    if access.bytes == 16:
-        source = source.replace("import simd\n", "import narrow as simd\n")
     launches = (
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),

@@ -40,3 +40,19 @@ class Traced:
     def _join(self, operator: str, other: object, *, swap: bool = False) -> Traced:
         left, right = (other, self) if swap else (self, other)
         return Traced(f"({left} {operator} {right})", self.floor_division)
+
+
+def plain(value: object) -> str:
+    """Return the text of an expression without parentheses around the whole."""
+    text = str(value)
+    return text[1:-1] if text.startswith("(") and _closing(text) == len(text) - 1 else text
+
+
+def _closing(text: str) -> int:
+    """Return the position of the parenthesis that closes the first character's."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return position
+    raise AssertionError(text)

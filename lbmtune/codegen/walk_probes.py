@@ -26,7 +26,7 @@ APART = 64
 
 def walks_digest() -> str:
     """Names the text of these programs."""
-    text = skeleton("cpu/walk.py.in") + skeleton("cpu/arithmetic.py.in") + support_digest()
+    text = skeleton("cpu/probes/walk.py.in") + skeleton("cpu/probes/arithmetic.py.in") + support_digest()
     return hashlib.sha256(code_of("cpu", text).encode()).hexdigest()[:16]
 
 
@@ -43,7 +43,7 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
     means = [f"v{q} = v{q} * half + v{(q + 1) % STREAMS} * half" for _ in range(_ROUNDS * worked) for q in numbers]
     moves = [f"move(target, to{q} + x, v{q})" for q in numbers]
     source = filled(
-        "walk",
+        "probes/walk",
         title=f"{STREAMS} streams, {access.bytes} bytes at once",
         support=support_digest(),
         real=access.real,
@@ -71,7 +71,7 @@ def arithmetic(access: CpuAccess, threads: int, count: int = CHAINS) -> Program:
     """
     chains = range(count)
     source = filled(
-        "arithmetic",
+        "probes/arithmetic",
         support=support_digest(),
         real=access.real,
         lanes=str(access.lanes),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
-from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.describe import describe_kernel
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
@@ -16,7 +17,7 @@ from lbmtune.records.best import Alternate, Best, Expected, Kernel, encode_best,
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
-__all__ = ["best", "exported", "read_best", "write_best"]
+__all__ = ["best", "exported", "printed_kernel", "read_best", "write_best"]
 ALTERNATES = 20
 
 
@@ -55,6 +56,14 @@ def best(study: StudyRecord) -> Best:
         lbmtune=header.version,
         accuracy=winner.accuracy,
     )
+
+
+def printed_kernel(study: StudyRecord) -> Kernel | None:
+    """Return the kernel of the best trial as this version prints it; None if no trial was verified."""
+    if not study.ranked:
+        return None
+    program = render(study.header.spec.case, from_flat(study.ranked[0].config))
+    return describe_kernel(program, study.ranked[0].binary_digest)
 
 
 def _program(study: StudyRecord, winner: Trial) -> Program:

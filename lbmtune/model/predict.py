@@ -1,4 +1,4 @@
-"""Predict what a configuration does on a machine; docs/model.md has the equations.
+"""Predict what a configuration does on a machine; docs/design/gpu.md has the equations.
 
 On a machine that is not calibrated: bytes per update over the bandwidth measured for such accesses, and the issue of
 instructions: on a GPU for several steps per launch, on a CPU by the clock of its cores.
@@ -58,20 +58,20 @@ class BackendModel(NamedTuple):
     """The model of a backend.
 
     parts: bandwidth and terms of a prediction; ceiling: measured bandwidth that fits a configuration; streams_ceiling:
-    bandwidth of streams like those of a kernel; memory_bytes: bytes per update that memory moves; computed_cells: cells
-    that a kernel computes per update.
+    bandwidth of streams like those of a kernel; memory_bytes: bytes per update that memory moves; cells_read:
+    cells that a launch reads per cell that it updates.
     """
 
     parts: Callable[[Case, Any, Machine, Resources | None, Collection[str]], tuple[Ceiling, list[Term]]]
     ceiling: Callable[[Any, Machine], Ceiling]
     streams_ceiling: Callable[[Case, Any, Machine], Ceiling]
     memory_bytes: Callable[[Case, Any, Machine, Resources | None], float]
-    computed_cells: Callable[[Case, Any], float]
+    cells_read: Callable[[Case, Any], float]
 
 
 MODELS: Mapping[str, BackendModel] = {
-    "cuda": BackendModel(gpu.parts, gpu.ceiling, gpu.streams_ceiling, gpu.compiled_memory_bytes, gpu.computed_cells),
-    "cpu": BackendModel(cpu.parts, cpu.ceiling, cpu.streams_ceiling, cpu.memory_bytes, cpu.computed_cells),
+    "cuda": BackendModel(gpu.parts, gpu.ceiling, gpu.streams_ceiling, gpu.compiled_memory_bytes, gpu.cells_read),
+    "cpu": BackendModel(cpu.parts, cpu.ceiling, cpu.streams_ceiling, cpu.memory_bytes, cpu.cells_read),
 }
 
 
@@ -96,9 +96,9 @@ def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
     return MODELS[config.backend].ceiling(config, machine)
 
 
-def computed_cells(case: Case, config: KernelConfig) -> float:
-    """Return the cells that a kernel computes per update: more than 1 if it computes halos."""
-    return MODELS[config.backend].computed_cells(case, config)
+def cells_read(case: Case, config: KernelConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
+    return MODELS[config.backend].cells_read(case, config)
 
 
 def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:

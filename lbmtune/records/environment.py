@@ -34,7 +34,7 @@ class Conditions:
 
     throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread;
     memory, last_cache: bytes per second of a walk in place through them, right after a sample that was long enough;
-    work: operations of a core per second, likewise (`measure.timing.interference_monitor`). Neighbours on the same
+    work: operations of a core per second, likewise (`measure.calibration.interference_monitor`). Neighbours on the same
     host change these without taking any of the processor.
     """
 

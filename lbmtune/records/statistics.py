@@ -45,3 +45,8 @@ def interval_rank(n: int, level: float = 0.95) -> int:
 def paired_ratio(samples: Sequence[float], reference: Sequence[float]) -> Interval:
     """Median and interval of sample over reference, round by round: what drifts with time cancels."""
     return median_interval([a / b for a, b in zip(samples, reference, strict=True)])
+
+
+def relative_error(predicted: float, measured: float) -> float:
+    """Return |predicted / measured - 1|."""
+    return abs(predicted / measured - 1)

@@ -92,6 +92,10 @@ class StudySpec:
     max_error: float | None = None
 
 
+CEILING_STREAMS = 19
+"""Arrays that a copy of many streams reads and writes at once."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
     """The measured bandwidths of the device that a study is held against, bytes per second.

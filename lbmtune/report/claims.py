@@ -13,8 +13,8 @@ from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
-from lbmtune.report.build import Panel, filled, panel
 from lbmtune.report.drawing import log_axis, plain_figure, wrapped
+from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
 

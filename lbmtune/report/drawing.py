@@ -1,6 +1,6 @@
-"""How the figures of the pages look, whatever they show. Plotly is imported by what is called, not by importing this.
+"""Colours, symbols, axes and legends of all figures. Plotly is imported when a figure is made.
 
-Figures have no colours of their own for text and grid: the page gives them those of its light or dark theme.
+Text and grid have no colours here: the page gives them those of its light or dark theme.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ from math import ceil, floor, log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Outcome
-from lbmtune.report.info import Kind, Point
+from lbmtune.search.kinds import Kind
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-SCHEME_COLOURS = {
-    "pull": "#0072b2",
-    "push": "#56b4e9",
-    "aa": "#d55e00",
-    "esoteric-twist": "#009e73",
-    "esoteric-pull": "#cc79a7",
-    "two-step": "#882255",
-    "swap": "#999933",
-    "swap-ordered": "#117733",
-    "ghost-cell": "#6a51a3",
-}
-"""The five of most studies as in the palette of Okabe and Ito, the others as in Tol's."""
-MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
-"""Of one, two, three, four and more steps per launch."""
-_SYMBOLS = {"two-step": "triangle-down", "swap": "x", "swap-ordered": "cross", "ghost-cell": "star"}
+_SCHEME_LOOKS = (
+    ("#0072b2", "circle"),
+    ("#56b4e9", "circle"),
+    ("#d55e00", "circle"),
+    ("#009e73", "circle"),
+    ("#cc79a7", "circle"),
+    ("#882255", "triangle-down"),
+    ("#999933", "x"),
+    ("#117733", "cross"),
+    ("#6a51a3", "star"),
+)
+"""Colour and symbol of schemes by their position in the catalogue: palettes of Okabe and Ito, then of Tol."""
+_LOOKS = {name: _SCHEME_LOOKS[place % len(_SCHEME_LOOKS)] for place, name in enumerate(SCHEMES)}
+_MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
+"""Colours of moments with one, two, three, four and more steps per launch."""
+STATE_COLOURS = {"populations": "#0072b2", "moments": "#e69f00"}
 _STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
 _ON_CHIP = "star-diamond"
 _STEP_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -52,14 +54,14 @@ PALE = 0.25
 """Opacity of points that do not count."""
 NEUTRAL, CEILING, MARK = "#888888", "#c98500", "#e03131"
 BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
-"""A legend to the right, for wide figures."""
+"""Legend to the right, for wide figures."""
 MANY = 5000
-"""Above this number of points they are drawn by the graphics card."""
+"""Number of points up to which they are drawn as SVG."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a kind of kernel is drawn: colours tell patterns, symbols and dashes the steps of a launch."""
+    """The look of a kind of kernel: colour by pattern, symbol and dash by steps per launch."""
 
     colour: str
     symbol: str
@@ -68,19 +70,28 @@ class Look:
 
     @property
     def marker(self) -> dict[str, Any]:
-        """As Plotly takes it."""
+        """Return the marker of Plotly."""
         return {"color": self.colour, "symbol": self.symbol, "size": 8, "opacity": self.opacity}
 
 
 def look(kind: Kind) -> Look:
-    """Kinds that share a symbol differ in colour, for the colour-blind too."""
-    fallback = _by_steps(MOMENTS_COLOURS, kind.steps) if kind.pattern == "moments" else NEUTRAL
-    symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
+    """Return the look of a kind. Kinds that share a symbol differ in colour, for the colour-blind too."""
+    moments = _by_steps(_MOMENTS_COLOURS, kind.steps), _STEP_SYMBOLS[0]
+    colour, symbol = _LOOKS.get(kind.pattern, moments)
+    if kind.on_chip:
+        symbol = _ON_CHIP
+    elif kind.steps > 1:
+        symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
     return Look(
-        colour=SCHEME_COLOURS.get(kind.pattern, fallback),
-        symbol=_ON_CHIP if kind.on_chip else _SYMBOLS.get(kind.pattern, symbol) if kind.steps == 1 else symbol,
+        colour=colour,
+        symbol=symbol,
         dash=_by_steps(_STEP_DASHES, kind.steps),
     )
+
+
+def scheme_colour(name: str, otherwise: str) -> str:
+    """Return the colour of a scheme; another one if the name is none of a scheme."""
+    return _LOOKS[name][0] if name in _LOOKS else otherwise
 
 
 def _by_steps(choices: Sequence[str], steps: int) -> str:
@@ -88,7 +99,7 @@ def _by_steps(choices: Sequence[str], steps: int) -> str:
 
 
 def plain_figure(x: str, y: str) -> Figure:
-    """An empty figure in the style of the page, with titles of its axes."""
+    """Return an empty figure in the style of the page, with titles of its axes."""
     from plotly.graph_objects import Figure
 
     axis = {"automargin": True, "zeroline": False}
@@ -108,7 +119,7 @@ def plain_figure(x: str, y: str) -> Figure:
 
 
 def scatter(**settings: Any) -> Any:
-    """Points, drawn by the graphics card where there are more than `MANY`."""
+    """Return a trace of points, drawn with WebGL if there are more than `MANY`."""
     from plotly.graph_objects import Scatter, Scattergl
 
     kind = Scattergl if len(settings["x"]) > MANY else Scatter
@@ -116,7 +127,7 @@ def scatter(**settings: Any) -> Any:
 
 
 def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
-    """A list above the figure that updates it."""
+    """Add a list above the figure that updates it. choices: text and arguments of Plotly's update."""
     figure.update_layout(
         updatemenus=[
             {
@@ -133,18 +144,13 @@ def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
     )
 
 
-def by_kind(found: Sequence[Point]) -> list[tuple[Kind, list[Point]]]:
-    """Points of each kind of kernel."""
-    return [(k, [p for p in found if p.kind == k]) for k in sorted({p.kind for p in found})]
-
-
 def wrapped(text: str, width: int = 64) -> str:
-    """Text for a hover label."""
+    """Return HTML for a hover label: up to 400 characters in lines of `width`."""
     return "<br>".join(escape(line) for line in wrap(text[:400], width))
 
 
 def log_axis(update: Callable[..., object], low: float, high: float) -> None:
-    """A logarithmic axis from low to high with a few ticks in each decade."""
+    """Make an axis logarithmic from low to high, with a few ticks in each decade."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     ticks = [m * 10.0**d for d in decades for m in (1, 1.5, 2, 3, 5, 7) if low <= m * 10.0**d <= high]
     update(type="log", range=[log10(low), log10(high)], tickvals=ticks, ticktext=[f"{t:,g}" for t in ticks])

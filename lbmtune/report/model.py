@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from lbmtune.report.info import relative_error
+from lbmtune.records.statistics import relative_error
 
 if TYPE_CHECKING:
     import pandas

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,12 @@ from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryEr
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, one_step
 from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
-from lbmtune.codegen.cpu import support_of
-from lbmtune.codegen.describe import max_elements
 from lbmtune.codegen.program import Launch, Mode, Over, Program
+from lbmtune.codegen.render import render
+from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, LaunchGeometry, read_best
@@ -59,8 +59,10 @@ def load(
 
 def _check_indices(best: Best, case: Case) -> None:
     """Indices have as many bits as the recorded domain needed. Raises InputError where the new one needs more."""
-    program = _program(best, best.config)
-    elements, most = program.buffer_elements(case.domain), best.kernel.max_elements or max_elements(program)
+    elements = buffer_elements(case, best.config)
+    if elements <= buffer_elements(best.case, best.config):
+        return
+    most = best.kernel.max_elements or render(best.case, best.config).max_elements
     if most is not None and elements > most:
         raise InputError(
             f"domain {'x'.join(map(str, case.domain))} takes buffers of {elements:,} elements; the 32-bit indices of "
@@ -70,11 +72,12 @@ def _check_indices(best: Best, case: Case) -> None:
 
 def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
     """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
-    here = support_of(best.case, best.config) if isinstance(best.config, CpuConfig) else ""
-    said = re.search(r"support module it was made for: (\w+)", best.kernel.source)
-    if best.kernel.target == "cpu" and (said is None or said[1] != here):
+    if best.kernel.target != "cpu":
+        return
+    made_for, here = support_of(best.kernel.source)
+    if made_for != here:
         raise InputError(
-            f"{path} holds a CPU kernel made for another SIMD support ({said[1] if said else 'not named'}) than that "
+            f"{path} holds a CPU kernel made for another SIMD support ({made_for or 'not named'}) than that "
             f"of this lbmtune ({here}): what would run was not verified; use lbmtune {best.lbmtune} or run "
             "the study again."
         )
@@ -114,9 +117,9 @@ def _program(best: Best, config: KernelConfig) -> Program:
     """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
     kernel = best.kernel
     target = config.backend
-    period, opening = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
+    period, prologue = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
     source, options = kernel.source, kernel.options
-    return Program(target, best.case, config, source, options, period, steps=kernel.steps, opening=opening)
+    return Program(target, best.case, config, source, options, period, steps=kernel.steps, prologue=prologue)
 
 
 def _single_program(best: Best, config: KernelConfig) -> Program | None:

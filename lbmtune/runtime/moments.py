@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.families.cpu.moments_wavefront import kept_index
-from lbmtune.catalogue.families.cuda.temporal_blocking import value_index
-from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import stored_extents
+from lbmtune.codegen.value_index import VALUE_INDEX
 from lbmtune.lattice import Lattice
 
 Array = Any
@@ -88,21 +86,14 @@ def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
-    """Element index of each value that a kernel of moments or of marching blocks keeps at every cell of a window.
+    """Yield the element index of each value of the cells of a window, for families that never move a value.
 
     int64, shape (nz, ny, nx).
     """
-    extents = stored_extents(case, config)
+    extents, value_index = stored_extents(case, config), VALUE_INDEX[config.family]
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):
-        yield _kept_at(k, x, y[:, None], z[:, None, None], extents, case, config)
-
-
-def _kept_at(k: int, x: Array, y: Array, z: Array, extents: Extents, case: Case, config: KernelConfig) -> Array:
-    if isinstance(config, CpuConfig):
-        return kept_index(k, x, y, z, extents, config)
-    assert isinstance(config, CudaConfig)
-    return value_index(k, x, y, z, extents, config, case.stencil)
+        yield value_index(k, x, y[:, None], z[:, None, None], extents, config, case.stencil)
 
 
 def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:

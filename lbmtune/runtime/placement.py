@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.catalogue.schemes.scheme import HERE, Place
@@ -26,6 +25,7 @@ from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
 Array = Any
+Extent = tuple[int, int, int]
 _FEW_VALUES = 1 << 22
 
 
@@ -43,41 +43,42 @@ class Placement(NamedTuple):
 def placements(
     case: Case,
     config: KernelConfig,
-    domain: tuple[int, int, int],
+    domain: Extent,
     parity: int,
     xp: ModuleType,
     window: Window | None = None,
 ) -> Iterator[Placement]:
-    """One Placement per direction, in order; of the cells of a window only, where one is given."""
-    window, here = window or whole(domain), replace(case, domain=domain)
-    if isinstance(config, CudaConfig) and config.marches:
-        yield from (Placement(indices, 0.0) for indices in places(here, config, xp, window))
-        return
-    if config.indirect:
-        yield from node_placements(here, config, parity, xp, window)
-        return
-    here = seen_by(here, config)
-    phase = config.propagation.phase(case.stencil, parity)
+    """Yield one Placement per direction, in order, of the cells of a window (None: of the domain)."""
+    place = _BY_FAMILY.get(config.family, _by_scheme)
+    return place(replace(case, domain=domain), config, parity, xp, window or whole(domain))
+
+
+def _fixed(case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+    """Yield the places of populations that stay there in every step."""
+    return (Placement(indices, 0.0) for indices in places(case, config, xp, window))
+
+
+def _by_scheme(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+    """Yield the places that the scheme's table names, of cells of a box."""
+    seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
-        indices = _element_indices(case, config, domain, window, access.read, xp, wrap=True)
+        indices = _element_indices(case, config, window, access.read, xp, wrap=True)
         link = negate(case.stencil.velocities[i])
         gain: Array | float = 0.0
-        if may_cut(here, link):
-            kind = cut_kind(here, link, window, xp)
-            private = _element_indices(case, config, domain, window, access.cut_read, xp, wrap=False)
+        if may_cut(seen, link):
+            kind = cut_kind(seen, link, window, xp)
+            private = _element_indices(case, config, window, access.cut_read, xp, wrap=False)
             indices = xp.where(kind != OPEN, private, indices)
             if phase.wall_term == "read":
-                gain = (kind == MOVING) * _gain(here, i, window, xp)
+                gain = (kind == MOVING) * _gain(seen, i, window, xp)
         yield Placement(indices, gain)
 
 
-def node_placements(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window
-) -> Iterator[Placement]:
-    """The same with indirect addressing. What lies in no node shares the elements of a spare one.
+def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+    """Yield the places that the scheme's table names, of listed sites; what is no node shares a spare node.
 
-    It follows from the table and the numbering alone, not from the list that a kernel reads.
+    They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
     numbering, layout = nodes(case, config, xp), config.memory
     extents, at = stored_extents(case, config), numbering.at
@@ -86,15 +87,18 @@ def node_placements(
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         kinds = cut_kind(seen, negate(case.stencil.velocities[access.direction]), window, xp)
-        cut, places = kinds != OPEN, (access.read, access.cut_read)
-        opened, closed = (_nodes_at(at, window, place.offset, xp) for place in places)
+        cut, both = kinds != OPEN, (access.read, access.cut_read)
+        opened, closed = (_nodes_at(at, window, place.offset, xp) for place in both)
         node = xp.where(cut, closed, opened)
-        known = node >= 0 if config.implicit else fluid  # what is skipped has a state, too
+        known = node >= 0 if config.implicit else fluid  # skipped solid nodes have a state, too
         node = xp.where(known, node, xp.full_like(opened, numbering.fluid))
-        start, other = (int(layout.component(place.slot, extents)) for place in places)
+        start, other = (int(layout.component(place.slot, extents)) for place in both)
         indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
         gain = (kinds == MOVING) * _gain(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
         yield Placement(indices, gain)
+
+
+_BY_FAMILY = {"temporal-blocking": _fixed, "sparse": _of_sites}
 
 
 def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
@@ -109,7 +113,7 @@ def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Arra
 def blocks(
     case: Case,
     config: KernelConfig,
-    domain: tuple[int, int, int],
+    domain: Extent,
     parity: int,
     xp: ModuleType,
     window: Window | None = None,
@@ -126,7 +130,7 @@ def blocks(
 def _at_once(
     case: Case,
     config: KernelConfig,
-    domain: tuple[int, int, int],
+    domain: Extent,
     parity: int,
     xp: ModuleType,
     window: Window | None,
@@ -145,32 +149,20 @@ def _gain(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
 
 
 def _element_indices(
-    case: Case,
-    config: KernelConfig,
-    domain: tuple[int, int, int],
-    window: Window,
-    place: Place,
-    xp: ModuleType,
-    *,
-    wrap: bool,
+    case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
 ) -> Array:
-    """Index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
+    """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
     storage, layout = frame(case.stencil, config), config.memory
-    extents = storage.extents(Domain(*domain))
-    x, y, z = (_coordinates(domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
+    extents = storage.extents(Domain(*case.domain))
+    x, y, z = (_coordinates(case.domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
     along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))
     parts = [a if hasattr(a, "shape") else xp.full(x.shape, a) for a in along]
-    return (
-        parts[0][:, None, None] + parts[1][None, :, None] + parts[2][None, None, :] + _component(config, place, extents)
-    )
-
-
-def _component(config: KernelConfig, place: Place, extents: Extents) -> int:
-    return int(config.memory.component(place.slot, extents))
+    rows = parts[0][:, None, None] + parts[1][None, :, None]
+    return rows + parts[2][None, None, :] + int(layout.component(place.slot, extents))
 
 
 def _coordinates(
-    domain: tuple[int, int, int],
+    domain: Extent,
     window: Window,
     storage: StorageFrame,
     axis: int,
@@ -179,6 +171,7 @@ def _coordinates(
     *,
     wrap: bool,
 ) -> Array:
+    """Return the storage coordinates along an axis of the cells of a window, moved by an offset."""
     moved = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) + offset[axis]
     if wrap or not storage.ghost[axis]:
         moved = moved % domain[axis]

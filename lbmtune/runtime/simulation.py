@@ -10,27 +10,15 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Device, Executable, Placing, TooManyResourcesError
-from lbmtune.catalogue.boundaries.cell_flags import words
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import Window
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
-from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.storage import beyond_stride
-from lbmtune.codegen.program import (
-    BARRIER,
-    LIST,
-    MACROSCOPICS,
-    PARITY,
-    RINGS,
-    SENT_SUMS,
-    STEPS,
-    Launch,
-    Program,
-    scalars,
-)
+from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.states import Sums, state_of, summed
 
@@ -39,13 +27,16 @@ Bound = tuple[Launch, tuple[int, int, int], list[Any]]
 """A launch with its grid and arguments."""
 Plan = list[list[Bound]]
 Single = Callable[[], tuple[Program, Binary]]
-"""Makes the kernel that does one step where launches of the other one do several (`codegen.render.render_single`)."""
+"""Makes the kernel of one step for launches that do several (`codegen.render.render_single`)."""
 
 GRAPH_CYCLES = 64
-"""Cycles of parity and exchange in the longest graph."""
-LASTING_STEPS, LONGEST_LAUNCH = 1 << 10, 1 << 14
-"""Steps of a launch of any number of them: so many that loading and leaving the state hardly counts; and at most."""
+"""Cycles of parity and buffers in the longest graph."""
+PERSISTENT_STEPS, LONGEST_LAUNCH = 1 << 10, 1 << 14
+"""Steps of a timed launch of a persistent kernel, so many that loading and storing the state hardly counts; and most
+steps of a launch."""
 _GRAPHED = ("graph", "dependent")
+_FIRST_VALUES = {RINGS: 0.0, SENT_SUMS: np.nan}
+"""Values that buffers between threads begin with: halos of rings are read before they are written."""
 
 
 class Simulation:
@@ -72,18 +63,15 @@ class Simulation:
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
         self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
         self.outputs = self._outputs()
-        self._barrier = self.xp.zeros(program.barrier_words(self.case.domain), np.uint32) if program.lasting else None
-        self._rings = self._ring_values()
-        self._faces = self._face_values()
+        self._others = self._other_buffers()
         self.poison()
-        self._list = self._index_list()
         self._bind()
 
     def _bind(self) -> None:
         """Launches get the values of the case."""
         self.kept = state_of(self.case, self.program.config, self.xp)
         self._plan = self._planned(self.program.period)
-        self._opening = [[self._bound(launch, 0) for launch in step] for step in self.program.opening]
+        self._prologue = [[self._bound(launch, 0) for launch in step] for step in self.program.prologue]
         self._opened = False
         self._singles: Plan = []
         self._any: dict[tuple[int, int, int], list[Bound]] = {}
@@ -103,45 +91,37 @@ class Simulation:
         return self.device.xp
 
     def _empty(self, elements: int, dtype: str, arrays: int) -> Array:
-        """Memory that launches work on, of so many arrays of all cells, as the configuration wants it placed."""
-        config = self.program.config
-        if not isinstance(config, CpuConfig) or not config.placed:
+        """Return memory for a number of equal arrays of all cells, placed as the configuration says (if it does)."""
+        config: Any = self.program.config
+        if not getattr(config, "placed", False):
             return self.device.empty(elements, dtype)
-        placing = Placing(config.pages, config.first_touch, config.threads, arrays)
-        return self.device.empty(elements, dtype, placing)
+        return self.device.empty(elements, dtype, Placing(config.pages, config.first_touch, config.threads, arrays))
 
-    def _index_list(self) -> Array | None:
-        """The list on the device; None with direct addressing.
+    def _other_buffers(self) -> dict[str, Array]:
+        """Return the buffers that launches take besides the state, the outputs and the words of flags, by name.
 
-        Simulations with the same links share it. It never lies where a state does: those of finalists share their
-        memory, too.
+        Simulations with the same links share an index list. It never lies in the memory of states, which those of
+        finalists share, too.
         """
+        buffers = dict[str, Array]()
+        for name, elements in self.program.other_buffers(self.case.domain).items():
+            if name == LIST:
+                buffers[name] = self._index_list()
+            elif name == BARRIER:
+                buffers[name] = self.xp.zeros(elements, np.uint32)
+            elif name in (RINGS, SENT_SUMS):
+                buffers[name] = self.device.empty(elements, self.program.dtype_of(name))
+                buffers[name].fill(_FIRST_VALUES[name])
+        return buffers
+
+    def _index_list(self) -> Array:
         config = self.program.config
-        if not config.indirect:
-            return None
         made = index_list(self.case, config, self.xp)
-        if not isinstance(config, CpuConfig) or not config.placed:
+        if not getattr(config, "placed", False):
             return made
-        words = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
-        words[...] = made
-        return words
-
-    def _ring_values(self) -> Array | None:
-        """What threads keep from row to row, if they do: zeros, since what lies beyond a halo is read, too."""
-        if not self.program.ring_values:
-            return None
-        rings = self.device.empty(self.program.ring_values, self.program.config.computed.dtype)
-        rings.fill(0)
-        return rings
-
-    def _face_values(self) -> Array | None:
-        """What tiles on chip send one another, if that is not the state itself: nobody reads what was not written."""
-        values = self.program.face_values(self.case.domain)
-        if not values:
-            return None
-        faces = self.device.empty(values, self.program.config.computed.dtype)
-        faces.fill(np.nan)
-        return faces
+        placed = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
+        placed[...] = made
+        return placed
 
     def poison(self) -> None:
         """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
@@ -170,8 +150,8 @@ class Simulation:
             if together:
                 self._graph(together)()
                 self.steps_done += together
-            elif self.program.divisible:
-                most = LONGEST_LAUNCH if self.program.lasting else self.program.steps
+            elif self.program.any_steps:
+                most = LONGEST_LAUNCH if self.program.persistent else self.program.steps
                 self._advance_by(min(most, last - self.steps_done))
             else:
                 self._advance(self._plan)
@@ -180,13 +160,13 @@ class Simulation:
 
     def _open(self) -> None:
         """Enqueues what makes ready what the next step takes besides the state, where that has not been done."""
-        if self._opening and not self._opened:
-            self._launch_all(self._opening[self._launches % len(self._opening)])
+        if self._prologue and not self._opened:
+            self._launch_all(self._prologue[self._launches % len(self._prologue)])
         self._opened = True
 
     def _left_over(self, steps: int) -> int:
         """How many of the steps are no whole launch. Raises InputError where there is no kernel for them."""
-        rest = 0 if self.program.divisible else steps % self.program.steps
+        rest = 0 if self.program.any_steps else steps % self.program.steps
         if rest and self._single is None:
             raise InputError(
                 f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them, or "
@@ -251,7 +231,7 @@ class Simulation:
     @property
     def cycle_steps(self) -> int:
         """Time steps after which all is as at the start again: what is timed is a multiple of them."""
-        return LASTING_STEPS if self.program.lasting else self.parity_steps
+        return PERSISTENT_STEPS if self.program.persistent else self.parity_steps
 
     @property
     def parity_steps(self) -> int:
@@ -260,8 +240,7 @@ class Simulation:
 
     @property
     def _graphed(self) -> bool:
-        config = self.program.config
-        return isinstance(config, CudaConfig) and config.launch in _GRAPHED
+        return getattr(self.program.config, "launch", "call") in _GRAPHED
 
     def _together(self, steps: int) -> int:
         """How many of the next steps one graph enqueues; 0: none, the next one goes by calls."""
@@ -283,9 +262,10 @@ class Simulation:
 
     def _outputs(self) -> dict[str, Array]:
         """Buffers that launches write besides the state, by name: density and velocity, where every step does."""
-        if not any(MACROSCOPICS in launch.arguments for step in self.program.period for launch in step):
+        elements = self.program.other_buffers(self.case.domain).get(MACROSCOPICS)
+        if elements is None:
             return {}
-        fields = self.device.empty(MACROSCOPIC_FIELDS * self.case.sites, self.program.config.computed.dtype)
+        fields = self.device.empty(elements, self.program.dtype_of(MACROSCOPICS))
         fields.fill(np.nan)
         return {MACROSCOPICS: fields}
 
@@ -329,24 +309,22 @@ class Simulation:
 
     def _bound(self, launch: Launch, flip: int, parity: int = 0, steps: int = 1) -> Bound:
         """With the arguments that it takes. parity, steps: for launches that take any number of steps."""
-        values: dict[str, Any] = dict(scalars(self.case, self.program.config, self.case.domain)) | self.outputs
-        values |= {name: words(self.case, name, self.xp) for name in self.program.tables()}
+        values: dict[str, Any] = self.program.scalars(self.case) | self.outputs | self._others
+        tables = (name for name in (WORDS, MOVING_WORDS) if name in self.program.arguments)
+        values |= {name: words(self.case, name, self.xp) for name in tables}
         names = self.program.buffers()
-        for place, name in enumerate(names):
-            values[name] = self.buffers[names[(place + flip) % len(names)]]
-        values |= self._slots()
-        values |= {LIST: self._list, PARITY: parity, STEPS: steps, BARRIER: self._barrier, RINGS: self._rings}
-        values[SENT_SUMS] = self._faces
+        values |= {name: self.buffers[names[(place + flip) % len(names)]] for place, name in enumerate(names)}
+        values |= self._slots() | {PARITY: parity, STEPS: steps}
         real = np.dtype(self.program.config.computed.dtype).type
         arguments = [_typed(values[name], real) for name in launch.arguments]
         return launch, self.program.grid(launch, self.case.domain), arguments
 
     def _slots(self) -> dict[str, Any]:
-        """Where slots start, for launches that take them by themselves: pointers on a GPU, else numbers of elements."""
+        """Return the starts of slots that launches take: pointers, or numbers of elements."""
         starts = self.program.slot_starts(self.case.domain)
-        if self.program.target == "cpu":
-            return {name: np.int64(start) for name, start in starts.items()}
-        return {name: self.buffers["f0"][start:] for name, start in starts.items()}
+        if BACKENDS[self.program.target].slot_pointers:
+            return {name: self.buffers["f0"][start:] for name, start in starts.items()}
+        return {name: np.int64(start) for name, start in starts.items()}
 
 
 def _whole(steps: int, cycle: int) -> int:

@@ -1,27 +1,32 @@
-"""Which configuration to try next: the model's best first, then a sample if asked for, then what a surrogate expects
-most of.
+"""The order of trials: the model's best first, then a sample if wanted, then the surrogate's expected improvement.
 
-Works on indices into the legal set. Nothing is proposed twice; what is pending counts as seen at its expected
-value (kriging believer), so that several proposals at once differ.
+Works on indices into the legal set. No configuration is proposed twice. Pending ones count as seen at their expected
+value (kriging believer), so that proposals in flight differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, features
 
 SEEDS = 10
-"""How many of the model's candidates come first."""
+"""Candidates of the model that come first."""
 SHAPES, _RIVALS = 8, 0.8
-"""Of each kind of kernel that does several steps per launch, or keeps moments, so many shapes come next, if the model
-gives its best this share of the best of all: it knows what instructions cost less well than what bytes do."""
+"""Shapes that come next of each group of kernels with several steps or moments, because the model predicts instructions
+less well than bytes; and the share of the best expected speed that a group needs."""
+_WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
+"""Knob of the width of an access, by backend."""
+_TILED = ("temporal-blocking", "persistent", "face-exchange")
+"""Families of GPU kernels whose blocks update tiles."""
+_LENGTHS: Mapping[str, str] = {"temporal-blocking": "chunk_planes", "persistent": "tile_planes"}
+"""Knob of the planes of a chunk or a tile, by family."""
+_LENGTH_NAMES = frozenset(("march", *_LENGTHS.values()))
 _RANDOM_EVERY = 10
 _POOL, _TRAINING, _LEADERS = 1000, 200, 5
 
@@ -29,10 +34,10 @@ Indices = NDArray[np.intp]
 
 
 class Choice:
-    """The state of a search over configs. expected: MLUPS by the model; tiers: try lower ones first.
+    """The state of a search over configurations. expected: MLUPS by the model; tiers: lower ones are tried first.
 
-    batch: proposals taken from one prediction of the surrogate, where many are under way at once anyway.
-    sample: how many configurations, spread over the whole space, come before the surrogate is asked.
+    batch: proposals taken from one evaluation of the surrogate; sample: configurations spread over the whole space that
+    come before the surrogate.
     """
 
     def __init__(
@@ -51,30 +56,30 @@ class Choice:
         self._hyper, self._fitted_at = surrogate.start(int(self._space.groups.max()) + 1), 0
         self._value: dict[int, float | None] = {}
         self._pending: list[int] = []
-        kinds, several = (
+        lead, tiled = (
             [i for i in chosen if self._tiers[i] == self._tiers.min()]
             for chosen in (leaders(configs, expected, self._random), shapes(configs, expected))
         )
-        self._seeds = [*kinds[:SEEDS], *several]
+        self._seeds = [*lead[:SEEDS], *tiled]
         self._sample = spread(self._space.values, sample, self._random)
-        self._asked = 0
+        self._proposed = 0
         self._batch, self._queue = batch, list[int]()
         self._distances: dict[int, Array] = {}
 
     @property
     def remaining(self) -> int:
-        """Configurations that were neither proposed nor observed."""
+        """Return the number of configurations that were neither proposed nor observed."""
         return len(self._log_expected) - len(self._value.keys() | set(self._pending))
 
     def observe(self, index: int, mlups: float | None) -> None:
-        """Takes in a result; None: the configuration has no speed."""
+        """Add a result. mlups: None if the configuration has no speed."""
         self._value[index] = mlups
         if index in self._pending:
             self._pending.remove(index)
 
     def propose(self) -> int:
-        """The next configuration, pending from now on. `remaining` must not be zero."""
-        self._asked += 1
+        """Return the next configuration, pending from now on. `remaining` must not be zero."""
+        self._proposed += 1
         index = self._next()
         self._pending.append(index)
         return index
@@ -89,7 +94,7 @@ class Choice:
                 return drawn
         unseen = self._unseen()
         measured = [i for i, value in self._value.items() if value]
-        if len(measured) < 3 or self._asked % _RANDOM_EVERY == 0:
+        if len(measured) < 3 or self._proposed % _RANDOM_EVERY == 0:
             drawn = int(self._random.choice(unseen))
             self._queue = [i for i in self._queue if i != drawn]
             return drawn
@@ -105,23 +110,23 @@ class Choice:
         return np.flatnonzero(free & (self._tiers == lowest))
 
     def _pool(self, unseen: Indices, measured: list[int]) -> Indices:
-        """A part of the unseen ones, where they are many: neighbours of the best, and a sample of the others."""
+        """Return the unseen ones, of many a part: neighbours of the best, and a sample of the others."""
         if len(unseen) <= _POOL:
             return unseen
         best = sorted(measured, key=lambda i: -(self._value[i] or 0.0))[:_LEADERS]
-        near = np.min([self._from(i)[unseen] for i in best], axis=0)
+        near = np.min([self._distances_from(i)[unseen] for i in best], axis=0)
         return np.union1d(
             unseen[np.argsort(near)[: _POOL // 2]], self._random.choice(unseen, _POOL // 2, replace=False)
         )
 
-    def _from(self, index: int) -> Array:
-        """How far all points lie from one; those that lead stay the same for many proposals."""
+    def _distances_from(self, index: int) -> Array:
+        """Return the distances of all points from one, cached because leaders stay for many proposals."""
         if index not in self._distances:
             self._distances[index] = np.abs(self._space.values - self._space.values[index]).sum(1)
         return self._distances[index]
 
     def _gain(self, pool: Indices) -> Array:
-        """Expected improvement of log MLUPS; the process describes what the model misses."""
+        """Return the expected improvement of log MLUPS; the process describes the error of the model."""
         seen, values = self._training()
         process = surrogate.condition(self._at(seen), values - self._log_expected[seen], self._refit(seen, values))
         if self._pending:
@@ -133,7 +138,7 @@ class Choice:
         return surrogate.expected_improvement(mean + self._log_expected[pool], deviation, float(values.max()))
 
     def _training(self) -> tuple[Indices, Array]:
-        """What was seen, with failures as bad as the worst; where there is too much, the best and the latest."""
+        """Return indices and log MLUPS of what was seen, failures as the worst; of many the best and the latest."""
         worst = min(value for value in self._value.values() if value)
         seen = np.array(list(self._value))
         values = np.log([value or worst for value in self._value.values()])
@@ -153,10 +158,9 @@ class Choice:
 
 
 def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
-    """Indices of `count` points that fill the space: each as far as can be from those before it.
+    """Return indices of `count` points that fill the space: each is the farthest from those before it.
 
-    The first one is drawn, and so are ties, by the order in which the points are looked at. points: (n, features).
-    Source: Gonzalez 1985 (farthest-point clustering).
+    points: (n, features). The first one and ties are random. Source: Gonzalez 1985 (farthest-point clustering).
     """
     order = random.permutation(len(points))
     shuffled = points[order]
@@ -171,44 +175,54 @@ def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
 
 
 def leaders(configs: Sequence[KernelConfig], expected: Sequence[float], random: np.random.Generator) -> list[int]:
-    """The best by the model of each kind, best kind first; wide access first, then drawn.
+    """Return the indices of the best by the model of each group, best group first; wide access first, then by chance.
 
-    Kinds are scheme and access width; of moments and of several steps per launch, what is kept and those steps; of what
-    stays on chip, planes of a tile.
+    expected: MLUPS. Groups are formed by scheme and access width; by representation and steps, if there are several
+    steps per launch or moments; by planes of a tile, if the state stays on chip.
     """
     draw = random.permutation(len(configs))
-    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_width(configs[i]), draw[i]))
-    first: dict[tuple[str, int], int] = {}
+    order = sorted(range(len(configs)), key=lambda i: (-expected[i], -_access_width(configs[i]), draw[i]))
+    first: dict[Hashable, int] = {}
     for i in order:
-        first.setdefault(_kind(configs[i]), i)
+        first.setdefault(_group(configs[i]), i)
     return list(first.values())
 
 
 def shapes(configs: Sequence[KernelConfig], expected: Sequence[float]) -> list[int]:
-    """The best by the model of each kind of fused kernel on a GPU, which differ in more than the length of chunks."""
-    kinds: dict[tuple[str, int], dict[KernelConfig, int]] = {}
+    """Return the indices of the best by the model of each group of tiled GPU kernels, one for each length of chunks.
+
+    expected: MLUPS. Groups whose best is expected below `_RIVALS` of the best of all are left out.
+    """
+    groups: dict[Hashable, dict[Hashable, int]] = {}
     for i in sorted(range(len(configs)), key=lambda i: -expected[i]):
         config = configs[i]
-        if isinstance(config, CudaConfig) and _fused(config):
-            kinds.setdefault(_kind(config), {}).setdefault(replace(config, march=1), i)
-    found = [list(kind.values())[:SHAPES] for kind in kinds.values()]
-    return [i for kind in found for i in kind if expected[kind[0]] >= _RIVALS * max(expected)]
+        if config.family in _TILED and _is_fused(config):
+            groups.setdefault(_group(config), {}).setdefault(_shape(config), i)
+    return [
+        i
+        for group in groups.values()
+        if expected[next(iter(group.values()))] >= _RIVALS * max(expected)
+        for i in list(group.values())[:SHAPES]
+    ]
 
 
-def _fused(config: KernelConfig) -> bool:
+def _is_fused(config: KernelConfig) -> bool:
     return config.kept.name != "populations" or config.fused_steps > 1
 
 
-def _kind(config: KernelConfig) -> tuple[str, int]:
-    if _fused(config):
+def _group(config: KernelConfig) -> Hashable:
+    if _is_fused(config):
         return config.kept.name, config.fused_steps
-    if isinstance(config, CudaConfig) and config.resident:
-        return config.launch, config.march
-    return config.scheme, _width(config)
+    if config.family in _LENGTHS:
+        return config.family, getattr(config, _LENGTHS[config.family])
+    return config.scheme, _access_width(config)
 
 
-def _width(config: KernelConfig) -> int:
-    if isinstance(config, CudaConfig):
-        return config.cells_per_thread
-    assert isinstance(config, CpuConfig)
-    return config.vector_bits
+def _shape(config: KernelConfig) -> Hashable:
+    """Return a tiled configuration without the length of its chunks or tiles."""
+    return tuple((name, value) for name, value in config.flat().items() if name not in _LENGTH_NAMES)
+
+
+def _access_width(config: KernelConfig) -> int:
+    width: int = getattr(config, _WIDTHS[config.backend], 1)
+    return width

@@ -1,4 +1,4 @@
-"""What a model expects of many configurations, by as many processes as there are cores, and of compiled ones."""
+"""Predictions of many configurations, in parallel, and refined ones of those that lead."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Prediction
 
-Anew = Callable[[Sequence[KernelConfig]], list[Prediction | None]]
-"""Predicts configurations by what their compiler says of them; None: of what does not compile."""
-_SHARE = 1000
-"""Configurations that a process takes before it asks for more; below two shares none is started."""
+Repredict = Callable[[Sequence[KernelConfig]], list[Prediction | None]]
+"""Predicts configurations with the resources that their compiler reports; None if one does not compile."""
+_BATCH = 1000
+"""Configurations that a process takes at once."""
 
 
 class Estimate(NamedTuple):
-    """Of a prediction what puts configurations in order."""
+    """The part of a prediction that ranks configurations."""
 
     mlups: float
     footprint_bytes: int
 
 
 def estimates(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
-    """In the order of the configurations. predict: a pure function, which is pickled where they are many."""
-    shares = [configs[start : start + _SHARE] for start in range(0, len(configs), _SHARE)]
-    one = partial(_of_share, predict)
-    if len(shares) < 2 or usable_cores() < 2:
-        return [found for share in shares for found in one(share)]
+    """Predict configurations, in their order. predict: a pure function, pickled if there are several batches."""
+    batches = [configs[start : start + _BATCH] for start in range(0, len(configs), _BATCH)]
+    task = partial(_of_batch, predict)
+    if len(batches) < 2 or usable_cores() < 2:
+        return [estimate for batch in batches for estimate in task(batch)]
     with pool(usable_cores()) as processes:
-        return [found for share in processes.map(one, shares) for found in share]
+        return [estimate for batch in processes.map(task, batches) for estimate in batch]
 
 
-def _of_share(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
-    predictions = map(predict, configs)
-    return [Estimate(one.mlups, one.footprint_bytes) for one in predictions]
+def _of_batch(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
+    return [Estimate(one.mlups, one.footprint_bytes) for one in map(predict, configs)]
 
 
-def refined(expected: Sequence[float], configs: Sequence[KernelConfig], predict_anew: Anew, count: int) -> list[float]:
-    """The same where those that lead are predicted anew: estimates of registers put spilling kernels first.
+def refined(
+    expected: Sequence[float], configs: Sequence[KernelConfig], repredict: Repredict, count: int
+) -> list[float]:
+    """Return expected MLUPS with those of the first `count` predicted again from compiled resources.
 
-    expected: MLUPS, in the order of the configurations; count: how many lead. What does not compile stays as it is: it
-    is for a trial to say so.
+    Estimates of registers put kernels with spills first. One that does not compile keeps its estimate: its trial
+    reports the reason.
     """
     found = list(expected)
     first = sorted(range(len(found)), key=lambda n: -found[n])[:count]
-    for n, one in zip(first, predict_anew([configs[n] for n in first]), strict=True):
+    for n, one in zip(first, repredict([configs[n] for n in first]), strict=True):
         found[n] = one.mlups if one else found[n]
     return found

@@ -1,4 +1,4 @@
-"""Configurations as points of a unit cube, for the surrogate."""
+"""Features of configurations for the surrogate: points of a unit cube."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Features:
-    """values: (configurations, features), each feature within 0..1; groups: the axis of each feature, 0..axes-1."""
+    """Points. values: (configurations, features), each within 0..1; groups: the knob of each feature, from 0 on."""
 
     values: Array
     groups: NDArray[np.intp]
 
 
 def features(configs: Sequence[KernelConfig]) -> Features:
-    """Numbers on a logarithmic scale, texts as indicators, a block as one number per axis."""
+    """Return the knobs that vary: numbers on a logarithmic scale, texts as indicators, extents as three numbers."""
     columns: list[Array] = []
     groups: list[int] = []
     for group, name in enumerate(varied(configs)):

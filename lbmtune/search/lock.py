@@ -1,4 +1,4 @@
-"""Locks between processes: one study to a folder, one study to a device."""
+"""Locks between processes: one study per folder, one study per device."""
 
 from __future__ import annotations
 
@@ -17,10 +17,26 @@ _FOLDER_LOCK = ".lock"
 
 
 @contextmanager
-def held(path: Path, taken: str) -> Iterator[None]:
-    """Holds a lock file while the block runs; it ends with the process, however that ends.
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a study's folder. Raises InputError if another process holds the lock."""
+    with _locked(folder / _FOLDER_LOCK, f"another process works on the study in {folder}; wait for it or stop it."):
+        yield
 
-    Raises InputError with the sentence `taken` where another process holds it, or where it cannot be made.
+
+@contextmanager
+def device_lock(environment: Environment) -> Iterator[None]:
+    """Lock a device against other studies of this user. Raises InputError if one holds the lock."""
+    name = hashlib.sha256(f"{environment.backend} {environment.device_id}".encode()).hexdigest()[:16]
+    taken = f"another study runs on {environment.device}; wait for it, or choose another --device."
+    with _locked(cache_folder("locks") / name, taken):
+        yield
+
+
+@contextmanager
+def _locked(path: Path, taken: str) -> Iterator[None]:
+    """Hold a lock file while the block runs; it ends with the process.
+
+    Raises InputError with the sentence `taken` if another process holds it, and if it cannot be made.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,19 +51,3 @@ def held(path: Path, taken: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@contextmanager
-def folder_held(folder: Path) -> Iterator[None]:
-    """No other process works on the study in this folder. Raises InputError."""
-    with held(folder / _FOLDER_LOCK, f"another process works on the study in {folder}; wait for it, or stop it first."):
-        yield
-
-
-@contextmanager
-def device_held(environment: Environment) -> Iterator[None]:
-    """No other study of this user runs on the device: it would disturb the samples. Raises InputError."""
-    name = hashlib.sha256(f"{environment.backend} {environment.device_id}".encode()).hexdigest()[:16]
-    taken = f"another study runs on {environment.device}; wait for it, or choose another --device."
-    with held(cache_folder("locks") / name, taken):
-        yield

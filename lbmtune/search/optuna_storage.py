@@ -1,7 +1,7 @@
-"""Optuna's side of a study: ask, tell and storage. The records are the truth; this is rebuilt from them.
+"""A study in Optuna: ask, tell and storage, rebuilt from the records.
 
-Asking and telling happen in memory, and the storage hears of a trial once, when it has ended: a database takes one
-transaction for each parameter of a trial that is asked for in it, and several for its end.
+Ask and tell happen in memory. The storage gets a trial once, when it has ended: asking in a database would take one
+transaction for each parameter of a trial, and several for its end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBER = "lbmtune:number"
 
 
 class LegalSampler(BaseSampler):
-    """Proposes members of the legal set, each once."""
+    """Samples members of the legal set, each once."""
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice) -> None:
         self._configs, self._choice = configs, choice
@@ -39,63 +39,66 @@ class LegalSampler(BaseSampler):
         self.proposed = -1
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Chooses. Optuna calls it for every trial, the two below only where an axis varies."""
+        """Choose a configuration. Optuna calls this for every trial, the methods below only if a knob varies."""
         self.proposed = self._choice.propose()
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """All axes that vary, always the same ones."""
+        """Return the distributions of all knobs that vary."""
         return dict(self.distributions)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The values of the configuration whose index is `proposed`."""
+        """Return the values of the configuration whose index is `proposed`."""
         return parameters(self._configs[self.proposed], search_space)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Never needed: no axis is chosen on its own."""
-        raise AssertionError(f"axis {param_name} was asked for outside the legal set")
+        """Fail: no knob is chosen alone."""
+        raise AssertionError(f"knob {param_name} was sampled outside the legal set")
 
 
 class Journal(BaseJournalBackend):
-    """A file of one process, to which several entries can be written in one piece: each piece is forced to disk."""
+    """Optuna's journal in a file of one process; several entries can be written and synced to disk at once."""
 
     def __init__(self, path: Path) -> None:
         self._file = JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
         self._written = sum(1 for _ in self._file.read_logs(0))
-        self._held: list[dict[str, Any]] | None = None
+        self._buffer: list[dict[str, Any]] | None = None
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        """Entries from that number on, held back ones included."""
+        """Return entries from that number on, buffered ones included."""
         if log_number_from < self._written:
             yield from self._file.read_logs(log_number_from)
-        yield from (self._held or ())[max(0, log_number_from - self._written) :]
+        yield from (self._buffer or ())[max(0, log_number_from - self._written) :]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Writes entries, or holds them back."""
-        if self._held is not None:
-            self._held += logs
+        """Write or buffer entries."""
+        if self._buffer is not None:
+            self._buffer += logs
         elif logs:
             self._file.append_logs(logs)
             self._written += len(logs)
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """What is appended meanwhile is written at the end."""
-        self._held = []
+    def buffered(self) -> Iterator[None]:
+        """Buffer what is appended while the block runs, and write it at the end."""
+        self._buffer = []
         try:
             yield
         finally:
-            held, self._held = self._held, None
-            self.append_logs(held)
+            buffered, self._buffer = self._buffer, None
+            self.append_logs(buffered)
 
 
-class Ledger:
-    """Asks for indices into configs and tells results, by the number of our trial."""
+class OptunaStudy:
+    """Asks Optuna for indices into configs and tells it results, by the number of the trial.
 
-    _kept: optuna.Study
+    _stored: the study in the storage; _study: the one in memory.
+    """
+
+    _stored: optuna.Study
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -103,76 +106,76 @@ class Ledger:
         self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
         self._sampler = LegalSampler(configs, choice)
         self._study = optuna.create_study(sampler=self._sampler, direction=self._direction)
-        self._open: dict[int, optuna.Trial] = {}
+        self._in_flight: dict[int, optuna.Trial] = {}
         self._journal: Journal | None = None
 
-    def open(self, kept_in: str | Path, name: str) -> None:
-        """Begins to keep what is told in a storage: a journal, begun anew, or a database by its URL.
+    def open(self, storage: str | Path, name: str) -> None:
+        """Open a storage: a new journal by its path, or a database by its URL.
 
-        Raises InputError where the database cannot be used.
+        Raises InputError if the database cannot be used.
         """
-        if isinstance(kept_in, Path):
-            kept_in.parent.mkdir(parents=True, exist_ok=True)
-            kept_in.unlink(missing_ok=True)
-            Path(f"{kept_in}.lock").unlink(missing_ok=True)  # of a process that was killed
-            self._journal = Journal(kept_in)
+        if isinstance(storage, Path):
+            storage.parent.mkdir(parents=True, exist_ok=True)
+            storage.unlink(missing_ok=True)
+            Path(f"{storage}.lock").unlink(missing_ok=True)  # of a process that was killed
+            self._journal = Journal(storage)
             self._keep(JournalStorage(self._journal), name)
             return
-        from sqlalchemy import make_url  # here, because it is slow to import and seldom needed
+        from sqlalchemy import make_url  # slow to import and seldom needed
         from sqlalchemy.exc import SQLAlchemyError
 
-        shown = without_password(kept_in)
+        shown = without_password(storage)
         try:
-            secret = make_url(kept_in).password
-        except (SQLAlchemyError, ValueError):  # what it says may hold a part of the password
+            secret = make_url(storage).password
+        except (SQLAlchemyError, ValueError):  # its message may contain a part of the password
             raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
         broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
         try:
-            self._keep(RDBStorage(kept_in), name)
+            self._keep(RDBStorage(storage), name)
         except broken as error:
-            reason = str(error).splitlines()[0].replace(kept_in, shown)
+            reason = str(error).splitlines()[0].replace(storage, shown)
             reason = reason.replace(secret, "***") if secret else reason
             raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
     def ask(self, number: int) -> int:
-        """Index of the configuration that trial `number` shall try."""
+        """Return the index of the configuration for trial `number`."""
         trial = self._study.ask(self._sampler.distributions)
         trial.set_user_attr(_NUMBER, number)
-        self._open[number] = trial
+        self._in_flight[number] = trial
         return self._sampler.proposed
 
     def tell(self, trial: Trial) -> None:
-        """Closes a trial whose record is on disk."""
+        """Finish a trial whose record is on disk."""
         value = self._value(trial)
         state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        self._kept.add_trial(self._study.tell(self._open.pop(trial.number), value, state=state))
+        self._stored.add_trial(self._study.tell(self._in_flight.pop(trial.number), value, state=state))
 
     def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
-        """Makes the storage agree with the records."""
-        with self._journal.at_once() if self._journal else nullcontext():
+        """Add to the storage the recorded trials that it lacks."""
+        with self._journal.buffered() if self._journal else nullcontext():
             self._tell_all(trials, index)
 
     def _tell_all(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
-        told = set()
-        for kept in self._kept.get_trials(deepcopy=False):
-            if kept.state.is_finished():
-                told.add(kept.user_attrs.get(_NUMBER))
+        stored = set()
+        for one in self._stored.get_trials(deepcopy=False):
+            if one.state.is_finished():
+                stored.add(one.user_attrs.get(_NUMBER))
             else:
-                self._kept.tell(kept.number, state=TrialState.FAIL)
+                self._stored.tell(one.number, state=TrialState.FAIL)
         space = self._sampler.distributions
         for trial in trials:
-            if trial.number not in told and trial.key in index:
-                self._kept.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))
+            if trial.number not in stored and trial.key in index:
+                self._stored.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))
 
     def close(self) -> None:
-        """Lets go of the storage."""
-        self._kept._storage.remove_session()
+        """Release the storage."""
+        self._stored._storage.remove_session()
 
     def _keep(self, storage: BaseStorage, name: str) -> None:
-        self._kept = optuna.create_study(
+        self._stored = optuna.create_study(
             storage=storage, study_name=name, direction=self._direction, load_if_exists=True
         )
-        self._kept.get_trials(deepcopy=False)
+        self._stored.get_trials(deepcopy=False)
 
     def _frozen(self, trial: Trial, config: KernelConfig, space: dict[str, BaseDistribution]) -> FrozenTrial:
         value = self._value(trial)
@@ -191,21 +194,21 @@ class Ledger:
 
 
 def without_password(url: str) -> str:
-    """The URL of a database as it may be shown: passwords before its host, or among its parameters, are ***.
+    """Return the URL of a database with *** for passwords before its host and among its parameters.
 
-    SQLAlchemy's own form of that knows no parameters, and a URL that it cannot read may hold a password, too.
+    SQLAlchemy's own function leaves parameters, and fails for malformed URLs, which may hold a password, too.
     """
     url = re.sub(r"(?<=://)([^:/@]*):.*(?=@)", r"\1:***", url, count=1)
     return re.sub(r"(?<=[?&])(\w*passw(?:or)?d|pwd)=[^&]*", r"\1=***", url, flags=re.IGNORECASE)
 
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
-    """One categorical distribution for each axis that varies, values in order of appearance."""
+    """Return a categorical distribution for each knob that varies, values in order of appearance."""
     flat = [config.flat() for config in configs]
     return {name: CategoricalDistribution(tuple(dict.fromkeys(f[name] for f in flat))) for name in varied(configs)}
 
 
 def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """The values of a configuration on the axes that vary."""
+    """Return the values of a configuration for the knobs that vary."""
     flat = config.flat()
     return {name: flat[name] for name in space}

@@ -1,4 +1,4 @@
-"""Whether a study can go on: the same question, on the same device, by the same software."""
+"""Checks before a study is resumed: same case and knobs, same device, same software."""
 
 from __future__ import annotations
 
@@ -11,38 +11,35 @@ from lbmtune.errors import InputError
 from lbmtune.records.study import StudyHeader, StudySpec
 
 _SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
-"""What of the environment must not change within a study, for its speeds could not be compared."""
+"""Parts of the environment that must not change within a study, because its speeds are compared."""
 
 
-def check_same(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
-    """Raises InputError where a study cannot go on: another device or software, or another question.
-
-    Budgets may differ.
-    """
+def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
+    """Raise InputError if a study cannot be resumed: another device, software or specification; budgets may differ."""
     pairs = [(name, getattr(kept.environment, name), getattr(now.environment, name)) for name in _SAME]
     for name, was, here in [*pairs, ("lbmtune", kept.version, now.version)]:
         if was != here:
             raise InputError(
                 f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
             )
-    check_question(kept.spec, now.spec, folder)
+    check_same_spec(kept.spec, now.spec, folder)
 
 
-def check_question(kept: StudySpec, now: StudySpec, folder: Path) -> None:
-    """Raises InputError, with the field and both values, where two studies differ in more than name and budget."""
+def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
+    """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):
                 raise InputError(
-                    f"{folder} holds a study with {key} {_said(was.get(key))}, and this one has "
-                    f"{_said(here.get(key))}; only the budget can change, so resume it as it was or choose another "
+                    f"{folder} holds a study with {key} {_text(was.get(key))}, and this one has "
+                    f"{_text(here.get(key))}; only the budget can change, so resume it as it was or choose another "
                     "--out."
                 )
 
 
 def _fields(value: Any, name: str) -> dict[str, Any]:
-    """The values of nested records and tables by dotted name; tables in a row are counted from 1."""
+    """Return the values of nested records and tables by dotted name; lists of tables count from 1."""
     parts = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     if isinstance(parts, Mapping):
         inner = {f"{name}.{n}": part for n, part in parts.items()}
@@ -53,5 +50,5 @@ def _fields(value: Any, name: str) -> dict[str, Any]:
     return {key: leaf for n, part in inner.items() for key, leaf in _fields(part, n).items()}
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""A Gaussian process over a finite set of points: what it expects of a point, and how sure it is.
+"""A Gaussian process over a finite set of points: mean and standard deviation at each point.
 
 Matern 5/2 kernel with one length per axis; lengths and noise maximise the posterior density (Rprop).
 Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
@@ -19,7 +19,7 @@ _NOISE_CENTRE = log(1e-3)
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Natural logarithms: lengths of the axes, in units of the feature cube, and noise variance over signal's."""
+    """Natural logarithms of the lengths of the axes, in units of the cube, and of noise over signal variance."""
 
     lengths: Array
     noise: float
@@ -27,7 +27,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class Process:
-    """A fitted process: everything that a prediction needs."""
+    """A fitted process."""
 
     points: Array
     scale: Array
@@ -37,19 +37,19 @@ class Process:
     variance: float
 
     def predict(self, points: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation at points, shape (n,) each."""
+        """Return mean and standard deviation at points, shape (n,) each."""
         cross = _matern(_distances2(points * self.scale, self.points))
         left = np.maximum(1.0 - np.sum(cross @ self.inverse * cross, axis=1), 1e-12)
         return self.mean + cross @ self.weights, np.sqrt(self.variance * left)
 
 
 def start(axes: int) -> Hyperparameters:
-    """Hyperparameters to start from: lengths of one, little noise."""
+    """Return hyperparameters to start from: lengths of one, little noise."""
     return Hyperparameters(np.zeros(axes), _NOISE_CENTRE)
 
 
 def condition(points: Features, values: Array, hyper: Hyperparameters) -> Process:
-    """The process that has seen values (n,) at points (n, features)."""
+    """Return the process conditioned on values (n,) at points (n, features)."""
     scale = np.exp(-hyper.lengths)[points.groups]
     scaled = points.values * scale
     kernel = _matern(_distances2(scaled, scaled)) + (np.exp(hyper.noise) + 1e-9) * np.eye(len(values))
@@ -61,9 +61,9 @@ def condition(points: Features, values: Array, hyper: Hyperparameters) -> Proces
 
 
 def fit(points: Features, values: Array, hyper: Hyperparameters, steps: int = 25) -> Hyperparameters:
-    """Hyperparameters of highest posterior density from a starting point: Rprop on the exact gradient."""
+    """Return hyperparameters of highest posterior density from a starting point: Rprop on the exact gradient."""
     axes = len(hyper.lengths)
-    by_axis = np.stack([_own_distances2(points.values[:, points.groups == g]) for g in range(axes)])
+    by_axis = np.stack([_distances2(one, one) for one in (points.values[:, points.groups == g] for g in range(axes))])
     theta, step = np.append(hyper.lengths, hyper.noise), np.full(axes + 1, 0.3)
     last = np.zeros(axes + 1)
     for _ in range(steps):
@@ -75,14 +75,14 @@ def fit(points: Features, values: Array, hyper: Hyperparameters, steps: int = 25
 
 
 def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
-    """How much above `best` a point lies on average, where it lies above."""
+    """Return the expected improvement over `best`."""
     z = (mean - best) / deviation
     cumulative = 0.5 * (1.0 + np.array([erf(v / sqrt(2.0)) for v in z]))
     return (mean - best) * cumulative + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
 
 
 def _gradient(theta: Array, by_axis: Array, values: Array) -> Array:
-    """Of the negative log posterior density by log lengths and log noise."""
+    """Return the gradient of the negative log posterior density by log lengths and log noise."""
     shrink, noise = np.exp(-2.0 * theta[:-1]), np.exp(theta[-1])
     root = _ROOT5 * np.sqrt(np.tensordot(shrink, by_axis, 1))
     decay = np.exp(-root)
@@ -102,10 +102,6 @@ def _matern(distances2: Array) -> Array:
     root = _ROOT5 * np.sqrt(distances2)
     result: Array = (1.0 + root + root**2 / 3.0) * np.exp(-root)
     return result
-
-
-def _own_distances2(points: Array) -> Array:
-    return _distances2(points, points)
 
 
 def _distances2(a: Array, b: Array) -> Array:

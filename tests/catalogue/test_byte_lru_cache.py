@@ -9,7 +9,7 @@ import pytest
 
 from lbmtune.backend.protocol import OutOfMemoryError
 from lbmtune.catalogue.byte_lru_cache import forget_all, remembered
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.random_fill import fill_with_noise
 
 made: list[int] = []
@@ -69,7 +69,7 @@ class Small:
 
 def test_memory_is_asked_for_again_when_what_is_remembered_has_gone() -> None:
     first = zeros(10)
-    Arena(Small()).reset(64)  # type: ignore[arg-type]
+    PooledDevice(Small()).reset(64)  # type: ignore[arg-type]
     assert zeros(10) is not first
 
 

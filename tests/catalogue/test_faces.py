@@ -271,7 +271,7 @@ CONDITIONS: dict[str, Callable[[Case], Case]] = {
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_table_of_kernels_says_what_the_rules_say(condition: str) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs/faces.md").read_text().split("## Which kernels")[1]
+    page = (Path(__file__).resolve().parents[2] / "docs/guide/faces.md").read_text().split("## Which kernels")[1]
     head, *rows = [
         line.strip("| ").split(" | ") for line in page.split("\n") if line.startswith("| ") and " | " in line
     ]

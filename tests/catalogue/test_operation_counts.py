@@ -84,7 +84,7 @@ def test_a_case_counts_its_force_and_not_its_walls() -> None:
 
 
 def test_the_table_of_the_documentation() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "collisions.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "collisions.md").read_text(encoding="utf-8")
     for operator in OPERATORS:
         counts = [str(operator_flops(operator, n)) if collides(operator, n) else "-" for n in LATTICES]
         assert f"| {operator} | {' | '.join(counts)} |\n" in page

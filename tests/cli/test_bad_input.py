@@ -21,10 +21,10 @@ from lbmtune.cli.app import app
 from lbmtune.cli.arguments import devices
 from lbmtune.cli.files.studyfile import check_acts, load_study
 from lbmtune.errors import InputError
-from lbmtune.measure.workers.processes import scratch_folder
+from lbmtune.measure.processes.worker import scratch_folder
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import append_trial, read_study, write_atomically
-from lbmtune.search.lock import folder_held
+from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
 from tests.support.fake_study import DEVICE_ID, FakeEvaluator, stand_in
 
@@ -455,7 +455,7 @@ def test_a_budget_that_is_none(refused, finished, value):
 
 
 def test_a_study_in_a_folder_that_is_in_use(refused, finished):
-    with folder_held(finished):
+    with folder_lock(finished):
         line = refused("study", "--resume", "--out", "mine", "--device", "cpu", "--trials", "9")
     assert "another process works on the study in mine" in line
 

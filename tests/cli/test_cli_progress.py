@@ -17,9 +17,9 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
 from lbmtune.records.disturbance import disturbance, doubt
 from lbmtune.records.study import Budget, TimingProtocol
-from lbmtune.report.build import page
-from lbmtune.report.info import headline
-from lbmtune.report.tables import trial_table
+from lbmtune.report.study.page import page
+from lbmtune.report.study.tables import trial_table
+from lbmtune.report.study.trials import headline
 from lbmtune.search.finalists import finalists_of
 from lbmtune.search.study import run_study
 from tests.support.fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec

@@ -22,14 +22,15 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError
 from lbmtune.export import best, read_best, write_best
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import error_bound, verify_single
-from lbmtune.measure.workers.worker_tasks import Work, tried
+from lbmtune.measure.workers.messages import MeasureRequest
+from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.report.tables import verification_table
+from lbmtune.report.study.winner import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
@@ -178,8 +179,10 @@ def test_a_finalist_is_verified_with_its_kernel_of_one_step(monkeypatch: pytest.
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.compiler_for", lambda _: compile_on_host)
     case, config = SAMPLES["moments"]
     program = render(case, config)
-    work = Work(path=Path(), full=True)
-    found = tried(program, compile_on_host(program), Arena(HostDevice()), work, TimingProtocol(), lambda _: None)
+    work = MeasureRequest(path=Path(), full=True)
+    found = verify_and_measure(
+        program, compile_on_host(program), PooledDevice(HostDevice()), work, TimingProtocol(), lambda _: None
+    )
     assert found.verification
     assert found.verification.passed
     assert found.verification.single
@@ -309,11 +312,11 @@ def test_a_kernel_of_one_step_that_is_wrong_is_left_out() -> None:
         assert one.verification == found(error)
         assert b'"single"' in encode_best(one)
         said = dict(verification_table(one.verification))["kernel of one step"]
-        assert said.startswith("passed in turn" if error == 0.0 else "failed in turn")
+        assert said.startswith("passed, alternating" if error == 0.0 else "failed, alternating")
     assert "kernel of one step" not in dict(verification_table(trial.verification))
 
 
-# docs/best-json.md, followed to the letter
+# docs/guide/best-json.md, followed to the letter
 
 
 @needs_compiler

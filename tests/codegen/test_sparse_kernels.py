@@ -23,7 +23,7 @@ from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import verify, verify_full_size, verify_simulation
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
@@ -104,12 +104,12 @@ def test_cuda_text_with_chased_pointers(lattice: str, kind: str, cells: int) -> 
 @on_host
 def test_finalists_that_share_their_memory_keep_their_lists() -> None:
     case = flow("solid", "d2q9")
-    arena, made = Arena(HostDevice()), []
-    arena.reset(1 << 24)
+    pooled, made = PooledDevice(HostDevice()), []
+    pooled.reset(1 << 24)
     for scheme in ("pull", "aa", "push", "esoteric-twist"):
-        arena.reset()
+        pooled.reset()
         program = render(case, cuda(scheme))
-        made.append(Simulation(program, compile_on_host(program), arena))
+        made.append(Simulation(program, compile_on_host(program), pooled))
     for one in made:
         found = verify_simulation(one)
         assert found.passed, found

@@ -137,7 +137,7 @@ def test_a_planted_fault_costs_one_trial(faulty: Evaluator, fault: str, outcome:
 def test_the_text_of_a_kernel_that_some_assembler_spoils_is_right(spoiled: CudaConfig) -> None:
     """Both are wrong as ptxas 13.0 makes them (docs/decisions/miscompiled-kernels.md); another one may do better."""
     with Evaluator(box("d3q19", "bgk", (64, 64, 64)), "0", LOOK) as evaluator:
-        trial = evaluator.prove(spoiled)
+        trial = evaluator.verify(spoiled)
     assert trial.outcome in (Outcome.OK, Outcome.MISCOMPILED), trial.reason
     assert (trial.outcome is Outcome.OK) == (trial.verification is not None and trial.verification.passed)
 
@@ -159,8 +159,8 @@ def test_every_kind_of_kernel_is_right(flow: str, lattice: str) -> None:
 def run(evaluator: Evaluator, configs: list[CudaConfig]) -> Iterator[tuple[CudaConfig, object]]:
     """Trials of all configurations, as a study keeps its workers busy."""
     left = list(enumerate(configs))
-    while left or evaluator.under_way:
-        while left and evaluator.under_way < evaluator.ahead:
+    while left or evaluator.in_flight:
+        while left and evaluator.in_flight < evaluator.max_in_flight:
             evaluator.submit(*left.pop(0))
         trial = evaluator.next()
         yield configs[trial.number], trial

@@ -27,10 +27,13 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, AccuracyPoint
 from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report import build, tables
-from lbmtune.search.accuracy import beyond, kind_of, within
+from lbmtune.report.study.page import page as page_of
+from lbmtune.report.study.winner import rounding_table
+from lbmtune.search.accuracy import excess, within
+from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space, legal_set
-from lbmtune.search.study import Observer, Search, run_study
+from lbmtune.search.study import run_study
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import fake_study, script_module
 from tests.support import made_up_records as made
@@ -202,11 +205,13 @@ def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do
         "a rule": 3,
         "populations stored as fp16s, computed in fp32, 1 step per launch: error of the velocity after 1000 steps "
         "0.004; the study allows 0.001": 2,
-        "moments stored as fp16s, computed in fp32, 2 steps per launch: the accuracy is not known, and the study "
+        "moments stored as fp16s, computed in fp32, 2 steps per launch: the accuracy is unknown, and the study "
         "allows 0.001": 1,
     }
     assert within(space, 4e-3, _said).configs == (*list(KINDS.values())[:3], wide)
-    assert beyond(_after(None), kind_of(wide), 1.0).endswith("after 1000 steps no finite number; the study allows 1")
+    assert excess(_after(None), rounding_of(wide), 1.0).endswith(
+        "after 1000 steps no finite number; the study allows 1"
+    )
     with pytest.raises(InputError, match=r"no configuration is accurate enough: .* 0\.004; the study allows 1e-09"):
         within(replace(space, configs=(wide,)), 1e-9, _said)
 
@@ -226,7 +231,7 @@ def test_a_bound_tells_moments_on_chip_and_by_faces_from_plain_ones(reverse: boo
     """By the figures that are recorded, each with the bound that leaves it and all better ones, in any order."""
     record = json.loads((ROOT / "studies" / "recorded" / "nvidia-h200" / "accuracy-regularised.json").read_text())
     errors = {
-        kind_of(config)[0]: float(one["accuracy"]["after"]["velocity"])
+        rounding_of(config)[0]: float(one["accuracy"]["after"]["velocity"])
         for one in record["found"]
         if (config := from_flat(one["config"])).storage == "fp16s" and config.fused_steps == 1
     }
@@ -255,15 +260,16 @@ def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
         for t, config, error in zip(study.ranked, kinds, (2e-6, 3e-6, 4e-6), strict=False)
     }
     shown = replace(study, trials=tuple(known.get(t.number, t) for t in study.trials))
-    rows = [(row["kept"], row["steps per launch"], row["velocity against fp64"]) for row in tables.kinds_table(shown)]
+    columns = ("state", "steps per launch", "velocity against fp64")
+    rows = [tuple(row[name] for name in columns) for row in rounding_table(shown)]
     assert rows == [
         ("moments", "1", "2.00e-06"),
         ("moments by the faces of tiles", "1", "3.00e-06"),
         ("moments on chip", "1", "4.00e-06"),
     ]
-    assert {row["time steps"] for row in tables.kinds_table(shown)} == {"1,000"}
-    assert 'id="kinds"' in build.page(shown)
-    assert 'id="kinds"' not in build.page(study)
+    assert {row["time steps"] for row in rounding_table(shown)} == {"1,000"}
+    assert 'id="kinds"' in page_of(shown)
+    assert 'id="kinds"' not in page_of(study)
 
 
 def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> None:
@@ -334,11 +340,11 @@ def test_record_best_json_and_report_hold_it(tmp_path: Path) -> None:
     append_trial(tmp_path, accurate.ranked[0])
     (kept,) = read_study(tmp_path).trials
     assert kept.accuracy == lost
-    page = build.page(accurate)
+    page = page_of(accurate)
     assert 'id="accuracy"' in page
     assert "not finite" in page
     assert f"{FOUND.points[0].velocity:.2e}" in page
-    assert 'id="accuracy"' not in build.page(study)
+    assert 'id="accuracy"' not in page_of(study)
 
 
 def test_a_worker_measures_it_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,9 +152,9 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
     assert list(found.last_cached_bytes_per_s) == (names if lengths[1] else [])
     filled = [f"{name}, {share} of the last cache" for name in names[1:] for share in ("0.33", "0.67", "1.33")]
     assert sorted(found.filled_bytes_per_s) == (sorted(filled) if lengths[1] else [])
-    glances = bench.glances()
-    assert list(glances) == ["memory_bytes_per_s", "work_per_s", *["last_cache_bytes_per_s"] * bool(lengths[1])]
-    assert all(one.done > 0 for one in glances.values())
+    probes = bench.probes()
+    assert list(probes) == ["memory_bytes_per_s", "work_per_s", *["last_cache_bytes_per_s"] * bool(lengths[1])]
+    assert all(one.amount > 0 for one in probes.values())
 
 
 @pytest.mark.parametrize(("both_s", "share"), [(2.5e-9, 0.0), (2e-9, 0.5), (1.5e-9, 1.0), (1e-9, 1.0), (3e-9, 0.0)])

@@ -17,7 +17,7 @@ from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
 from lbmtune.backend.protocol import Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.program import Launch
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from tests.support.cpu_cases import InterpretingDevice, case_of, config_of, program_of
@@ -138,7 +138,7 @@ def test_what_kernels_work_on_is_placed_so(axes: dict[str, Any]) -> None:
             asked.append(placing)
             return super().empty(elements, dtype, placing)
 
-    assert verify(program, Binary(b"", "", Resources()), Arena(Watching()), 1).passed
+    assert verify(program, Binary(b"", "", Resources()), PooledDevice(Watching()), 1).passed
     assert {(p.pages, p.first_touch, p.threads) for p in asked if p} == {(flat["pages"], flat["first_touch"], MANY)}
     assert {p.arrays for p in asked if p} >= {9}
     assert None not in asked

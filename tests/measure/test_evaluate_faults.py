@@ -17,9 +17,9 @@ from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.measure.workers import processes as workers
+from lbmtune.measure.processes import worker as workers
+from lbmtune.measure.processes.worker import Death
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.measure.workers.processes import Death
 from lbmtune.measure.workers.worker_tasks import Renderer
 from lbmtune.records import Outcome, Prediction, Resources, Trial
 from lbmtune.records.study import TimingProtocol
@@ -91,7 +91,7 @@ def test_a_fault_costs_one_trial(evaluator: Evaluator, fault: str, outcome: Outc
     following = ask(evaluator, "right")
     assert following.outcome is Outcome.OK, following.reason
     assert following.mlups
-    assert not evaluator.under_way
+    assert not evaluator.in_flight
 
 
 def test_a_trial_is_complete(evaluator: Evaluator) -> None:
@@ -139,7 +139,7 @@ def test_a_run_of_seconds_follows_the_proof_where_there_was_none(evaluator: Eval
     assert (wrong.outcome, wrong.sustained) == (Outcome.WRONG_RESULT, None)
     assert proven.sustained.seconds > 0.5 * PROTOCOL.sustained_s
     assert proven.measurement is None
-    assert not list(evaluator.crew.spool.glob("*.pickle"))
+    assert not list(evaluator.pool.spool.glob("*.pickle"))
 
 
 def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evaluator) -> None:
@@ -172,7 +172,7 @@ def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
     evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Evaluator, "_final_round", lambda *_: Death("finals", "killed by SIGKILL during finals"))
+        patched.setattr(Evaluator, "_time_finals", lambda *_: Death("finals", "killed by SIGKILL during finals"))
         trials = evaluator.finals([config("right"), config("right")])
     assert [t.outcome for t in trials] == [Outcome.OK, Outcome.OK]
     assert {t.reason for t in trials} == {"killed by SIGKILL during finals"}
@@ -181,7 +181,7 @@ def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
 
 def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None:
     assert ask(evaluator, "right").outcome is Outcome.OK
-    for worker in list(evaluator.crew.workers()):
+    for worker in list(evaluator.pool.workers()):
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.wait()
     following = ask(evaluator, "right")
@@ -196,7 +196,7 @@ def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None
 def test_a_proof_is_isolated_and_takes_no_measurement(
     evaluator: Evaluator, fault: str, outcome: Outcome, full: bool
 ) -> None:
-    trial = evaluator.prove(config(fault), full=full)
+    trial = evaluator.verify(config(fault), full=full)
     assert trial.outcome is outcome
     assert trial.measurement is None
     assert (trial.verification is None) == (outcome is Outcome.CRASHED)
@@ -237,23 +237,23 @@ EXAMPLE = config("idle", "cuda")
 def test_workers_of_a_gpu_get_ready_for_what_is_expected(how: Renderer) -> None:
     """Nothing is lost where an example, which may never be tried, costs them their lives."""
     with Evaluator(CASE, "0", PROTOCOL, compiler=compiler, renderer=how, opener=open_cuda) as evaluator:
-        evaluator.expect([EXAMPLE, config("right", "cuda")])
-        assert evaluator.under_way == 0
-        started = {worker.process.pid for worker in evaluator.crew.workers()}
+        evaluator.prepare([EXAMPLE, config("right", "cuda")])
+        assert evaluator.in_flight == 0
+        started = {worker.process.pid for worker in evaluator.pool.workers()}
         assert len(started) == evaluator.compile_workers + 1
         evaluator.submit(7, config("right", "cuda"))
         found = evaluator.next()
         (final,) = evaluator.finals([config("right", "cuda")])
-        kept = {worker.process.pid for worker in evaluator.crew.workers()} & started
+        kept = {worker.process.pid for worker in evaluator.pool.workers()} & started
     assert (found.number, found.outcome) == (7, Outcome.OK)
     assert final.final
     assert len(kept) == (len(started) if how is renderer else 0)
 
 
 def test_nothing_runs_beside_what_a_processor_measures(evaluator: Evaluator) -> None:
-    before = len(list(evaluator.crew.workers()))
-    evaluator.expect([config("right")])
-    assert len(list(evaluator.crew.workers())) == before
+    before = len(list(evaluator.pool.workers()))
+    evaluator.prepare([config("right")])
+    assert len(list(evaluator.pool.workers())) == before
 
 
 def test_a_device_that_cannot_be_opened_is_told() -> None:
@@ -263,7 +263,7 @@ def test_a_device_that_cannot_be_opened_is_told() -> None:
 
 def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "START_LIMIT_S", 0.01)
-    late = "start took longer than 0.01 s; where other programs keep the machine busy, try again when they have ended"
+    late = "start took longer than 0.01 s; if other programs load the machine, try again when they have ended"
     with pytest.raises(DeviceUnavailableError, match=f"^the measuring process could not start: {late}.$"):
         Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_late)
 
@@ -271,11 +271,11 @@ def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypat
 def test_closing_leaves_no_process_and_no_file() -> None:
     evaluator = Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_cpu)
     ask(evaluator, "right")
-    workers = [worker.process.pid for worker in evaluator.crew.workers()]
+    workers = [worker.process.pid for worker in evaluator.pool.workers()]
     assert len(workers) == 2
     assert all(map(_alive, workers))
     evaluator.close()
-    assert not evaluator.crew.spool.exists()
+    assert not evaluator.pool.spool.exists()
     assert not any(map(_alive, workers))
 
 
@@ -290,7 +290,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
 
         def tell(number, stage):
             if stage == "verify":
-                print(*(worker.process.pid for worker in evaluator.crew.workers()), flush=True)
+                print(*(worker.process.pid for worker in evaluator.pool.workers()), flush=True)
 
         with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
                        on_stage=tell) as evaluator:

@@ -198,7 +198,7 @@ class TimedHost(HostDevice):
 def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rungs and parts, on the host; copies alone are made up."""
     monkeypatch.setattr(ladder, "measure_copy", lambda *_: Rate(2e9, 0.01))
-    monkeypatch.setattr(ladder._Ladder, "_cuda_streams", lambda *_: Rate(1e9, 0.01))
+    monkeypatch.setattr(ladder._GpuLosses, "_streams", lambda *_: Rate(1e9, 0.01))
     monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
     monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
     timed: list[str] = []
@@ -217,8 +217,10 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     small = box("d2q9", "bgk", (64, 24, 1))
     chosen = config(scheme="pull", block=(32, 2, 1))
-    asked = ladder.Asked(small, chosen, machine, TimingProtocol(verify_periods=1, max_samples=6, sustained_s=0.1))
-    found = ladder.climb(TimedHost(), asked, lambda _: None)
+    asked = ladder.ProfileRequest(
+        small, chosen, machine, TimingProtocol(verify_periods=1, max_samples=6, sustained_s=0.1)
+    )
+    found = ladder.measure_losses(TimedHost(), asked, lambda _: None)
     assert [one.name for one in found.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
     assert timed == [NO_COLLISION, "bgk"], "the one without collision is the rung above"
     assert set(verified) == {NO_COLLISION, "bgk"}, "what is timed is right"
@@ -291,11 +293,11 @@ def test_the_copy_of_streams_moves_what_the_kernel_does(
     monkeypatch.setattr(ladder, "rate", noted)
     cells, chosen = (64, 24, 1), config(**{"block": (32, 2, 1), **axes})
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.Asked(box("d2q9", "bgk", cells), chosen, machine, TimingProtocol())
+    asked = ladder.ProfileRequest(box("d2q9", "bgk", cells), chosen, machine, TimingProtocol())
     device = Copier()
-    one = ladder._Ladder(device, lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
-    assert one._subject
-    one._cuda_streams(one._subject)
+    one = ladder._GpuLosses(device, lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    assert one._inputs
+    one._streams()
     values = 9 * 64 * 24
     size = 2 if "storage" in axes else 4
     assert moved == [2 * values * size]
@@ -311,11 +313,11 @@ def test_the_copy_of_streams_moves_what_the_kernel_does(
 def test_a_copy_of_streams_that_moves_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder, "rate", lambda *_: Rate(1e9, 0.0))  # it never runs
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.Asked(box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1)), machine, TimingProtocol())
-    one = ladder._Ladder(Copier(), lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
-    assert one._subject
+    asked = ladder.ProfileRequest(box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1)), machine, TimingProtocol())
+    one = ladder._GpuLosses(Copier(), lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    assert one._inputs
     with pytest.raises(RuntimeError, match="did not move what it should"):
-        one._cuda_streams(one._subject)
+        one._streams()
 
 
 def test_a_timed_rung_tells_how_far_its_samples_lie_apart_and_whether_it_was_disturbed(
@@ -333,12 +335,12 @@ def test_a_timed_rung_tells_how_far_its_samples_lie_apart_and_whether_it_was_dis
         disturbed=True,
     )
     monkeypatch.setattr(ladder, "measure", lambda *_: measurement)
-    monkeypatch.setattr(ladder._Ladder, "_simulation", lambda *_: None)
+    monkeypatch.setattr(ladder._LossBreakdown, "_simulation", lambda *_: None)
     small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.Asked(small, chosen, machine, TimingProtocol())
-    one = ladder._Ladder(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
-    made = ladder._Made(render(small, chosen), Binary(b"", "", Resources(registers=40)))
+    asked = ladder.ProfileRequest(small, chosen, machine, TimingProtocol())
+    one = ladder._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    made = ladder._Compiled(render(small, chosen), Binary(b"", "", Resources(registers=40)))
     found = one._timed(KERNEL, made)
     assert (found.name, found.seconds, found.disturbed) == (KERNEL, close(1e-9), True)
     assert found.spread == pytest.approx(0.03)
@@ -360,10 +362,10 @@ def test_kernels_with_parts_taken_out_are_of_the_kernel_that_has_them(monkeypatc
     monkeypatch.setattr(ladder, "alone", lambda program, **parts: note(taken, program, **parts))
     small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(scheme="aa", block=(32, 2, 1))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.Asked(small, chosen, machine, TimingProtocol())
-    one = ladder._Ladder(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    asked = ladder.ProfileRequest(small, chosen, machine, TimingProtocol())
+    one = ladder._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
     full, free = (render(replace(small, collision=name), chosen) for name in ("bgk", NO_COLLISION))
-    assert [rung.name for rung in one._apart(full, free)] == [READS, WRITES, COLLISION]
+    assert [rung.name for rung in one._ablations(full, free)] == [READS, WRITES, COLLISION]
     assert [(parts, program.case.collision) for parts, program in taken] == [
         *((parts, NO_COLLISION) for parts in ("reads", "writes")),
         ("", "bgk"),

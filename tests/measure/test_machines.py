@@ -35,7 +35,7 @@ from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
 from lbmtune.records.caches import CACHE_VARIABLE
 from lbmtune.records.disturbance import description_disturbance
-from lbmtune.search.lock import device_held
+from lbmtune.search.lock import device_lock
 from tests.support import fake_study
 from tests.support.fake_device import FakeDevice
 from tests.support.small_device import no_device, small_cpu
@@ -48,7 +48,7 @@ BANDWIDTHS = microbench.Bandwidths(copy=RATE, in_place=RATE, streams={"4": RATE}
 def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
     heard: list[str] = []
-    machine = devices.describe("cpu", say=heard.append, opener=small_cpu)
+    machine = devices.describe("cpu", progress=heard.append, opener=small_cpu)
     assert any("19 streams" in text for text in heard)
     assert {"4", "8", "16"} <= set(machine.stream_bytes_per_s)
     assert min(machine.stream_bytes_per_s.values()) > 1e6  # arrays this small take as long as threads take to meet
@@ -60,7 +60,7 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert read_machine(path) == machine
 
     heard.clear()
-    assert devices.describe("cpu", say=heard.append, opener=small_cpu) == machine
+    assert devices.describe("cpu", progress=heard.append, opener=small_cpu) == machine
     assert not heard
 
     assert devices._known(path, machine.environment, None) == machine
@@ -74,7 +74,7 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     write_machine(path, machine)
     monkeypatch.setattr(devices, "write_machine", lambda _, found: write_machine(path / "below-a-file.toml", found))
-    assert devices.describe("cpu", refresh=True, say=heard.append, opener=small_cpu).name == machine.name
+    assert devices.describe("cpu", refresh=True, progress=heard.append, opener=small_cpu).name == machine.name
     assert any("19 streams" in text for text in heard)
     assert heard[-1].startswith(f"cannot write {path}/below-a-file.toml: ")
     assert heard[-1].endswith(": the description of this device is not kept; set LBMTUNE_CONFIG to another folder.")
@@ -104,7 +104,7 @@ class InThisProcess:
     def __init__(self, *_: object) -> None:
         self.answers: list[object] = [fake_study.machine().environment]
 
-    def ask(self, _: str, calibration: bool) -> None:
+    def send(self, _: str, calibration: bool) -> None:
         self.asked.append(calibration)
         found = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), copy_bytes_per_s=2e12)
         self.answers.append(replace(found, cpu=_calibrated(0.98)) if calibration else found)
@@ -149,19 +149,19 @@ def test_a_calibration_is_kept_unless_others_used_the_processor_meanwhile(
     kept: bool,
 ) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(devices, "Worker", InThisProcess)
-    monkeypatch.setattr(devices, "heard", lambda worker, _: worker.answers.pop(0))
+    monkeypatch.setattr("lbmtune.measure.processes.worker.Worker", InThisProcess)
+    monkeypatch.setattr(devices, "await_answer", lambda worker, _: worker.answers.pop(0))
     monkeypatch.setattr(InThisProcess, "asked", [])
     on_file = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), cpu=_calibrated(share))
     write_machine(devices.machine_path(on_file.environment), on_file)
     heard: list[str] = []
-    found = devices.describe("cpu", refresh=refresh, calibration=calibration, say=heard.append)
+    found = devices.describe("cpu", refresh=refresh, calibration=calibration, progress=heard.append)
     assert InThisProcess.asked == asked
     assert found.cpu == (on_file.cpu if kept else _calibrated(0.98))
     assert (found.copy_bytes_per_s == 2e12) == bool(asked)
     assert read_machine(devices.machine_path(on_file.environment)) == found
     unasked = bool(asked and asked[0] and not calibration)
-    assert [text.startswith("the calibration on file was measured while other programs") for text in heard] == (
+    assert [text.startswith("calibration: measured again, because other programs") for text in heard] == (
         [True] if unasked else []
     )
 
@@ -194,7 +194,7 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
     def measures(what: str, found: object) -> Callable[..., object]:
         return lambda *_: (happened.append(what), found)[1]
 
-    monkeypatch.setattr(devices, "compiled_ahead", ahead)
+    monkeypatch.setattr(devices, "precompiled", ahead)
     monkeypatch.setattr(devices, "usable_cores", lambda: 3)
     monkeypatch.setattr(devices, "measure_bandwidths", measures("bandwidths", BANDWIDTHS))
     monkeypatch.setattr(devices, "calibrate", measures("calibration", SHIPPED.calibration))
@@ -206,8 +206,8 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
         ahead_of_all,
         "bandwidths",
         *["calibration"] * of_gpu,
-        "over",
         *["walks"] * (calibration and not of_gpu),
+        "over",
     ]
     assert (found.calibration == SHIPPED.calibration) == of_gpu
 
@@ -257,8 +257,8 @@ def test_nothing_is_said_of_a_description_that_was_left_alone(
 def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with device_held(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
-        devices.describe("cpu", alone=device_held)
+    with device_lock(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
+        devices.describe("cpu", alone=device_lock)
     assert not list(tmp_path.rglob("*.toml"))
 
 

@@ -19,7 +19,7 @@ import pytest
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.probes import issue_probe
 from lbmtune.codegen.program import Program
-from lbmtune.measure.workers.precompile import compiled_ahead
+from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.records import Resources
 from tests.project.test_cores import is_running
 
@@ -28,27 +28,27 @@ DESCRIBED = """
 import os, signal, sys
 from functools import partial
 from pathlib import Path
-from lbmtune.measure.calibration.machines import heard
-from lbmtune.measure.workers.processes import Worker
+from lbmtune.measure.processes.worker import await_answer
+from lbmtune.measure.processes.worker import Worker
 from tests.measure import test_precompile
 folder = Path(sys.argv[1])
 worker = Worker("describes", partial(test_precompile.opened, folder), {}, folder / "log")
 try:
-    worker.ask(None, None)
-    heard(worker, None)
-    heard(worker, None)
+    worker.send(None, None)
+    await_answer(worker, None)
+    await_answer(worker, None)
 finally:
     worker.end()
 """
 
 
 def text(number: int) -> Program:
-    return replace(PROGRAM, source=f"// {number}")
+    return replace(PROGRAM, source=f"text {number}")
 
 
 def noting(folder: Path, program: Program) -> Binary:
     """Leaves a note that it was called, and in which process; files say which texts are slow, wrong or deadly."""
-    number = program.source.removeprefix("// ")
+    number = program.source.removeprefix("text ")
     with (folder / number).open("a") as notes:
         notes.write(f"{os.getpid()}\n")
     while (folder / f"slow {number}").exists():
@@ -75,7 +75,7 @@ def waited_for(path: Path) -> None:
 
 def test_texts_are_compiled_elsewhere_in_their_order_and_once(tmp_path: Path) -> None:
     programs = [text(number) for number in (0, 1, 0, 2)]
-    with compiled_ahead(partial(noting, tmp_path), programs, 1) as compiler:
+    with precompiled(partial(noting, tmp_path), programs, 1) as compiler:
         waited_for(tmp_path / "2")
         logs = {compiler(program).log for program in programs}
         compiled = [who(tmp_path, number) for number in range(3)]
@@ -90,20 +90,20 @@ def test_texts_are_compiled_elsewhere_in_their_order_and_once(tmp_path: Path) ->
 @pytest.mark.parametrize("processes", [0, 1])
 def test_texts_that_no_process_was_told_of_are_compiled_here_once(tmp_path: Path, processes: int) -> None:
     known = [text(0)] if processes else []
-    with compiled_ahead(partial(noting, tmp_path), known, processes) as compiler:
+    with precompiled(partial(noting, tmp_path), known, processes) as compiler:
         assert [compiler(text(number)).log for number in (1, 1, 2)] == [str(os.getpid())] * 3
     assert who(tmp_path, 1) == who(tmp_path, 2) == [os.getpid()]
 
 
 def test_without_a_process_beside_it_all_are_compiled_here(tmp_path: Path) -> None:
-    with compiled_ahead(partial(noting, tmp_path), [text(0)], 0) as compiler:
+    with precompiled(partial(noting, tmp_path), [text(0)], 0) as compiler:
         assert not who(tmp_path, 0), "before it is asked for"
         assert compiler(text(0)).log == str(os.getpid())
 
 
 def test_a_text_that_is_not_ready_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "slow 0").touch()
-    with compiled_ahead(partial(noting, tmp_path), [text(0)], 1) as compiler:
+    with precompiled(partial(noting, tmp_path), [text(0)], 1) as compiler:
         waited_for(tmp_path / "0")
         Timer(0.2, (tmp_path / "slow 0").unlink).start()
         assert [int(compiler(text(0)).log)] == who(tmp_path, 0) != [os.getpid()]
@@ -111,7 +111,7 @@ def test_a_text_that_is_not_ready_is_waited_for(tmp_path: Path) -> None:
 
 def test_what_the_compiler_refuses_elsewhere_it_refuses_here_with_the_same_words(tmp_path: Path) -> None:
     (tmp_path / "wrong 0").touch()
-    with compiled_ahead(partial(noting, tmp_path), [text(0), text(1)], 1) as compiler:
+    with precompiled(partial(noting, tmp_path), [text(0), text(1)], 1) as compiler:
         waited_for(tmp_path / "1")
         with pytest.raises(CompileError, match=r"^no 0$") as raised:
             compiler(text(0))
@@ -123,7 +123,7 @@ def test_what_the_compiler_refuses_elsewhere_it_refuses_here_with_the_same_words
 def test_a_process_that_dies_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "here").write_text(str(os.getpid()))
     (tmp_path / "deadly 0").touch()
-    with compiled_ahead(partial(noting, tmp_path), [text(0), text(1)], 1) as compiler:
+    with precompiled(partial(noting, tmp_path), [text(0), text(1)], 1) as compiler:
         waited_for(tmp_path / "0")
         assert [compiler(text(number)).log for number in (0, 1)] == [str(os.getpid())] * 2
 
@@ -134,7 +134,7 @@ def test_who_stops_measuring_does_not_wait_for_texts_that_nobody_has_begun_with(
         (tmp_path / f"slow {number}").touch()
 
     def fails() -> None:
-        with compiled_ahead(partial(noting, tmp_path), many, 1):
+        with precompiled(partial(noting, tmp_path), many, 1):
             waited_for(tmp_path / "0")
             Timer(1.0, (tmp_path / "slow 0").unlink).start()
             raise RuntimeError("moved")
@@ -149,7 +149,7 @@ def opened(folder: Path) -> tuple[None, object]:
 
     def session(_: object, report: object) -> None:
         (folder / "slow 0").touch()
-        with compiled_ahead(partial(noting, folder), [text(0)], 1):
+        with precompiled(partial(noting, folder), [text(0)], 1):
             waited_for(folder / "0")
             (folder / "describes").write_text(str(os.getpid()))
             time.sleep(600)

@@ -35,15 +35,8 @@ from lbmtune.records.best import read_best
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.profile import (
-    conclusion,
-    counter_rows,
-    ladder_rows,
-    profile_page,
-    standing,
-    state_rows,
-    write_profile_page,
-)
+from lbmtune.report.profile import profile_page, write_profile_page
+from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
 from tests.support.browser import check_fits, laid_out
 from tests.support.made_up_profile import PROFILE
@@ -67,18 +60,20 @@ def test_without_a_prediction_nothing_is_said_of_it() -> None:
     silent = replace(PROFILE, rungs=tuple(replace(one, model_s=None) for one in PROFILE.rungs))
     assert {loss.model for loss in silent.losses} == {None}
     assert silent.unexplained is None
-    assert not any(row.model_lost or row.difference for row in ladder_rows(silent))
+    assert not any(row.model_lost or row.difference for row in level_rows(silent))
     assert "model" not in [trace.name for trace in ladder_figure_of(silent)]
 
 
-LOSS = "the largest loss, 20.0 % of them, is from datasheet to copy (at the bandwidth of a copy of one array)"
+LOSS = (
+    "the largest loss, 20.0 %, is from datasheet to copy (bytes of an update over the bandwidth of a copy of one array)"
+)
 
 
 def test_the_conclusion_names_the_share_the_largest_loss_its_term_and_what_is_open() -> None:
     assert conclusion(PROFILE) == (
-        f"The kernel makes 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}, where the model "
-        "expects 20.0 %. Not explained: +1.7 %, by which the kernel is slower than the "
-        "model expects; of single rungs kernel is furthest from it (+1.7 %)."
+        f"The kernel reaches 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}, where the model "
+        "predicts 20.0 %. Unexplained: +1.7 % (the kernel is slower than predicted); largest difference: kernel, "
+        "+1.7 %."
     )
 
 
@@ -95,18 +90,18 @@ def test_the_term_of_a_loss_is_the_one_that_grows_most() -> None:
 
 def test_a_conclusion_without_a_model_or_a_loss_or_beside_others_says_so() -> None:
     silent = replace(PROFILE, rungs=tuple(replace(one, model_s=None, model=()) for one in PROFILE.rungs))
-    assert conclusion(silent).endswith(f"{LOSS}. Nothing is explained: the model has no prediction of it.")
+    assert conclusion(silent).endswith(f"{LOSS}. Unexplained: all of it, because the model has no prediction.")
     level = replace(PROFILE, rungs=tuple(replace(one, seconds=40e-12) for one in PROFILE.rungs))
-    assert "allows, 100.0 %; no rung loses anything." in conclusion(level)
+    assert "allows, 100.0 %; there is no loss." in conclusion(level)
     faster = replace(PROFILE, rungs=(*PROFILE.rungs[:-1], replace(PROFILE.rungs[-1], seconds=90e-12)))
-    assert ", by which the kernel is faster than the model expects" in conclusion(faster)
-    assert conclusion(beside_others(0.5)) == "There is no conclusion: the device was not left alone."
+    assert "(the kernel is faster than predicted)" in conclusion(faster)
+    assert conclusion(beside_others(0.5)) == "There is no conclusion: other programs used the device."
 
 
 def ladder_figure_of(profile: Profile) -> Sequence[object]:
-    from lbmtune.report.profile import ladder_figure
+    from lbmtune.report.profile import waterfall_figure
 
-    return list(ladder_figure(profile).data)
+    return list(waterfall_figure(profile).data)
 
 
 def test_the_waterfall_ends_at_the_kernel() -> None:
@@ -121,12 +116,12 @@ def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
     page = profile_page(PROFILE)
     assert "10,000 MLUPS, 40% of the datasheet" in page
     assert page.index(f'<p id="conclusion">{conclusion(PROFILE)}</p>') < page.index("<main>")
-    for row in ladder_rows(PROFILE):
+    for row in level_rows(PROFILE):
         assert f"<td>{row.name}</td>" in page
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
     state = dict(state_rows(PROFILE))
     assert state["energy per update"] == "60.6 nJ/LU (counter)"
-    assert state["clocks held down by"] == "software power cap 25% of the time"
+    assert state["reasons for lower clocks"] == "software power cap 25% of the time"
     assert state["ECC"] == "on"
 
 
@@ -145,7 +140,7 @@ def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     case = box("d3q19", "bgk", (32, 20, 16))
     config = CpuConfig(scheme="aa", vector_bits=256, threads=1)
-    return ladder.climb(open_cpu(), ladder.Asked(case, config, machine, QUICK), lambda _: None)
+    return ladder.measure_losses(open_cpu(), ladder.ProfileRequest(case, config, machine, QUICK), lambda _: None)
 
 
 def test_the_ladder_on_the_processor(climbed: Profile) -> None:
@@ -163,9 +158,9 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
     assert msgspec.json.decode(msgspec.json.encode(climbed), type=Profile) == climbed
 
 
-def on_a_processor(machine: Machine) -> ladder._Ladder:
-    asked = ladder.Asked(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
-    return ladder._Ladder(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
+def on_a_processor(machine: Machine) -> ladder._CpuLosses:
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
+    return ladder._CpuLosses(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
 
 
 def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +185,7 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     device = SimpleNamespace(time_s=lambda _: 1e-3)
     simulation = SimpleNamespace(cycle_steps=2, device=device, step=lambda _: None)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
-    found = on_a_processor(machine)._counted(simulation)  # type: ignore[arg-type]
+    found = on_a_processor(machine)._count(simulation)  # type: ignore[arg-type]
     assert {one.name: one.value for one in found.found} == pytest.approx(
         {"instructions": 300, perf.MISSES: 0.25, "bytes fetched by these misses": 16}
     )
@@ -198,9 +193,9 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
     machine = replace(read_machine(RECORDED / "nvidia-h200" / "machine.toml"), calibration=None)
-    asked = ladder.Asked(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
     with pytest.raises(InputError, match="no calibration"):
-        ladder.climb(open_cpu(), asked, lambda _: None)
+        ladder.measure_losses(open_cpu(), asked, lambda _: None)
 
 
 # counters
@@ -409,7 +404,7 @@ def kept() -> dict[str, Profile]:
 @pytest.mark.parametrize("name", NAMES)
 def test_profiles_that_are_kept_are_within_the_bars(name: str) -> None:
     """By the model as it is now: rungs within 3 % of the ceiling, 5 % unexplained at most, bytes within 5 %."""
-    found = standing(kept()[name])
+    found = deviation(kept()[name])
     assert PROFILES.within(found), found
 
 
@@ -424,7 +419,7 @@ def test_profiles_that_are_kept_are_whole() -> None:
 
 def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> None:
     """Rounded as it prints them."""
-    text = (REPOSITORY / "docs" / "profile.md").read_text()
+    text = (REPOSITORY / "docs" / "guide" / "profile.md").read_text()
     written = {}
     for line in text.splitlines():
         if match := re.match(r"\| .* \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \| (-?[\d.]+) % \| ([\d.]+) \|$", line):
@@ -432,11 +427,11 @@ def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> Non
             written[speed] = tuple(map(float, figures))
     now = {}
     for profile in kept().values():
-        found, mlups = standing(profile), profile.rungs[-1].mlups
-        assert found.rung is not None
+        found, mlups = deviation(profile), profile.rungs[-1].mlups
+        assert found.level is not None
         assert found.unexplained is not None
         assert found.bytes_ratio is not None
-        shares = (mlups / profile.rungs[0].mlups, found.rung, found.unexplained)
+        shares = (mlups / profile.rungs[0].mlups, found.level, found.unexplained)
         now[format_mlups(mlups)] = (*(round(100 * share, 1) for share in shares), round(found.bytes_ratio, 3))
     assert written == now
 
@@ -455,12 +450,12 @@ def test_the_model_expects_a_march_without_collision_to_issue_less(representatio
 
 def test_what_was_not_measured_is_not_within_the_bars() -> None:
     script = load(REPOSITORY / "scripts" / "profiles.py")
-    assert standing(PROFILE) == (pytest.approx(1 / 60), pytest.approx(1 / 60), None)
-    assert not script.within(standing(PROFILE))
-    assert script.within(standing(PROFILE)._replace(bytes_ratio=1.04))
-    assert not script.within(standing(PROFILE)._replace(bytes_ratio=0.94))
-    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, rung=0.031))
-    assert not script.within(standing(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
+    assert deviation(PROFILE) == (pytest.approx(1 / 60), pytest.approx(1 / 60), None)
+    assert not script.within(deviation(PROFILE))
+    assert script.within(deviation(PROFILE)._replace(bytes_ratio=1.04))
+    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=0.94))
+    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=1.0, level=0.031))
+    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
 
 
 # the verb
@@ -484,7 +479,7 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
     _show(PROFILE)
     printed = capsys.readouterr().out
-    assert "not explained" in printed
+    assert "unexplained" in printed
     assert "-1.7 %" not in printed
     assert "+1.7 %" in printed
     assert "nJ/LU" in printed
@@ -509,7 +504,7 @@ def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys
     assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
     assert "profile again when the machine is idle" in first
     written = profile_page(beside_others(0.529))
-    assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="ladder"')
+    assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="losses"')
     _show(beside_others(0.97))
     assert "disturbed" not in capsys.readouterr().out
     assert 'id="disturbance"' not in profile_page(beside_others(0.97))
@@ -529,9 +524,9 @@ def test_a_profile_is_disturbed_where_a_part_of_it_was(part: str) -> None:
 
 def test_nothing_is_said_of_clocks_where_nothing_holds_them_down() -> None:
     assert PROFILE.sustained
-    assert "clocks held down by" not in dict(state_rows(beside_others(1.0)))
+    assert "reasons for lower clocks" not in dict(state_rows(beside_others(1.0)))
     free = replace(PROFILE, sustained=replace(PROFILE.sustained, throttled={}))
-    assert dict(state_rows(free))["clocks held down by"] == "nothing"
+    assert dict(state_rows(free))["reasons for lower clocks"] == "none"
 
 
 def test_rungs_know_their_speed() -> None:

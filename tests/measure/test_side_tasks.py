@@ -15,22 +15,23 @@ from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.render import render
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify_simulation
-from lbmtune.measure.workers import side_tasks as duties
+from lbmtune.measure.workers import side_tasks
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.messages import MeasureRequest
 from lbmtune.measure.workers.side_tasks import (
     Comparing,
     Refreshing,
     Saving,
     Staged,
     Storing,
-    equipped,
     residual,
-    simulated,
+    simulation_with,
+    with_side_task,
 )
-from lbmtune.measure.workers.worker_tasks import Work, tried
+from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Outcome
 from lbmtune.records.claims import DUTIES, Duty
 from lbmtune.records.study import TimingProtocol
@@ -43,8 +44,8 @@ SMALL = {"d2q9": (48, 7, 1), "d3q19": (48, 7, 5)}
 
 
 def started(duty: Duty, sample: CudaConfig, case: Case) -> Simulation:
-    program = equipped(render(case, sample), duty)
-    simulation = simulated(program, compile_on_host(program), HostDevice(), case, duty)
+    program = with_side_task(render(case, sample), duty)
+    simulation = simulation_with(duty, program, compile_on_host(program), HostDevice(), case)
     simulation.initialise(oracle.random_state(case))
     return simulation
 
@@ -145,7 +146,7 @@ def test_a_staged_domain_is_right_on_every_cell(
     simulation = started(Duty("staged"), config(scheme=scheme, storage="fp64"), case)
     assert isinstance(simulation, Staged)
     assert verify_simulation(simulation).passed
-    monkeypatch.setattr(duties, "_runs", _without_neighbours)
+    monkeypatch.setattr(side_tasks, "_runs", _without_neighbours)
     assert not verify_simulation(simulation).passed
 
 
@@ -158,7 +159,7 @@ def _without_neighbours(part: range, layers: int) -> list[tuple[slice, slice]]:
 def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
     for scheme in ("push", "aa"):
         sample = CudaConfig(scheme=scheme, storage="fp64", compute="fp64", block=(64, 1, 1), cells_per_thread=cells)
-        program = equipped(render(box("d3q19", "bgk", (128, 128, 128)), sample), Duty("macroscopics"))
+        program = with_side_task(render(box("d3q19", "bgk", (128, 128, 128)), sample), Duty("macroscopics"))
         try:
             binary = compile_cuda(program, architecture="sm_90")
         except CompileError as error:
@@ -183,9 +184,17 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
 
 @pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
 def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) -> None:
-    program = equipped(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), Duty(kind, 500))
+    program = with_side_task(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), Duty(kind, 500))
     binary, protocol = compile_on_host(program), TimingProtocol()
-    found = tried(program, binary, Arena(HostDevice()), Work(path=Path(), full=True), protocol, print, Duty(kind, 500))
+    found = verify_and_measure(
+        program,
+        binary,
+        PooledDevice(HostDevice()),
+        MeasureRequest(path=Path(), full=True),
+        protocol,
+        print,
+        Duty(kind, 500),
+    )
     assert found.outcome is Outcome.OK, found.reason
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lbmtune.measure.timing import protocol as timing
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.records import Conditions, Measurement
 from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records.study import TimingProtocol
@@ -252,13 +252,13 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
     """
     slept: list[float] = []
     monkeypatch.setattr(timing.time, "sleep", slept.append)
-    arena = Arena(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
+    pooled = PooledDevice(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
     runs = []
-    arena.reset(1 << 20)
+    pooled.reset(1 << 20)
     for fault in ("touchy", "litter"):
-        arena.reset()
+        pooled.reset()
         program = renderer(CASE, config(fault, "cuda"))
-        runs.append(Simulation(program, compiler(program), arena))
+        runs.append(Simulation(program, compiler(program), pooled))
     found = timing.measure_interleaved(runs, PROTOCOL)
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
     assert not any(one.disturbed for one in found)
@@ -266,13 +266,13 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
 
 
 def test_what_is_wrong_alone_is_told_by_its_turn() -> None:
-    arena, turns = Arena(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)), list[int | None]()
-    arena.reset(1 << 20)
+    pooled, turns = PooledDevice(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)), list[int | None]()
+    pooled.reset(1 << 20)
     runs = []
     for fault in ("right", "nan"):
-        arena.reset()
+        pooled.reset()
         program = renderer(CASE, config(fault, "cuda"))
-        runs.append(Simulation(program, compiler(program), arena))
+        runs.append(Simulation(program, compiler(program), pooled))
     with pytest.raises(timing.WrongResultError, match="not finite numbers"):
         timing.measure_interleaved(runs, PROTOCOL, turns.append)
     assert turns[-1] == 1
@@ -293,18 +293,18 @@ def test_the_interval_covers_the_median_as_often_as_it_says() -> None:
     assert 0.95 <= inside / 2000 <= 0.98
 
 
-def test_an_arena_hands_out_the_same_memory_again() -> None:
-    arena = Arena(FakeDevice())
-    arena.reset(10 << 20)
-    first = arena.empty(1000, "float64")
-    second = arena.empty(1000, "float32")
+def test_a_pooled_device_hands_out_the_same_memory_again() -> None:
+    pooled = PooledDevice(FakeDevice())
+    pooled.reset(10 << 20)
+    first = pooled.empty(1000, "float64")
+    second = pooled.empty(1000, "float32")
     first[:], second[:] = 1, 2
     assert (first == 1).all()
-    arena.reset()
-    again = arena.empty(1000, "float64")
+    pooled.reset()
+    again = pooled.empty(1000, "float64")
     assert np.shares_memory(first, again)
     assert not np.shares_memory(first, second)
-    alone = arena.empty(4 << 20, "float64")
+    alone = pooled.empty(4 << 20, "float64")
     assert not np.shares_memory(alone, first)
 
 

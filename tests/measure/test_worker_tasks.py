@@ -12,8 +12,10 @@ from lbmtune.backend.registry import reassembled
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.render import render
-from lbmtune.measure.timing.pooled_device import Arena
-from lbmtune.measure.workers.worker_tasks import Measured, Work, rehearse, tried
+from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.workers.dry_run import dry_run
+from lbmtune.measure.workers.messages import MeasureRequest, MeasureResult
+from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Conditions, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
 from tests.support.fake_device import CASE, FakeDevice, compiler, config, renderer
@@ -22,11 +24,13 @@ PROTOCOL = TimingProtocol(verify_periods=1, warmup_s=0.002, sample_s=0.001, max_
 PROGRAM = renderer(CASE, config("right", "cuda"))
 
 
-def outcome(durations_s: list[float], clock_hz: float) -> Measured:
+def outcome(durations_s: list[float], clock_hz: float) -> MeasureResult:
     times = cycle(durations_s)
     device = FakeDevice("cuda", durations_s=lambda: next(times), weather=lambda: Conditions(sm_clock_hz=clock_hz))
     stages: list[str] = []
-    found = tried(PROGRAM, compiler(PROGRAM), Arena(device), Work(path=Path("unused")), PROTOCOL, stages.append)
+    found = verify_and_measure(
+        PROGRAM, compiler(PROGRAM), PooledDevice(device), MeasureRequest(path=Path("unused")), PROTOCOL, stages.append
+    )
     assert stages == ["verify", "measure"]
     return found
 
@@ -53,8 +57,8 @@ def test_a_wrong_kernel_is_assembled_otherwise(
 
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.verify", verified)
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.reassembled", lambda *_: iter(ways))
-    work, device = Work(path=Path("unused")), FakeDevice("cuda")
-    found = tried(PROGRAM, compiler(PROGRAM), Arena(device), work, PROTOCOL, lambda _: None)
+    request, device = MeasureRequest(path=Path("unused")), FakeDevice("cuda")
+    found = verify_and_measure(PROGRAM, compiler(PROGRAM), PooledDevice(device), request, PROTOCOL, lambda _: None)
     assert found.outcome is expected
     assert found.reason == f"f_4 at cell (1, 2, 3) of 9x5x7 is off by 1 after 2 steps; the bound is 1e-06{blame}"
     assert found.verification is not None
@@ -73,8 +77,13 @@ def test_what_cannot_run_when_assembled_otherwise_leaves_the_verdict(monkeypatch
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.verify", verified)
     other = Binary(b"", "other", Resources())
     monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.reassembled", lambda *_: iter([("ptxas -O0", other)]))
-    found = tried(
-        PROGRAM, compiler(PROGRAM), Arena(FakeDevice("cuda")), Work(path=Path("unused")), PROTOCOL, lambda _: None
+    found = verify_and_measure(
+        PROGRAM,
+        compiler(PROGRAM),
+        PooledDevice(FakeDevice("cuda")),
+        MeasureRequest(path=Path("unused")),
+        PROTOCOL,
+        lambda _: None,
     )
     assert found.outcome is Outcome.WRONG_RESULT
     assert found.verification is not None
@@ -113,4 +122,4 @@ def test_a_disturbed_and_wide_measurement_is_unstable(
 
 def test_a_rehearsal_launches_nothing() -> None:
     program = renderer(CASE, config("device fault", "cuda"))
-    rehearse(program, FakeDevice("cuda"))
+    dry_run(program, FakeDevice("cuda"))

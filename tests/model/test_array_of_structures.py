@@ -14,8 +14,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.occupancy import resident_threads
 from lbmtune.model.gpu.terms import array_of_structures as model_structures
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, ring_s
@@ -165,7 +165,9 @@ def walked(threads: int, few: float, as_many: float) -> float:
     machine = replace(CARD, calibration=found)
     walking = config(**DOUBLES, scheme="push", march=8)
     entry = Entry(registers={256: 255, 512: 128, 768: 80, 1024: 64, 2048: 32}[threads])
-    return bandwidth(inputs_of(HERE, walking, replace(machine, calibration=found), Resources(entries={"step_0": entry})))
+    return bandwidth(
+        inputs_of(HERE, walking, replace(machine, calibration=found), Resources(entries={"step_0": entry}))
+    )
 
 
 def test_few_threads_that_walk_touch_less() -> None:
@@ -181,8 +183,7 @@ def test_as_many_threads_copy_as_the_compiled_probe_has_room_for(width: int, ele
     program = probe(streams=elements, access_bytes=width, run_bytes=width, threads=64)
     registers = compile_cuda(program).resources.entries[DISPLACED].registers
     assert (
-        resident_threads(CudaConfig(block=(64, 1, 1)), Resources(registers=registers), 228 << 10)
-        == (model_structures._COPYING[width, elements])
+        resident_threads(64, Resources(registers=registers), 228 << 10) == (model_structures._COPYING[width, elements])
     )
 
 
@@ -319,7 +320,10 @@ def test_a_ring_of_d3q27_takes_what_its_own_parts_take() -> None:
     large = {name: rate / 2 for name, rate in CARD.calibration.parts_bytes_per_s.items() if " x 27 " in name}
     found = replace(CARD.calibration, parts_bytes_per_s=CARD.calibration.parts_bytes_per_s | large)
     ghosts, here = config(**{**DOUBLES, "block": (8, 8, 8)}, scheme="ghost-cell"), replace(HERE, lattice="d3q27")
-    before, after = (ring_s(inputs_of(here, ghosts, replace(CARD, calibration=one), Resources())) for one in (CARD.calibration, found))
+    before, after = (
+        ring_s(inputs_of(here, ghosts, replace(CARD, calibration=one), Resources()))
+        for one in (CARD.calibration, found)
+    )
     assert after == close(2 * before)
 
 

@@ -9,7 +9,7 @@ import pytest
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.codegen.cpu import cell_text
+from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.arithmetic import Operations, arithmetic
 from lbmtune.model.cpu.arithmetic import operations as counted_on
 from lbmtune.model.cpu.families import inputs_of, terms
@@ -53,7 +53,7 @@ GROUPS = replace(ALIGNED, layout="aosoa", width=16)
 
 
 def operations(case: Case) -> Operations:
-    return counted_on(collision_text(case, "once"))
+    return counted_on(collision_text(case, "one"))
 
 
 def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, int, int] = CASE.domain) -> CpuInputs:

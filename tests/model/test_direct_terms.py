@@ -17,10 +17,12 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.families import estimated, inputs_of
+from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.occupancy import resident_threads, shared_of, taken_of
 from lbmtune.model.gpu.sparse import index_prefetch
+from lbmtune.model.gpu.sparse import partial as partial_of_list
+from lbmtune.model.gpu.sparse import partial_sectors as listed_sectors
 from lbmtune.model.gpu.terms.concurrency import in_flight, waves
 from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial
 from lbmtune.model.gpu.terms.fixed_costs import first_and_last, rings
@@ -96,13 +98,13 @@ def test_a_list_without_solid_cells_is_rows() -> None:
     """All cells fluid and in rows: what the ends of a box add is little."""
     listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
     direct = partial_sectors(CASE, CudaConfig(scheme="push", block=(64, 1, 1)))
-    assert partial_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
+    assert listed_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
 
 
 def test_solid_cells_break_rows() -> None:
     porous = replace(box("d3q19", "trt", (64, 64, 64)), geometry="sandstone:fraction=0.6")
     listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
-    assert partial_sectors(porous, listed).stores > 3 * partial_sectors(CASE, listed).stores
+    assert listed_sectors(porous, listed).stores > 3 * listed_sectors(CASE, listed).stores
 
 
 def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
@@ -115,14 +117,13 @@ def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
 
 
 def test_threads_share_registers_warps_and_shared_memory() -> None:
-    config = CudaConfig(block=(128, 1, 1))
-    assert resident_threads(config, Resources(registers=32), 1 << 18) == 2048
-    assert resident_threads(config, Resources(registers=128), 1 << 18) == 512
-    assert resident_threads(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
-    assert resident_threads(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
-    assert resident_threads(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
-    assert resident_threads(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
-    assert resident_threads(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
+    assert resident_threads(128, Resources(registers=32), 1 << 18) == 2048
+    assert resident_threads(128, Resources(registers=128), 1 << 18) == 512
+    assert resident_threads(128, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
+    assert resident_threads(128, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
+    assert resident_threads(128, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
+    assert resident_threads(128, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
+    assert resident_threads(32, Resources(registers=32), 1 << 18) == 1024
     assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
 
 
@@ -206,7 +207,7 @@ def test_words_are_asked_for_ahead_once_each() -> None:
     listed = CudaConfig(addressing="indirect", block=(64, 1, 1))
     assert index_prefetch(subject(listed)).seconds == 0
     found = index_prefetch(subject(replace(listed, prefetch_index=65536)))
-    assert found.sentence == "18 words of the list are asked for ahead"
+    assert found.sentence == "18 words of the list are prefetched"
     assert found.seconds >= 0
 
 
@@ -324,7 +325,7 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
     assert index_prefetch(slower).seconds == close(18 * 12 / rates["4 loads"])
     assert index_prefetch(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
-    found = partial(replace(subject(listed), case=rows))
+    found = partial_of_list(replace(subject(listed), case=rows))
     assert found.seconds > 0
     assert found.seconds == close(MOVES_ALONG_X * of_access["displaced"])
 
@@ -353,7 +354,7 @@ def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[
 
 @pytest.mark.parametrize(("left_out", "share", "depth"), [("threads in flight", in_flight, 256), ("waves", waves, 1)])
 def test_all_that_goes_through_memory_takes_longer_where_a_part_of_the_bandwidth_is_in_use(
-    left_out: str, share: Callable[[Subject], float], depth: int
+    left_out: str, share: Callable[[Inputs], float], depth: int
 ) -> None:
     """As its bytes over the bandwidth that is left: spilled words and partial sectors are among them."""
     config, few = CudaConfig(block=(256, 1, 1)), Resources(registers=200, spill_bytes=400, local_bytes=160)
@@ -378,18 +379,18 @@ def test_columns_of_vectors_wait_in_between() -> None:
 def test_streams_of_a_list_begin_at_whole_lines() -> None:
     """However many sites there are, what a warp stores to them fills its sectors, but for the last ones."""
     odd = replace(CASE, domain=(33, 21, 23))
-    assert partial_sectors(odd, CudaConfig(addressing="indirect", block=(64, 1, 1))).stores < 0.02
+    assert listed_sectors(odd, CudaConfig(addressing="indirect", block=(64, 1, 1))).stores < 0.02
 
 
 def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
     """Rows of 96 sites are three warps, which share three sectors of each of ten directions, in two pieces."""
     rows = replace(CASE, domain=(96, 12, 12))
-    found = partial_sectors(rows, CudaConfig(addressing="indirect", block=(64, 1, 1)))
+    found = listed_sectors(rows, CudaConfig(addressing="indirect", block=(64, 1, 1)))
     assert found == (pytest.approx(2 * 3 * 10 / 96), 0)
     hilbert = CudaConfig(addressing="indirect", block=(32, 1, 1), order="hilbert")
     cube = replace(CASE, domain=(32, 32, 32))
     elements = 18 * 32**3 / 8
-    assert partial_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
+    assert listed_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ from dataclasses import fields, replace
 import pytest
 
 from lbmtune.catalogue.config import CpuConfig
-from lbmtune.measure.calibration.cpu import Glance
-from lbmtune.measure.timing.interference_monitor import WORTH, Gauge
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.calibration.cpu import Probe
+from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.protocol import summary, take
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.host_interference import as_it_was
-from lbmtune.model.machine.memory_walks import Filling, GLANCED, glance
+from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
 from lbmtune.records.disturbance import unsteadiness
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.report.build import page
+from lbmtune.report.study.page import page
 from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
 from tests.model.test_cpu_model import CASE as DOMAIN
@@ -129,25 +129,25 @@ def test_nothing_is_known_of_the_hour_of_a_machine_that_was_not_calibrated() -> 
     assert as_it_was(plain, Conditions(memory_bytes_per_s=1e9)) is plain
 
 
-def gauge_of(device: FakeDevice, made: list[str], takes_s: float) -> Callable[[], Gauge]:
-    def make() -> Gauge:
+def monitor_of(device: FakeDevice, made: list[str], takes_s: float) -> Callable[[], InterferenceMonitor]:
+    def make() -> InterferenceMonitor:
         made.append("gauge")
         glances = {
-            "memory_bytes_per_s": Glance(lambda: made.append("memory"), 4e6, cached=False),
-            "work_per_s": Glance(lambda: made.append("work"), 8e6, cached=True),
+            "memory_bytes_per_s": Probe(lambda: made.append("memory"), 4e6, cached=False),
+            "work_per_s": Probe(lambda: made.append("work"), 8e6, cached=True),
         }
-        return Gauge(device, glances, takes_s)  # type: ignore[arg-type]
+        return InterferenceMonitor(device, glances, takes_s)  # type: ignore[arg-type]
 
     return make
 
 
-@pytest.mark.parametrize(("takes_s", "looked"), [(1e-3 / WORTH, True), (1.1e-3 / WORTH, False)])
+@pytest.mark.parametrize(("takes_s", "looked"), [(1e-3 / SAMPLE_RATIO, True), (1.1e-3 / SAMPLE_RATIO, False)])
 def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked: bool) -> None:
     """Each run of this device takes a millisecond: so does a walk of 4 MB, which is 4 GB/s."""
     device, made = FakeDevice(durations_s=lambda: 1e-3), list[str]()
     program = renderer(CASE, config())
-    arena = Arena(device, gauge_of(device, made, takes_s))
-    simulation = Simulation(program, compiler(program), arena)
+    pooled = PooledDevice(device, monitor_of(device, made, takes_s))
+    simulation = Simulation(program, compiler(program), pooled)
     unseen = take(simulation, 2, TimingProtocol(), look_around=False)
     assert unseen.conditions.memory_bytes_per_s is None
     assert not made
@@ -209,4 +209,4 @@ def test_a_study_on_a_machine_that_changed_says_so(memory: list[float], last: li
 def test_the_page_tells_what_was_gone_through_beside_the_samples_of_the_winner() -> None:
     told = dict(conditions_table(Conditions(memory_bytes_per_s=38e9, work_per_s=3.4e9)))
     work = "3.4 billion vector operations per second and core"
-    assert told == {"walks through memory": "38 GB/s", "work in registers": work}
+    assert told == {"memory probe": "38 GB/s", "arithmetic probe": work}

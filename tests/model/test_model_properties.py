@@ -13,9 +13,9 @@ from lbmtune.catalogue.problem.case import Case, box, cavity, porous
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records.terms import LAUNCH
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
+from lbmtune.records.terms import LAUNCH
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))

@@ -109,7 +109,7 @@ def test_tables_are_written_between_their_lines(tmp_path: Path) -> None:
 
 
 def test_the_document_has_a_place_for_each_table_and_every_set() -> None:
-    text = (ROOT / "docs" / "model.md").read_text()
+    text = (ROOT / "docs" / "lab" / "model-accuracy.md").read_text()
     for name in ("sets", "terms"):
         assert f"<!-- {name} -->\n" in text
     written = text.partition("<!-- sets -->")[2].partition("<!-- /sets -->")[0]
@@ -121,7 +121,7 @@ def test_the_document_has_a_place_for_each_table_and_every_set() -> None:
 @pytest.mark.parametrize("kind", ["one step", "several steps"])
 def test_what_the_document_says_first_is_what_its_table_says(kind: str) -> None:
     """In whole per cents, which a reader can keep in mind."""
-    text = (ROOT / "docs" / "model.md").read_text()
+    text = (ROOT / "docs" / "lab" / "model-accuracy.md").read_text()
     first = re.search(rf"^\| {kind} per launch \| (\d+) % \| (\d+) % \|$", text, re.MULTILINE)
     row = re.search(rf"^    nvidia-h200, {kind} +\d+ +([\d.]+) ([\d.]+)$", text, re.MULTILINE)
     assert first

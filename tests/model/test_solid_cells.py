@@ -12,8 +12,8 @@ import pytest
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case, porous
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
+from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.concurrency import in_flight
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.solid_cells import Touched, lanes, solid_cells, touched
@@ -21,8 +21,8 @@ from lbmtune.model.gpu.terms.spills import local_memory, spilled_bytes
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records.terms import SOLID
 from lbmtune.records import Resources
+from lbmtune.records.terms import SOLID
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"

@@ -16,8 +16,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking.spill_hazards import spill_hazards, stall_s
 from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
 from lbmtune.model.gpu.temporal_blocking.terms import _local_alone_s, terms
@@ -25,9 +25,9 @@ from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records.terms import LOCAL, OVERTAKEN, STAGES
 from lbmtune.records import Entry, Resources
 from lbmtune.records.store import read_study
+from lbmtune.records.terms import LOCAL, OVERTAKEN, STAGES
 from tests.support.cuda_samples import needs_nvrtc
 from tests.support.seconds import close
 
@@ -330,7 +330,7 @@ def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
         (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)
         return found
 
-    alone = spill_hazards(one)
+    alone = spill_hazards(one, one.turns)
     assert alone
     assert held(LOCAL, STAGES) < 0.99 * alone.seconds, "instructions of other warps"
     assert held(LOCAL) < held(LOCAL, STAGES), "and waits for exchanges"

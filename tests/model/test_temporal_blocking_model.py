@@ -14,18 +14,27 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import box, cavity
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
+from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking.l2_refetch import refetched_plane_bytes
 from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
-from lbmtune.model.gpu.temporal_blocking.terms import _local_waits_s, launch_start, loads_late, overlapped, planes_in_flight, planes_wait, stages_wait, terms
+from lbmtune.model.gpu.temporal_blocking.terms import (
+    _local_waits_s,
+    launch_start,
+    loads_late,
+    overlapped,
+    planes_in_flight,
+    planes_wait,
+    stages_wait,
+    terms,
+)
 from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
 from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records.terms import LAUNCH, LOCAL, MEMORY
 from lbmtune.records import Resources, Term
+from lbmtune.records.terms import LAUNCH, LOCAL, MEMORY
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"

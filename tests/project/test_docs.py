@@ -1,12 +1,15 @@
-"""What the documents show must work: links, the study file of the README, the scheme of the how-to."""
+"""What the documents show must work: links, the study file of the README, pages and pictures that are generated."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
@@ -14,6 +17,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.cli.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
+from scripts import docs_pictures, docs_reference
 from tests.catalogue import test_scheme_tables as test_tables
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -54,7 +58,7 @@ def test_study_file_of_the_readme(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", ["moments", "several-steps", "small-domains"])
 def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    text = (REPOSITORY / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(r"^lbmtune (explain .*--machine .*)$", text, re.MULTILINE)
     assert found
     for asked in found:
@@ -68,7 +72,39 @@ def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest
 @pytest.mark.parametrize("flow", ["box", "cavity", "channel"])
 def test_scheme_of_the_how_to(flow: str, lattice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("example")
-    exec(_block(REPOSITORY / "docs" / "adding-a-scheme.md", "python"), vars(module))
+    exec(_block(REPOSITORY / "docs" / "tutorial" / "add-a-scheme.md", "python"), vars(module))
     monkeypatch.setitem(SCHEMES, module.SCHEME.name, module.SCHEME)  # type: ignore[arg-type]
     test_tables.test_table_reproduces_the_oracle(module.SCHEME.name, flow, lattice)
     test_tables.test_no_place_is_shared_between_cells(module.SCHEME.name, flow, lattice)
+
+
+def test_generated_pages_and_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """If not: python -m scripts.docs_reference; python -m scripts.docs_pictures."""
+    assert docs_reference.main(["--check"]) == 0, capsys.readouterr().out
+    assert docs_pictures.main(["--check"]) == 0, capsys.readouterr().out
+    assert set(docs_pictures.FOLDER.glob("*.svg")) == set(docs_pictures.pictures())
+
+
+@pytest.mark.parametrize("path", docs_pictures.pictures(), ids=lambda path: path.stem)
+def test_a_picture_is_used_and_stays_within_its_frame(path: Path) -> None:
+    tree = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    width, height = (float(tree.attrib[name]) for name in ("width", "height"))
+    for text in tree.iter("{http://www.w3.org/2000/svg}text"):
+        assert 0 < float(text.attrib["x"]) < width, text.text
+        assert 0 < float(text.attrib["y"]) < height, text.text
+    assert any(path.name in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    text = (REPOSITORY / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    terms = [re.sub("[^a-z0-9 ]", "", term.split(",")[0].lower()) for term in re.findall(r"^\*\*(.+?)\*\*", text, re.M)]
+    assert len(terms) > 80
+    assert terms == sorted(terms)
+
+
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    """Every page is in the navigation, and links and their anchors lead somewhere within the site."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "index.html").exists()

@@ -20,7 +20,8 @@ from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.storage import Domain
-from lbmtune.codegen.describe import describe_storage, launch_geometry, max_elements
+from lbmtune.codegen.describe import launch_geometry
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
@@ -315,7 +316,7 @@ def test_the_file_is_the_same_every_time() -> None:
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
 def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "best-json.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md").read_text()
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), tmp_path / "best.json")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -340,8 +341,8 @@ def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_how_far_the_indices_of_a_text_reach(config: CudaConfig, reach: int) -> None:
     """The longest buffer with 32-bit indices: no cell of one that is so long has an index that needs more."""
     small, large = box("d3q19", "bgk", (256, 256, 256)), box("d3q19", "bgk", (2048, 2048, 2048))
-    assert max_elements(render(small, config)) == reach
-    assert max_elements(render(large, config)) is None
+    assert render(small, config).max_elements == reach
+    assert render(large, config).max_elements is None
     domain = (256, 256, reach // (19 * 256 * 258) - 3)
     program = render(small, config)
     assert program.buffer_elements(domain) <= reach

@@ -14,18 +14,37 @@ from statistics import median
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.export import printed_kernel
 from lbmtune.records import Outcome, Resources, Sustained, Term
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import build, drawing, figures, info, tables, write_report
+from lbmtune.report import drawing, html, titles
+from lbmtune.report import tables as shared_tables
+from lbmtune.report.study import (
+    distribution,
+    finals,
+    history,
+    knobs,
+    outcomes,
+    page,
+    parity,
+    roofline,
+    tables,
+    trials,
+    winner,
+)
+from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_rate
 from tests.support import made_up_records as made
 from tests.support.browser import laid_out, visit
+from tests.support.pages import page as page_of
+from tests.support.pages import write_report
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
@@ -49,15 +68,15 @@ def test_headline_says_speed_and_shares(gpu: StudyRecord) -> None:
     best = gpu.ranked[0]
     assert best.prediction is not None
     share = best.mlups * 1e6 * 152 / 4.2e12
-    text = info.headline(gpu)
+    text = trials.headline(gpu)
     assert text == f"Fastest: {best.mlups:,.0f} MLUPS on NVIDIA H200, {share:.1%} of the measured ceiling, " + (
         f"{best.mlups / best.prediction.mlups:.1%} of prediction."
     )
-    assert "No configuration gave a verified measurement" in info.headline(made.hopeless_study())
+    assert "No configuration gave a verified measurement" in trials.headline(made.hopeless_study())
 
 
 def test_roofline_counts_flops_and_has_a_ceiling(gpu: StudyRecord) -> None:
-    found = info.roofline_info(gpu)
+    found = roofline.roofline_info(gpu)
     case = gpu.header.spec.case
     assert found.flops == flops_per_update(case) > 19
     assert (found.ceiling.name, found.ceiling.bytes_per_s) == ("update in place", 4.2e12)
@@ -76,43 +95,42 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     """A plain copy of one array is shown, and is no ceiling however fast it is."""
     ceiling = replace(gpu.header.ceiling, copy_bytes_per_s=4.3e12, stream_bytes_per_s=rates)
     study = replace(gpu, header=replace(gpu.header, ceiling=ceiling))
-    found = info.roofline_info(study)
+    found = roofline.roofline_info(study)
     assert (found.ceiling.name, found.ceiling.bytes_per_s) == (name, ceiling.best_bytes_per_s)
     share = f"{study.share_of_ceiling(study.ranked[0]):.1%}"
     rate = format_rate(ceiling.best_bytes_per_s)
-    assert ("of the ceiling", share, f"{rate}, {name}") in build._cards(study)
-    winner = study.ranked[0]
-    table = dict(tables.winner_table(study, render(study.header.spec.case, from_flat(winner.config))))
+    assert ("of the ceiling", share, f"{rate}, {name}") in page.cards(study)
+    table = dict(winner.winner_table(study, printed_kernel(study)))
     assert table[f"of {name}, the ceiling"].startswith(share)
     assert table["of copy of one array"].endswith("of 4300 GB/s")
-    lines = [trace for trace in figures.roofline_figure(found).data if trace.mode == "lines"]
+    lines = [trace for trace in roofline.roofline_figure(found).data if trace.mode == "lines"]
     assert [trace.name.split(":")[0] for trace in lines if trace.line.dash == "solid"] == [name]
     assert len(lines) == len(found.roofs)
-    roofline = next(panel for panel in build.panels(study) if panel.name == "roofline")
-    assert f"the thick one, {name}, is the ceiling: {info.CEILING}." in roofline.caption
+    caption = next(panel for panel in page.panels(study) if panel.name == "roofline").caption
+    assert f"the thick one, {name}, is the ceiling: {roofline.CEILING_TITLE}." in caption
 
 
 @pytest.mark.parametrize("fastest", [1.0, 100.0])
 def test_the_winner_is_marked_and_named_on_the_roofline_however_fast_it_is(gpu: StudyRecord, fastest: float) -> None:
-    found = info.roofline_info(gpu)
+    found = roofline.roofline_info(gpu)
     best, *others = found.points
     assert best.number == gpu.ranked[0].number
     beside = replace(next(one for one in others if one.kind != best.kind), intensity=best.intensity)
     points = (replace(best, mlups=best.mlups * fastest), beside)
-    figure = figures.roofline_figure(replace(found, points=points))
+    figure = roofline.roofline_figure(replace(found, points=points))
     (ring,) = (trace for trace in figure.data if trace.mode == "markers+text")
     assert ring.name == f"winner: trial {best.number}, {best.mlups * fastest:,.0f} MLUPS"
     assert ring.text == ("winner",)
     # around its point, also where kinds are moved aside to be seen apart
-    (kind,) = (trace for trace in figure.data if trace.name == best.kind.name)
+    (kind,) = (trace for trace in figure.data if trace.name == best.kind.label)
     assert ring.x[0] != best.intensity
     assert (ring.x[0], ring.y[0]) in zip(kind.x, kind.y, strict=True)
     assert ring.y[0] < 10 ** figure.layout.yaxis.range[1]
 
 
 def test_a_roofline_without_points_has_its_roofs(gpu: StudyRecord) -> None:
-    found = replace(info.roofline_info(gpu), points=())
-    assert [trace.mode for trace in figures.roofline_figure(found).data] == ["lines"] * len(found.roofs)
+    found = replace(roofline.roofline_info(gpu), points=())
+    assert [trace.mode for trace in roofline.roofline_figure(found).data] == ["lines"] * len(found.roofs)
 
 
 def _as_told(study: StudyRecord, terms: tuple[Term, ...]) -> StudyRecord:
@@ -126,64 +144,65 @@ def _as_told(study: StudyRecord, terms: tuple[Term, ...]) -> StudyRecord:
 def test_the_issue_of_instructions_is_a_level_roof_that_begins_at_the_ceiling(gpu: StudyRecord) -> None:
     issue = Term(name="instructions", seconds=3e-12, sentence="so many slots", source="planted", alone_s=8e-12)
     study = _as_told(gpu, (issue,))
-    found = info.roofline_info(study)
+    found = roofline.roofline_info(study)
     assert found.issue_mlups == pytest.approx(125_000)
-    (level,) = (trace for trace in figures.roofline_figure(found).data if "issue of the winner" in trace.name)
+    (level,) = (trace for trace in roofline.roofline_figure(found).data if "issue slots of the winner" in trace.name)
     assert level.y == pytest.approx((125_000, 125_000))
     # where the ceiling allows as much, and on from there
     assert found.ceiling.bytes_per_s * level.x[0] / found.flops == pytest.approx(125_000e6)
     assert level.x[1] > level.x[0]
-    assert "other roof: the 125,000 MLUPS that the issue of its instructions allows by itself" in info.roofs_told(study)
+    assert "other roof: 125,000 MLUPS, which issue slots alone allow." in roofline.other_roofs(study)
 
 
 def test_where_no_other_roof_is_known_a_sentence_says_so(gpu: StudyRecord) -> None:
     memory, work = (Term(name=name, seconds=1e-9, sentence="", source="") for name in ("memory", "arithmetic"))
-    said = info.roofs_told(_as_told(gpu, ()))
-    assert said.startswith("Bandwidths are the only roofs that are known: what the winner's instructions take was not")
-    (roofline,) = (one for one in build.panels(_as_told(gpu, ())) if one.name == "roofline")
-    assert said in roofline.caption
-    assert "by the model memory alone takes the time of the winner" in info.roofs_told(_as_told(gpu, (memory,)))
-    assert "what the winner takes adds up (memory, arithmetic)" in info.roofs_told(_as_told(gpu, (memory, work)))
-    assert info.roofs_told(made.hopeless_study()) == ""
+    said = roofline.other_roofs(_as_told(gpu, ()))
+    assert said.startswith("No other roof is known: the record has no time of the winner's instructions")
+    (caption,) = (one.caption for one in page.panels(_as_told(gpu, ())) if one.name == "roofline")
+    assert said in caption
+    assert "the model predicts the winner from memory alone" in roofline.other_roofs(_as_told(gpu, (memory,)))
+    assert "adds up terms of the winner (memory, arithmetic)" in roofline.other_roofs(_as_told(gpu, (memory, work)))
+    assert roofline.other_roofs(made.hopeless_study()) == ""
 
 
 def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
     """8 warps exchange twice five populations in two stages; records from before that was counted say 0."""
     asked = 2 * 2 * (5 * 256 + 4 * 32) * 4
-    program = render(gpu.header.spec.case, CudaConfig(scheme="push", steps=2, layout="rows", block=(32, 8, 1)))
+    config = CudaConfig(scheme="push", steps=2, layout="rows", block=(32, 8, 1))
+    kernel = describe_kernel(render(gpu.header.spec.case, config))
     for recorded, shown in ((0, asked), (asked + 16, asked + 16)):
         trials = [replace(t, resources=Resources(registers=64, shared_bytes=recorded)) for t in gpu.trials]
-        table = dict(tables.winner_table(replace(gpu, trials=tuple(trials)), program))
+        table = dict(winner.winner_table(replace(gpu, trials=tuple(trials)), kernel))
         assert table["shared memory per block"] == f"{shown:,} B"
 
 
 def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:
-    found = info.history_info(gpu)
+    found = history.history_info(gpu)
     assert [a.number for a in found.attempts] == [t.number for t in gpu.trials]
     spent = gpu.costs.compile_s + gpu.costs.verify_s + gpu.costs.measure_s + gpu.costs.search_s
     assert found.attempts[-1].elapsed_s == pytest.approx(spent)
     assert found.best[-1] == max(a.mlups or 0 for a in found.attempts)
-    assert info.history_info(made.hopeless_study()).best[-1] is None
+    assert history.history_info(made.hopeless_study()).best[-1] is None
 
 
 def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
-    axes = info.axes_info(gpu)
+    axes = knobs.knobs_info(gpu)
     assert {"scheme", "cells_per_thread", "block", "max_registers"} >= {a.name for a in axes}
     assert [a.explained for a in axes] == sorted((a.explained for a in axes), reverse=True)
     for axis in axes:
         assert sum(map(len, axis.mlups)) == len(gpu.ranked)
-    assert info.explained_variance([[1.0, 1.0], [3.0, 3.0]]) == 1.0
-    assert info.explained_variance([[1.0, 3.0], [3.0, 1.0]]) == 0.0
+    assert knobs.explained_variance([[1.0, 1.0], [3.0, 3.0]]) == 1.0
+    assert knobs.explained_variance([[1.0, 3.0], [3.0, 1.0]]) == 0.0
 
 
 def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
-    found = info.parity_info(gpu)
+    found = parity.parity_info(gpu)
     assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in gpu.ranked)
     said = f"over {len(gpu.ranked)} of {len(gpu.ranked)} trials: {found.median_error:.1%}."
-    assert info.error_told(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
+    assert parity.error_caption(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
     bare = replace(gpu, trials=tuple(replace(t, prediction=None) for t in gpu.trials))
-    assert info.parity_info(bare).median_error is None
-    assert "parity" not in {p.name for p in build.panels(bare)}
+    assert parity.parity_info(bare).median_error is None
+    assert "parity" not in {p.name for p in page.panels(bare)}
 
 
 def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
@@ -202,18 +221,18 @@ def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
 
 def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_to_the_end(gpu: StudyRecord) -> None:
     study = flawed(gpu, 5, 3)
-    found, every = info.parity_info(study), len(gpu.ranked)
+    found, every = parity.parity_info(study), len(gpu.ranked)
     good = gpu.ranked[8:]
     assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in good if t.prediction)
     assert found.median_error != median(abs(t.prediction.mlups / t.mlups - 1) for t in study.ranked if t.prediction)
     assert (found.counted, found.left_out) == (every - 8, {"disturbed": 5, "dismissed after a first look": 3})
-    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
+    (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "parity")
     assert f"over {every - 8} of {every} trials: {found.median_error:.1%}." in caption
     assert caption.endswith("Left out, and pale: 5 disturbed, 3 dismissed after a first look.")
 
 
 def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None:
-    figure = figures.parity_figure(info.parity_info(flawed(gpu, 5, 3)))
+    figure = parity.parity_figure(parity.parity_info(flawed(gpu, 5, 3)))
     drawn = [
         (trace.marker.opacity, text.partition("<br>")[0].partition(", ")[2])
         for trace in figure.data
@@ -224,39 +243,39 @@ def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None
     assert sorted(flaw for _, flaw in drawn if flaw) == ["dismissed after a first look"] * 3 + ["disturbed"] * 5
     assert {(bool(flaw), shown) for shown, flaw in drawn} == {(True, drawing.PALE), (False, 0.75)}
     named = [trace.name for trace in figure.data if trace.marker.symbol and trace.showlegend]
-    assert sorted(named) == sorted({info.kind(t.config).name for t in gpu.ranked})
+    assert sorted(named) == sorted({kind_of(from_flat(t.config)).label for t in gpu.ranked})
 
 
-@pytest.mark.parametrize("left", [0, info.FEWEST - 1, info.FEWEST])
+@pytest.mark.parametrize("left", [0, parity.FEWEST - 1, parity.FEWEST])
 def test_of_too_few_trials_no_error_of_the_model_is_told(gpu: StudyRecord, left: int) -> None:
     study = flawed(gpu, len(gpu.ranked) - left, 0)
-    (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "parity")
-    few = f"The error of the model is not told: {left} of {len(gpu.ranked)} trials are too few."
-    assert (few in caption) == ("Median error" not in caption) == (left < info.FEWEST)
-    assert (info.parity_info(study).median_error is None) == (left < info.FEWEST)
+    (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "parity")
+    few = f"No median error of the model: {left} of {len(gpu.ranked)} trials are too few."
+    assert (few in caption) == ("Median error" not in caption) == (left < parity.FEWEST)
+    assert (parity.parity_info(study).median_error is None) == (left < parity.FEWEST)
     assert caption.endswith(f"Left out, and pale: {len(gpu.ranked) - left} disturbed.")
 
 
 def test_costs_add_up(gpu: StudyRecord) -> None:
-    found = info.cost_info(gpu)
+    found = outcomes.cost_info(gpu)
     assert sum(c.seconds for c in found if c.stage == "verify") == pytest.approx(gpu.costs.verify_s)
     assert not [c for c in found if c.stage == "measure" and c.outcome is not Outcome.OK]
 
 
 def test_outcomes_count_every_trial_with_its_reason(gpu: StudyRecord) -> None:
-    found = info.outcome_info(gpu)
+    found = outcomes.outcome_info(gpu)
     assert sum(o.count for o in found) == len(gpu.trials)
     wrong = next(o for o in found if o.outcome is Outcome.WRONG_RESULT)
     assert wrong.reasons[0] == (made.REASONS[Outcome.WRONG_RESULT], wrong.count)
 
 
 def test_distribution_holds_every_speed(gpu: StudyRecord) -> None:
-    found = info.distribution_info(gpu)
+    found = distribution.distribution_info(gpu)
     assert sorted(v for values in found.values() for v in values) == sorted(t.mlups for t in gpu.ranked)
 
 
 def test_finals_are_paired_with_the_winner(gpu: StudyRecord) -> None:
-    first, *others = info.finals_info(gpu)
+    first, *others = finals.finals_info(gpu)
     assert first.number == gpu.ranked[0].number
     assert first.ratio is None
     for f in others:
@@ -265,15 +284,17 @@ def test_finals_are_paired_with_the_winner(gpu: StudyRecord) -> None:
 
 
 def test_a_share_above_the_ceiling_is_explained(gpu: StudyRecord) -> None:
-    assert "above 100 %" not in build.page(gpu)
+    assert "above 100 %" not in page_of(gpu)
     low = replace(gpu.header.ceiling, in_place_bytes_per_s=2e12, stream_bytes_per_s={"16": 2e12})
-    assert "copy of one array moves 4100 GB/s" in info.above_the_ceiling(
+    assert "copy of one array moves 4100 GB/s" in roofline.above_the_ceiling(
         replace(gpu, header=replace(gpu.header, ceiling=low))
     )
     lower = replace(low, copy_bytes_per_s=1e12)
-    assert info.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith("moved faster.")
+    assert roofline.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith(
+        "than the copy of many streams."
+    )
     highest = max(t.best_measurement.bandwidth_bytes_per_s for t in gpu.ranked) / 2e12
-    assert f", here up to {highest:.0%}, is no error" in info.above_the_ceiling(
+    assert f"(here up to {highest:.0%}) are no error" in roofline.above_the_ceiling(
         replace(gpu, header=replace(gpu.header, ceiling=lower))
     )
 
@@ -291,17 +312,17 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
 
 
 def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
-    found = info.history_info(gpu)
+    found = history.history_info(gpu)
     attempts = tuple(replace(found.attempts[1], number=n) for n in range(drawing.MANY + 1))
-    many = figures.history_figure(info.HistoryInfo(attempts, (1.0,) * len(attempts)), 1.0)
+    many = history.history_figure(history.HistoryInfo(attempts, (1.0,) * len(attempts)), 1.0)
     assert {trace.type for trace in many.data if trace.name == "ok"} == {"scattergl"}
-    assert "scattergl" not in {trace.type for trace in figures.history_figure(found, 1.0).data}
+    assert "scattergl" not in {trace.type for trace in history.history_figure(found, 1.0).data}
 
 
 def test_a_page_carries_the_part_of_plotly_that_can_draw_it_and_the_whole_where_that_cannot(gpu: StudyRecord) -> None:
-    drawn = build.panels(gpu)
-    assert {kind for one in drawn for kind in one.kinds} == {"scatter", "bar", "box"}
-    part, whole = build.library(drawn), build.library([*drawn, replace(drawn[0], kinds=frozenset({"scattergl"}))])
+    drawn = page.panels(gpu)
+    assert {kind for one in drawn for kind in one.traces} == {"scatter", "bar", "box"}
+    part, whole = html.library(drawn), html.library([*drawn, replace(drawn[0], traces=frozenset({"scattergl"}))])
     assert len(part) < 700_000
     assert len(whole) > 2 * len(part)
     names = [gzip.decompress(base64.b64decode(one))[:200].decode() for one in (part, whole)]
@@ -310,16 +331,18 @@ def test_a_page_carries_the_part_of_plotly_that_can_draw_it_and_the_whole_where_
 
 
 def test_another_kernel_text_than_the_measured_one_is_told(gpu: StudyRecord) -> None:
-    assert "prints another kernel" not in build.page(gpu)
+    assert "prints another kernel" not in page_of(gpu)
     stale = replace(gpu, trials=tuple(replace(t, source_digest="0" * 64) for t in gpu.trials))
-    assert "prints another kernel" in build.page(stale)
+    assert "prints another kernel" in page_of(stale)
 
 
 def test_text_of_records_is_escaped(gpu: StudyRecord) -> None:
-    html = build.page(gpu, "if (a < b) </pre><script>alert(2)</script>")
-    assert "<script>alert" not in html
-    assert "made up &amp; &lt;b&gt;marked" in html
-    assert "a &lt; b" in html
+    kernel = printed_kernel(gpu)
+    assert kernel
+    text = page.page(gpu, replace(kernel, source="if (a < b) </pre><script>alert(2)</script>"))
+    assert "<script>alert" not in text
+    assert "made up &amp; &lt;b&gt;marked" in text
+    assert "a &lt; b" in text
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
@@ -335,18 +358,18 @@ def test_the_report_opens_in_a_browser(name: str, tmp_path: Path) -> None:
     write_report(study, path)
     assert path.stat().st_size < 1e6
     assert "plotly" not in sys.modules or "https://cdn" not in path.read_text()
-    page = visit(path, tmp_path)
-    assert page.console == []
-    assert page.errors == ""
-    expected = [p.name for p in build.panels(study)]
-    assert page.drawn == expected
-    assert 'data-ready="yes"' in page.html
-    assert page.html.count('data-copy="backend=') == len(study.trials) + bool(study.ranked)
+    seen = visit(path, tmp_path)
+    assert seen.console == []
+    assert seen.errors == ""
+    expected = [p.name for p in page.panels(study)]
+    assert seen.drawn == expected
+    assert 'data-ready="yes"' in seen.html
+    assert seen.html.count('data-copy="backend=') == len(study.trials) + bool(study.ranked)
     if name == "gpu":
         assert set(expected) == {
             "roofline",
             "history",
-            "axes",
+            "knobs",
             "parity",
             "finals",
             "distribution",
@@ -410,23 +433,42 @@ def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
     assert any("Content Security Policy" in line for line in asked.console)
 
 
-def test_figures_tell_kernels_of_moments_by_their_steps() -> None:
-    assert info.family({"scheme": "aa"}) == "aa"
-    assert info.family({"scheme": "aa", "representation": "populations", "steps": 1}) == "aa"
-    assert info.family({"scheme": "pull", "representation": "moments", "steps": 2}) == "moments, 2 steps per launch"
-    assert info.family({"scheme": "pull", "representation": "moments"}) == "moments, 1 step per launch"
-    assert info.family({"scheme": "push", "representation": "populations", "steps": 3}) == "push, 3 steps per launch"
+@pytest.mark.parametrize(
+    ("config", "label"),
+    [
+        ({"scheme": "aa"}, "aa"),
+        ({"scheme": "aa", "representation": "populations", "steps": 1}, "aa"),
+        ({"scheme": "pull", "representation": "moments", "steps": 2}, "moments, 2 steps per launch"),
+        ({"scheme": "pull", "representation": "moments"}, "moments, 1 step per launch"),
+        ({"scheme": "push", "representation": "populations", "steps": 3}, "push, 3 steps per launch"),
+    ],
+)
+def test_figures_tell_kernels_of_moments_by_their_steps(config: dict[str, Scalar], label: str) -> None:
+    assert kind_of(from_flat(config)).label == label
+
+
+def kind(pattern: str, steps: int, *, on_chip: bool = False) -> Kind:
+    """A kind of kernel of a scheme, or of moments."""
+    moments = pattern == "moments"
+    return Kind(
+        representation="moments" if moments else "populations",
+        place="on chip" if on_chip else "",
+        lattices=2,
+        links="compiled",
+        scheme="pull" if moments else pattern,
+        steps=steps,
+    )
 
 
 CUDA_KINDS = [
-    *(info.Kind(scheme, 1) for scheme in SCHEMES),
-    *(info.Kind("push", steps) for steps in range(2, 9)),
-    *(info.Kind("moments", steps) for steps in range(1, 9)),
-    *(info.Kind(pattern, 1, on_chip=True) for pattern in ("pull", "moments")),
+    *(kind(scheme, 1) for scheme in SCHEMES),
+    *(kind("push", steps) for steps in range(2, 9)),
+    *(kind("moments", steps) for steps in range(1, 9)),
+    *(kind(pattern, 1, on_chip=True) for pattern in ("pull", "moments")),
 ]
 CPU_KINDS = [
-    *(info.Kind(scheme, 1) for scheme in ("pull", "push")),
-    *(info.Kind(s, steps) for s in ("aa", "esoteric-pull", "esoteric-twist") for steps in range(1, 9)),
+    *(kind(scheme, 1) for scheme in ("pull", "push")),
+    *(kind(s, steps) for s in ("aa", "esoteric-pull", "esoteric-twist") for steps in range(1, 9)),
 ]
 VISION = {
     "normal": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
@@ -450,13 +492,13 @@ def cielab(colour: str, vision: str) -> np.ndarray:
 
 def test_a_kernel_that_stays_on_chip_says_so_and_not_how_many_steps_a_launch_does() -> None:
     kept = {"scheme": "pull", "launch": "resident"}
-    names = [info.family(kept | more) for more in ({}, {"representation": "moments"}, {"launch": "graph"})]
+    names = [kind_of(from_flat(kept | more)).label for more in ({}, {"representation": "moments"}, {"launch": "graph"})]
     assert names == ["pull on chip", "moments on chip", "pull"]
 
 
 @pytest.mark.parametrize("vision", VISION)
 @pytest.mark.parametrize("kinds", [CUDA_KINDS, CPU_KINDS], ids=["cuda", "cpu"])
-def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[info.Kind], vision: str) -> None:
+def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[Kind], vision: str) -> None:
     for one, other in combinations(kinds, 2):
         a, b = drawing.look(one), drawing.look(other)
         if a.symbol == b.symbol:
@@ -464,22 +506,22 @@ def test_kinds_differ_in_symbol_or_colour_for_every_eye(kinds: list[info.Kind], 
 
 
 def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> None:
-    kinds = [info.Kind("push", 1), info.Kind("push", 3), info.Kind("moments", 3)]
-    found = info.roofline_info(gpu)
+    kinds = [kind("push", 1), kind("push", 3), kind("moments", 3)]
+    found = roofline.roofline_info(gpu)
     mixed = tuple(replace(p, kind=kinds[i % 3]) for i, p in enumerate(found.points))
-    parity = figures.parity_figure(replace(info.parity_info(gpu), points=mixed))
-    spread = figures.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
-    for figure in (figures.roofline_figure(replace(found, points=mixed)), parity, spread):
+    beside = parity.parity_figure(replace(parity.parity_info(gpu), points=mixed))
+    spread = distribution.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
+    for figure in (roofline.roofline_figure(replace(found, points=mixed)), beside, spread):
         traces = [t for t in figure.data if t.marker.symbol and not t.name.startswith("winner")]
         drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in traces}
-        assert drawn == {k.name: (drawing.look(k).colour, drawing.look(k).symbol) for k in kinds}
+        assert drawn == {k.label: (drawing.look(k).colour, drawing.look(k).symbol) for k in kinds}
 
 
 @pytest.mark.parametrize(
     ("collision", "title"), [("bgk", "D3Q19 BGK"), ("regularised", "D3Q19 regularised"), ("mrt", "D3Q19 MRT")]
 )
 def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, title: str) -> None:
-    assert info.case_title(replace(gpu.header.spec.case, collision=collision)) == title
+    assert titles.case_title(replace(gpu.header.spec.case, collision=collision)) == title
 
 
 @pytest.mark.parametrize(
@@ -495,8 +537,8 @@ def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, titl
 )
 def test_the_subject_names_precision_and_steps(gpu: StudyRecord, configs: list[KernelConfig], told: str) -> None:
     case = gpu.header.spec.case
-    assert info.subject(case, []) == "D3Q19 BGK box, 256 x 256 x 256 cells"
-    assert info.subject(case, configs) == f"{info.subject(case, [])}, {told.format('(stored/computed)')}"
+    assert titles.subject(case, []) == "D3Q19 BGK box, 256 x 256 x 256 cells"
+    assert titles.subject(case, configs) == f"{titles.subject(case, [])}, {told.format('(stored/computed)')}"
 
 
 @pytest.mark.parametrize(("storage", "told"), [("fp32", "fp32/fp32"), ("fp16s", "fp16s/fp32")])
@@ -504,10 +546,10 @@ def test_title_and_first_line_name_the_precision(gpu: StudyRecord, storage: str,
     """Studies of one case in several precisions are told apart by the names of their tabs."""
     study = replace(gpu, trials=tuple(replace(t, config={**t.config, "storage": storage}) for t in gpu.trials))
     about = f"D3Q19 BGK box, 256 x 256 x 256 cells, {told} (stored/computed), one step per launch"
-    html = build.page(study)
+    text = page_of(study)
     name = "made up &amp; &lt;b&gt;marked&lt;/b&gt;"
-    assert f"<title>{name}: {about}, on NVIDIA H200 - lbmtune</title>" in html
-    assert f'<p class="study">{name}: {about}, CUDA, 2026-01-02</p>' in html
+    assert f"<title>{name}: {about}, on NVIDIA H200 - lbmtune</title>" in text
+    assert f'<p class="study">{name}: {about}, CUDA, 2026-01-02</p>' in text
 
 
 def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_stand(gpu: StudyRecord) -> None:
@@ -516,8 +558,11 @@ def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_s
     spec = gpu.header.spec
     solid = replace(kept_up, header=replace(gpu.header, spec=replace(spec, case=replace(spec.case, geometry="sphere"))))
     for study, unit in ((kept_up, "MLUPS"), (solid, "MFLUPS")):
-        assert build._winner(study, "text")["sustained"][0] == ("speed", f"91.6 {unit} over 2.0 s, 100 time steps")
-        (caption,) = (panel.caption for panel in build.panels(study) if panel.name == "roofline")
+        assert winner.winner_section(study, None)["sustained"][0] == (
+            "speed",
+            f"91.6 {unit} over 2.0 s, 100 time steps",
+        )
+        (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "roofline")
         assert ("MLUPS are MFLUPS here." in caption) == (study is solid)
 
 
@@ -529,10 +574,10 @@ def test_case_and_protocol_are_in_the_words_and_units_of_the_field(gpu: StudyRec
     assert rows["magic parameter"] == "0.1875"
     assert "magic parameter" not in dict(tables.case_table(gpu))
     protocol = dict(tables.protocol_table(gpu.header))
-    assert protocol["dismissed where slower by this factor"] == str(spec.protocol.bail_out)
+    assert protocol["factor of slowness at which a candidate is dismissed"] == str(spec.protocol.bail_out)
     assert protocol["warmup (s)"] == str(spec.protocol.warmup_s)
     assert len(protocol) == len(fields(spec.protocol))
-    assert "CPU cores" in dict(tables.environment_table(made.cpu_study().header.environment))
+    assert "CPU cores" in dict(shared_tables.environment_table(made.cpu_study().header.environment))
 
 
 def test_bytes_of_an_update_are_rounded() -> None:
@@ -541,7 +586,7 @@ def test_bytes_of_an_update_are_rounded() -> None:
 
 @pytest.mark.parametrize("name", ["gpu", "cpu", "hopeless"])
 def test_no_row_of_figures_is_half_empty(name: str) -> None:
-    shown = build.panels(STUDIES[name]())
+    shown = page.panels(STUDIES[name]())
     assert [p.name for p in shown if not p.wide]
     assert sum(not p.wide for p in shown) % 2 == 0
     wide = [p.wide for p in shown]

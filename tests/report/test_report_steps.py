@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,10 +11,12 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
+from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report import bounds, build, info, step_figures, steps, tables
+from lbmtune.report.study import bounds, page, roofline, steps, steps_figure, sustained, tables, trials
 from tests.support import made_up_records as made
+from tests.support.pages import page as page_of
 
 CASE = box("d3q19", "regularised", (256, 256, 256))
 ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
@@ -67,13 +70,19 @@ def fast() -> StudyRecord:
     return made._study(CASE, "cuda", made.GPU_CEILING, trials, made.GPU)
 
 
+def why(study: StudyRecord) -> tuple[str, ...]:
+    """The explanation of the best trial; empty where the study has no such figure."""
+    found = steps.steps_info(study)
+    return steps.explanation(study, found) if found else ()
+
+
 def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
-    found = steps.steps_info(fast)
+    found = steps.steps_info(fast, partial(cells_read, CASE))
     assert found is not None
     assert found.ideal["populations"] == (152, 76, 152 / 3, 38)
     assert found.ideal["moments"] == (80, 40, 80 / 3, 20)
     assert found.one_step_mlups == pytest.approx(4.2e12 / 152 / 1e6)
-    assert [(s.number, s.kept, s.steps) for s in found.stages] == [
+    assert [(s.number, s.kind.representation, s.kind.steps) for s in found.stages] == [
         (3, "moments", 1),
         (2, "moments", 2),
         (1, "populations", 1),
@@ -126,12 +135,12 @@ def on_chip() -> StudyRecord:
 def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None:
     found = steps.steps_info(on_chip)
     assert found is not None
-    assert [(s.number, s.kept, s.on_chip) for s in found.stages] == [
+    assert [(s.number, s.kind.representation, s.kind.on_chip) for s in found.stages] == [
         (3, "moments", False),
         (1, "moments", True),
         (2, "populations", False),
     ]
-    figure = step_figures.steps_figure(found)
+    figure = steps_figure.steps_figure(found)
     burst = next(t for t in figure.data if t.name == "burst, moments")
     assert (list(burst.x), list(burst.y)) == ([1], [38_000])
     across = [t for t in figure.data if t.name == "moments on chip, any number of steps, the winner"]
@@ -141,43 +150,43 @@ def test_what_stays_on_chip_has_no_number_of_steps(on_chip: StudyRecord) -> None
 
 def test_shares_of_the_ceiling_are_said_to_be_no_bound_on_chip(on_chip: StudyRecord, fast: StudyRecord) -> None:
     for study, said in ((on_chip, True), (fast, False)):
-        (roofline,) = (p for p in build.panels(study) if p.name == "roofline")
-        assert ("the lines are no bound of theirs" in roofline.caption) is said
-        (remark,) = (remark for title, _, remark in build._cards(study) if title == "of the ceiling")
+        (caption,) = (p.caption for p in page.panels(study) if p.name == "roofline")
+        assert ("the lines do not bound them" in caption) is said
+        (remark,) = (remark for title, _, remark in page.cards(study) if title == "of the ceiling")
         assert remark.endswith("; no bound on chip") is said
     slower = replace(on_chip, trials=(replace(on_chip.trials[0], final=None, measurement=None), *on_chip.trials[1:]))
-    (remark,) = (remark for title, _, remark in build._cards(slower) if title == "of the ceiling")
+    (remark,) = (remark for title, _, remark in page.cards(slower) if title == "of the ceiling")
     assert "on chip" not in remark
 
 
 def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyRecord) -> None:
-    past, beside, binds = steps.why(on_chip)
-    assert past.startswith("Moments on chip (D3Q19 regularised, 96 x 96 x 96 cells, fp32) make 93,000 MLUPS")
-    assert past.endswith("bytes per update, and those through the L2 cache, instead of 152.")
+    past, beside, binds = why(on_chip)
+    assert past.startswith("Moments on chip (D3Q19 regularised, 96 x 96 x 96 cells, fp32) reach 93,000 MLUPS")
+    assert past.endswith("bytes per update, through the L2 cache, instead of 152.")
     assert beside.startswith("The best measured with T = 1, trial 3 ")
     assert binds == (
-        "By the model instructions takes 75% of an update, meeting 25%: 100,000 MLUPS, of which 93% are reached."
+        "Terms of the model: instructions 75% of an update, meeting 25%; 100,000 MLUPS, of which 93% are reached."
     )
     best = on_chip.ranked[0]
     assert best.prediction
     hardly = Term(name="launch", seconds=1e-6 * best.prediction.terms[0].seconds, sentence="hardly", source="planted")
     more = replace(best, prediction=replace(best.prediction, terms=(*best.prediction.terms, hardly)))
-    *_, said = steps.why(replace(on_chip, trials=(more, *on_chip.trials[1:])))
+    *_, said = why(replace(on_chip, trials=(more, *on_chip.trials[1:])))
     assert said == binds, "what no figure shows is not told"
     unknown = replace(best, prediction=replace(best.prediction, terms=()))
-    said = " ".join(steps.why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
-    assert "lowest bound" not in said
-    assert "binds" not in said
+    said = " ".join(why(replace(on_chip, trials=(unknown, *on_chip.trials[1:]))))
+    assert "lowest known bound" not in said
+    assert "is the bound" not in said
     of_bytes = Term(name="memory", seconds=1e-12, sentence="so many bytes", source="planted")
-    roofline = replace(best, prediction=replace(best.prediction, mlups=216_000.0, terms=(of_bytes,)))
-    *_, said = steps.why(replace(on_chip, trials=(roofline, *on_chip.trials[1:])))
-    assert said == "The 216,000 MLUPS that were predicted are of bytes alone: the device had not been calibrated."
+    by_bytes = replace(best, prediction=replace(best.prediction, mlups=216_000.0, terms=(of_bytes,)))
+    *_, said = why(replace(on_chip, trials=(by_bytes, *on_chip.trials[1:])))
+    assert said == "The predicted 216,000 MLUPS follow from bytes alone: the device was not calibrated."
 
 
 def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecord, on_chip: StudyRecord) -> None:
     found = steps.steps_info(fast)
     assert found is not None
-    figure = step_figures.steps_figure(found)
+    figure = steps_figure.steps_figure(found)
     named = {trace.name: trace for trace in figure.data}
     ring = named["winner: trial 2, 84,000 MLUPS"]
     assert (ring.x, ring.y, ring.text) == ((2,), (84_000,), ("winner",))
@@ -188,34 +197,34 @@ def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecor
     assert max(roofs) < high
     stays = steps.steps_info(on_chip)
     assert stays is not None
-    shown = [trace.name for trace in step_figures.steps_figure(stays).data]
+    shown = [trace.name for trace in steps_figure.steps_figure(stays).data]
     assert "moments on chip, any number of steps, the winner" in shown
     assert not any(name.startswith("winner") for name in shown)
     others = replace(stays, stages=tuple(one for one in stays.stages if one is not stays.winner))
-    shown = [trace.name for trace in step_figures.steps_figure(others).data]
+    shown = [trace.name for trace in steps_figure.steps_figure(others).data]
     assert shown.count("moments on chip, any number of steps, the winner") == 2, "its bytes, and its speed"
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:
-    past, beside, binds, power = steps.why(fast)
+    past, beside, binds, power = why(fast)
     assert beside.startswith("The best measured with T = 1, trial 3 ")
-    assert beside.endswith("makes 46,000 MLUPS; this is 1.83 times as fast.")
+    assert beside.endswith("reaches 46,000 MLUPS; the winner is 1.83 times as fast.")
     assert past.count("D3Q19 regularised, 256 x 256 x 256 cells, fp32") == 2
     assert "Moments with T = 2" in past
     assert "populations with T = 1" in past
     assert f"{84_000 / (4.2e12 / 152 / 1e6):.2f} times" in past
     assert binds == (
-        "By the model instructions takes 60% of an update, memory 40%: 100,000 MLUPS, of which 84% are reached. By "
-        "itself the issue of instructions would allow 125,000 MLUPS, bandwidth 105,000: what the model adds up is what "
-        "is left when each hides behind the others."
+        "Terms of the model: instructions 60% of an update, memory 40%; 100,000 MLUPS, of which 84% are reached. "
+        "Alone, issue slots would allow 125,000 MLUPS and bandwidth 105,000; the terms are the parts that do not "
+        "overlap."
     )
-    figure = step_figures.steps_figure(steps.steps_info(fast))
+    figure = steps_figure.steps_figure(steps.steps_info(fast))
     marks = {t.name: list(t.y) for t in figure.data}
-    assert marks["issue of instructions alone, moments"] == [None, pytest.approx(125_000)]
+    assert marks["issue slots alone, moments"] == [None, pytest.approx(125_000)]
     assert marks["predicted, moments"][1] == pytest.approx(100_000)
-    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update: power binds" in power
+    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update; bound by power" in power
     assert "690 W of 700 W" in power
-    assert "95% of the looks" in power
+    assert "95% of the samples" in power
 
 
 @pytest.mark.parametrize(
@@ -228,35 +237,35 @@ def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -
     ],
 )
 def test_power_binds_what_is_slower_for_its_sake(run: Sustained, bound: bool) -> None:
-    assert steps.power_bound(run, 84_000.0) is bound
-    assert ("power binds" in steps.power(run, 84_000.0)) is bound
+    assert steps.is_power_bound(run, 84_000.0) is bound
+    assert ("bound by power" in steps.sustained_text(run, 84_000.0)) is bound
 
 
 def test_a_sentence_on_a_run_of_seconds_says_that_it_was_disturbed() -> None:
-    assert "without a pause, disturbed, they are" in steps.power(replace(CAPPED, disturbed=True), 84_000.0)
-    assert "disturbed" not in steps.power(CAPPED, 84_000.0)
+    assert ": disturbed, 78,000 MLUPS" in steps.sustained_text(replace(CAPPED, disturbed=True), 84_000.0)
+    assert "disturbed" not in steps.sustained_text(CAPPED, 84_000.0)
 
 
 def test_a_study_of_one_step_alone_has_no_such_figure() -> None:
     assert steps.steps_info(made.gpu_study()) is None
-    assert steps.why(made.gpu_study()) == ()
-    assert not {"steps", "sustained"} & {p.name for p in build.panels(made.gpu_study())}
+    assert why(made.gpu_study()) == ()
+    assert not {"steps", "sustained"} & {p.name for p in page.panels(made.gpu_study())}
 
 
 def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRecord) -> None:
-    assert "84,000 MLUPS (78,000 sustained)" in info.headline(fast)
+    assert "84,000 MLUPS (78,000 sustained)" in trials.headline(fast)
     table = tables.trial_table(fast)
     column = table.columns.index("sustained MLUPS")
     assert [row[column] for row in table.rows] == [None, 78_000, None]
     assert [row[column + 1] for row in table.rows] == [None, 8.84, None]
     assert {len(row) for row in table.rows} == {len(table.columns)} == {len(table.numeric)}
-    shown = build.panels(fast)
+    shown = page.panels(fast)
     assert {"steps", "sustained"} <= {p.name for p in shown}
     assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
     # every trial of the figure has its label
-    assert step_figures.sustained_figure(fast).layout.yaxis.dtick == 1
-    text = build.page(fast)
-    assert "software power cap at 95% of the looks" in text
+    assert sustained.sustained_figure(fast).layout.yaxis.dtick == 1
+    text = page_of(fast)
+    assert "software power cap in 95% of the samples" in text
     assert "8.84 nJ per update, by counter" in text
 
 
@@ -283,18 +292,18 @@ def on_a_processor(last_cache_bytes: int) -> StudyRecord:
 @pytest.mark.parametrize(("cache_bytes", "fits"), [(32 << 20, True), (16 << 20, False), (0, False)])
 def test_on_a_processor_one_step_is_compared_as_measured_and_as_its_cache_allows(cache_bytes: int, fits: bool) -> None:
     study = on_a_processor(cache_bytes)
-    said = " ".join(steps.why(study))
-    assert "makes 522 MLUPS; this is 1.14 times as fast." in said
-    assert ("24 MiB, fits in the last cache (32 MiB): bytes from memory are no bound there." in said) == fits
+    said = " ".join(why(study))
+    assert "reaches 522 MLUPS; the winner is 1.14 times as fast." in said
+    assert ("24 MiB, fits in the last-level cache (32 MiB): memory bandwidth does not bound it." in said) == fits
     assert ("allow: no bound here." in said) == (not fits)
-    assert ("case.domain=128x128x128" in build._roofline(study).caption) == fits
+    assert ("case.domain=128x128x128" in roofline.roofline_panel(study).caption) == fits
 
 
 def test_one_step_that_stays_below_the_bandwidth_does_not_question_it(fast: StudyRecord) -> None:
-    assert "no bound here" not in " ".join(steps.why(fast))
+    assert "no bound here" not in " ".join(why(fast))
 
 
 def test_on_a_processor_what_binds_follows_from_the_terms_of_the_prediction() -> None:
-    said = " ".join(steps.why(on_a_processor(0)))
-    assert "By the model arithmetic takes 75% of an update, memory 25%: 833 MLUPS, of which 71% are reached." in said
-    assert "lowest bound" not in said
+    said = " ".join(why(on_a_processor(0)))
+    assert "Terms of the model: arithmetic 75% of an update, memory 25%; 833 MLUPS, of which 71% are reached." in said
+    assert "lowest known bound" not in said

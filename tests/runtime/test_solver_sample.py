@@ -1,4 +1,4 @@
-"""The C++ of docs/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
+"""The C++ of docs/guide/best-json.md, compiled: it launches what `flow.step` does, of each kind of kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
-from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.describe import describe_kernel
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.records import Resources
@@ -23,7 +24,7 @@ from lbmtune.records.best import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "best-json.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md"
 _MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
 CHANGED_OMEGA = 1.1
 
@@ -112,10 +113,9 @@ class _Noted:
 def _buffers_of(simulation: Simulation | None) -> dict[str, Any]:
     """By their names in the file; words that every launch gets anew are not among them."""
     assert simulation
-    others = {"barrier": simulation._barrier, "faces": simulation._faces, "links": simulation._list}
-    found = {**simulation.buffers, **simulation.outputs, **others}
+    found = {**simulation.buffers, **simulation.outputs, **simulation._others}
     found |= {name: value for _, _, arguments in _all_bound(simulation) for name, value in arguments}
-    return {name: buffer for name, buffer in found.items() if buffer is not None}
+    return found
 
 
 def _all_bound(simulation: Simulation) -> list[Any]:
@@ -147,7 +147,7 @@ def by_runtime(program: Program) -> list[Call]:
 
 
 def schedule(program: Program) -> tuple[int, ...]:
-    return SCHEDULE if program.lasting else (*SCHEDULE[:-1], 11)
+    return SCHEDULE if program.persistent else (*SCHEDULE[:-1], 11)
 
 
 def main_of(program: Program, kernel: Kernel) -> str:
@@ -316,13 +316,11 @@ def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple
     """Grids, lengths of buffers and starts of slots."""
     program = render(*KINDS[kind])
     single, domain = render_single(program), program.case.domain
-    steps = [(program, step) for step in (*program.period, *program.opening)]
+    steps = [(program, step) for step in (*program.period, *program.prologue)]
     steps += [(single, step) for step in single.period] if single else []
     grids = [n for whose, step in steps for launch in step for n in whose.grid(launch, domain)]
     lengths = {name: program.buffer_elements(domain) for name in program.buffers()}
-    lengths |= dict.fromkeys(program.tables(), program.case.sites)
-    lengths |= {"links": program.list_elements(domain), "barrier": program.barrier_words(domain)}
-    lengths |= {"faces": program.face_values(domain), "macroscopics": 4 * program.case.sites}
+    lengths |= program.other_buffers(domain)
     buffers = [lengths[buffer.name] for buffer in describe_kernel(program).buffers]
     assert list(map(int, of_sample[1][kind])) == [*grids, *buffers, *program.slot_starts(domain).values()]
 

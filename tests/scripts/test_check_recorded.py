@@ -298,7 +298,7 @@ def test_the_page_has_the_accuracies_of_kernels_on_chip_and_of_tiles_with_faces(
             continue
         place = "faces" if config["halo"] == "faces" else config["launch"]
         errors[found.storage, found.representation, place] = found.after.velocity
-    page = (KEPT.parent.parent / "docs" / "moments.md").read_text().partition("| moments on chip |\n")[2]
+    page = (KEPT.parent.parent / "docs" / "lab" / "moments.md").read_text().partition("| moments on chip |\n")[2]
     for storage in ("fp64", "fp32", "fp16c", "fp16s", "bf16"):
         found = [errors.get((storage, *one)) for one in (*columns, ("moments", "resident"))]
         cells = ["-" if e is None else f"{e:.1e}".replace("e-0", "e-") if e else "0" for e in found]
@@ -344,7 +344,7 @@ def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> No
             speeds = [f"{one['final']['mlups']:,.0f}" for one in (trial, trials[0])]
             on_chip = isinstance(config, CudaConfig) and config.moments_on_chip
             found[str(case.domain[0]), config.storage, on_chip] = (config.flat(), speeds)
-    page = (KEPT.parent.parent / "docs" / "small-domains.md").read_text().partition("turns.json")[2]
+    page = (KEPT.parent.parent / "docs" / "lab" / "small-domains.md").read_text().partition("turns.json")[2]
     rows = re.findall(IN_TURNS, page.partition("\n\nPopulations stay")[0], re.MULTILINE)
     single = [(edge, "fp32") for edge in ("32", "48", "64", "80", "96")]
     assert sorted((edge, storage) for edge, storage, *_ in rows) == sorted(
@@ -376,6 +376,6 @@ def test_the_fastest_kernels_of_large_domains_are_those_of_now_and_as_the_page_s
             what = f"{case.lattice} {case.collision} {case.domain[0]}^3 | {config.representation} {config.storage}"
             rows.append(f"| {what} | {config.fused_steps} | `{_shape(config)}` | {trial['final']['mlups']:,.0f} |")
     assert len({row.rpartition(" | ")[0] for row in rows}) == len(rows), "each row is told from all others"
-    page = (KEPT.parent.parent / "docs" / "moments.md").read_text().partition("fastest.json")[2]
+    page = (KEPT.parent.parent / "docs" / "lab" / "moments.md").read_text().partition("fastest.json")[2]
     table = [line for line in page.splitlines() if line.startswith(("| d3q19 ", "| d3q27 "))]
     assert table == rows

@@ -44,7 +44,7 @@ def test_the_best_of_every_recorded_set_of_a_small_domain_is_among_them(script: 
 
 def test_moments_on_chip_are_those_of_the_page(script: ModuleType) -> None:
     """In single precision as the table has them, and in 16 bits where it has them."""
-    page = (ROOT / "docs" / "small-domains.md").read_text()
+    page = (ROOT / "docs" / "lab" / "small-domains.md").read_text()
     assert f"after `{script.ON_CHIP}`" in page
     rows = re.findall(r"^\| (\d+)\^3 \| (\w+) \| `([^`]+)` \|", page, re.MULTILINE)
     single = {(str(edge), "fp32") for edge in (32, 48, 64, 80, 96)}
@@ -57,7 +57,12 @@ def test_moments_on_chip_are_those_of_the_page(script: ModuleType) -> None:
 
 def test_what_the_page_says_of_recorded_sets_is_in_them(script: ModuleType) -> None:
     """The fastest final with moments on chip, and the fastest without, of kernels with the same collision."""
-    table = (ROOT / "docs" / "small-domains.md").read_text().partition("| MLUPS | without |\n")[2].partition("\n\n")[0]
+    table = (
+        (ROOT / "docs" / "lab" / "small-domains.md")
+        .read_text()
+        .partition("| MLUPS | without |\n")[2]
+        .partition("\n\n")[0]
+    )
     rows = re.findall(r"^\| (\d+)\^3 \| fp32 \| `([^`]+)` \| ([\d,]+) \| ([\d,]+): ", table, re.MULTILINE)
     assert {int(edge) for edge, *_ in rows} == {64, 80, 96}
     for edge, shape, *said in rows:

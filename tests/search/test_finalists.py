@@ -14,7 +14,8 @@ from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_f
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.search.finalists import NEAR, family_of, finalists_of
+from lbmtune.search.finalists import NEAR, finalists_of
+from lbmtune.search.kinds import kind_of
 from tests.support.fake_study import header, measurement, predict, spec
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200"
@@ -61,9 +62,9 @@ def test_the_best_of_all_of_each_class_and_of_near_families_have_finals_and_nobo
     by_family: dict[object, Trial] = {}
     by_class: dict[object, Trial] = {}
     for trial in sorted(valid, key=lambda t: -(t.mlups or 0)):
-        family = family_of(from_flat(trial.config))
+        family = kind_of(from_flat(trial.config))
         by_family.setdefault(family, trial)
-        by_class.setdefault(family.of, trial)
+        by_class.setdefault(family.requirements, trial)
     best = sorted(valid, key=lambda t: -(t.mlups or 0))[: max(wanted, 1)]
     near = {f: t for f, t in by_family.items() if (t.mlups or 0) >= NEAR * (best[0].mlups or 0)}
     led = {t.number: str(f) for f, t in by_family.items() if t in (*near.values(), *by_class.values())}
@@ -103,7 +104,7 @@ def test_where_small_is_what_counts_the_smallest_alone_have_finals() -> None:
     ],
 )
 def test_a_family_says_what_it_is(config: KernelConfig, said: str) -> None:
-    assert str(family_of(config)) == said
+    assert str(kind_of(config)) == said
 
 
 def test_one_step_in_place_has_a_final_beside_several_steps_in_place() -> None:
@@ -143,6 +144,6 @@ def test_what_stays_on_chip_has_a_final_beside_what_does_not() -> None:
 
 def test_of_a_recorded_cavity_both_memories_and_both_kinds_of_links_would_be_compared() -> None:
     found = finalists_of(read_study(RECORDED / "d3q19-cavity-fp32"))
-    classes = {(f.of.lattices, f.of.links) for f in (family_of(from_flat(t.config)) for t in found)}
+    classes = {(f.lattices, f.links) for f in (kind_of(from_flat(t.config)) for t in found)}
     assert classes == {(1, "compiled"), (1, "flags"), (2, "compiled"), (2, "flags")}
     assert len(found) <= 12

@@ -17,8 +17,8 @@ from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
 from lbmtune.search.finalists import finalists_of
-from lbmtune.search.lock import device_held, folder_held
-from lbmtune.search.optuna_storage import JOURNAL, Journal, Ledger
+from lbmtune.search.lock import device_lock, folder_lock
+from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
 from lbmtune.search.study import optuna_name, run_study
 from tests.support.fake_study import DEVICE_ID, FakeEvaluator, header, search, space_of, spec
 
@@ -98,7 +98,7 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "tell", die)
+        patched.setattr(OptunaStudy, "tell", die)
         with pytest.raises(KeyboardInterrupt):
             begun(tmp_path)
     before = read_study(tmp_path)
@@ -149,14 +149,14 @@ def test_what_optuna_missed_is_written_in_one_piece(tmp_path, monkeypatch):
     (tmp_path / JOURNAL).unlink()
     study = spec()
     configs = space_of(study).configs
-    ledger = Ledger(configs, None, study.objective)
-    ledger.open(tmp_path / JOURNAL, optuna_name(header(study)))
+    mirror = OptunaStudy(configs, None, study.objective)
+    mirror.open(tmp_path / JOURNAL, optuna_name(header(study)))
     forced, force = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (forced.append(file), force(file)))
-    ledger.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    mirror.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
     assert len(forced) == 1
     assert told(tmp_path) == {trial.number for trial in trials}
-    ledger.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    mirror.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
     assert len(forced) == 1
 
 
@@ -241,7 +241,7 @@ def test_a_resumed_study_knows_its_best(tmp_path):
 def test_two_processes_do_not_share_a_folder(tmp_path):
     begun(tmp_path)
     before = read_study(tmp_path)
-    with folder_held(tmp_path), pytest.raises(InputError, match="another process works on the study in"):
+    with folder_lock(tmp_path), pytest.raises(InputError, match="another process works on the study in"):
         resume(tmp_path)
     assert read_study(tmp_path) == before
     assert len(resume(tmp_path)[0].trials) == 20
@@ -250,12 +250,12 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
 def test_two_studies_do_not_share_a_device(tmp_path, monkeypatch):
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
     one = header(spec()).environment
-    with device_held(one):
-        with pytest.raises(InputError, match="another study runs on Made-up 1"), device_held(one):
+    with device_lock(one):
+        with pytest.raises(InputError, match="another study runs on Made-up 1"), device_lock(one):
             pass
-        with device_held(replace(one, device_id="uuid-of-another")):
+        with device_lock(replace(one, device_id="uuid-of-another")):
             pass
-    with device_held(one):
+    with device_lock(one):
         pass
 
 

@@ -94,7 +94,7 @@ def _compile(library: Path, *options: str | Path) -> None:
 
 def _source(program: Program, level: str) -> str:
     """The text itself between the shim and one launcher per entry."""
-    steps = (*program.period, *program.storing, *program.opening)
+    steps = (*program.period, *program.with_macroscopics, *program.prologue)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
     return f'#include "{_header(level)}"\n{program.source}\n{entries}'
@@ -104,7 +104,7 @@ def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
     together = launch.mode == "cooperative"
-    talks = together or program.config.marches or "__syncthreads" in program.source
+    talks = together or program.config.family == "temporal-blocking" or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
     types = [_type(name) for name in launch.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(types))

@@ -14,8 +14,8 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.codegen.cpu import render_cpu
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources, Verification
@@ -78,7 +78,7 @@ def config_of(scheme: str, layout: str, precision: str = "fp64", **axes: Any) ->
 
 def program_of(case: Case, config: CpuConfig) -> Program:
     assert broken(case, config, LIMITS) is None
-    return render_cpu(case, config)
+    return render(case, config)
 
 
 class InterpretingDevice(CpuDevice):

@@ -9,8 +9,9 @@ from pathlib import Path
 from lbmtune.catalogue.problem.case import box
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records.study import Budget, StudyHeader, StudySpec, TimingProtocol
+from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import legal_set
-from lbmtune.search.study import Observer, Search, run_study
+from lbmtune.search.study import run_study
 from tests.support import fake_study
 
 SPEC = StudySpec(

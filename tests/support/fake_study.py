@@ -33,8 +33,8 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import Space, legal_set
-from lbmtune.search.study import Observer, Search
 
 if TYPE_CHECKING:
     import pytest
@@ -113,7 +113,7 @@ def ignore(stage: str, number: int) -> None:
 class FakeEvaluator:
     """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
 
-    ahead = 3
+    max_in_flight = 3
     incumbent_s: float | None = None
     limits = LIMITS
 
@@ -130,7 +130,7 @@ class FakeEvaluator:
     def __exit__(self, *_: object) -> None:
         self.closed = True
 
-    def expect(self, configs: Sequence[KernelConfig]) -> None:
+    def prepare(self, configs: Sequence[KernelConfig]) -> None:
         self.expected = configs
 
     def submit(self, number: int, config: KernelConfig) -> None:

@@ -74,10 +74,10 @@ def machine(
 ) -> Machine:
     """The measured description of a device, not older than that. Raises DeviceUnavailableError, InputError."""
     from lbmtune.measure.calibration.machines import describe
-    from lbmtune.search.lock import device_held
+    from lbmtune.search.lock import device_lock
 
     described = describe(
-        device, refresh=refresh, say=note, max_age_s=max_age_s, calibration=calibration, alone=device_held
+        device, refresh=refresh, progress=note, max_age_s=max_age_s, calibration=calibration, alone=device_lock
     )
     if remark := disturbance(described):
         note(remark)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from lbmtune.catalogue.config import KernelConfig, Scalar
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
 
 Differences = dict[str, list[Scalar]]
@@ -28,7 +28,7 @@ def families(order: Sequence[int], configs: Sequence[KernelConfig]) -> list[list
 
     How many steps several are makes no family: the first one of a group has the number that is best.
     """
-    return _groups(order, lambda n: (family_of(configs[n]).of, configs[n].scheme))
+    return _groups(order, lambda n: (kind_of(configs[n]).requirements, configs[n].scheme))
 
 
 def differences(configs: Iterable[KernelConfig]) -> Differences:
@@ -55,7 +55,7 @@ def with_scheme(config: KernelConfig) -> str:
 
 def _kept_as(config: KernelConfig) -> Hashable:
     """What somebody who takes a kernel into a solver has to know of it."""
-    return family_of(config), config.layout, config.storage, config.compute
+    return kind_of(config), config.layout, config.storage, config.compute
 
 
 def _groups(order: Sequence[int], of: Callable[[int], Hashable]) -> list[list[int]]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lbmtune.cli.format.grouping import others, with_scheme
-from lbmtune.search.finalists import family_of
+from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def print_ranking(ranked: Ranking) -> None:
     """A table of rows, and one of families where there are several; each is two on a narrow terminal."""
     from lbmtune.cli.format import output
-    from lbmtune.report.info import subject
+    from lbmtune.report.titles import subject
 
     rows = (
         (
@@ -57,7 +57,7 @@ def _families(ranked: Ranking) -> Table:
             "yes" if row.first.compiled else "no",
             f"{row.size:,}",
             row.first.config.key,
-            str(family_of(row.first.config)),
+            str(kind_of(row.first.config)),
         )
         for row in ranked.families
     )

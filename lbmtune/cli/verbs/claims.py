@@ -94,7 +94,7 @@ def _carried_out(
     from lbmtune.cli.arguments import devices as here
     from lbmtune.cli.format.claims_progress import ClaimsProgress
     from lbmtune.cli.format.output import stderr
-    from lbmtune.search.lock import device_held, folder_held
+    from lbmtune.search.lock import device_lock, folder_lock
 
     backend, bounds = backend_of(device), here.bounds(device)
     where = Here(
@@ -106,8 +106,8 @@ def _carried_out(
     if resume:
         check_same_device(folder, described.environment)
     with (
-        device_held(described.environment),
-        folder_held(folder),
+        device_lock(described.environment),
+        folder_lock(folder),
         ClaimsProgress(stderr(), described.name, len(documents)) as progress,
     ):
         count = None if backend == "cpu" else partial(_counted, device)

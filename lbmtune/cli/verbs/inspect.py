@@ -114,7 +114,7 @@ def _costs(case: Case, config: KernelConfig) -> dict[str, float]:
 
 
 def _explained(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -> list[tuple[str, object]]:
-    from lbmtune.report.info import subject as solved
+    from lbmtune.report.titles import subject as solved
     from lbmtune.units import format_bytes, format_mlups
 
     limits, before = subject.bounds.whose, subject.before
@@ -222,7 +222,7 @@ def predict(
     from lbmtune.cli.arguments.machines import elsewhere
     from lbmtune.cli.files.studyfile import check_acts
     from lbmtune.cli.format import output
-    from lbmtune.report.info import subject as solved
+    from lbmtune.report.titles import subject as solved
 
     _check_asked(subject, top, vary, page)
     there = elsewhere(machine, device)

@@ -41,10 +41,10 @@ def profile(
     from lbmtune.cli.arguments.configs import resolve, study_spec
     from lbmtune.cli.arguments.machines import named_machine
     from lbmtune.cli.format import output
-    from lbmtune.measure.profiling.loss_breakdown import Asked
+    from lbmtune.measure.profiling.loss_breakdown import ProfileRequest
     from lbmtune.measure.profiling.profile import profile as profiled
     from lbmtune.records.store import check_writable
-    from lbmtune.search.lock import device_held
+    from lbmtune.search.lock import device_lock
 
     if out and out.suffix != ".html":
         raise InputError(f"--out {out} is not a page; name a file that ends in .html, the record goes beside it.")
@@ -55,9 +55,9 @@ def profile(
     if known.environment.backend != subject.config.backend:
         kind = subject.config.backend
         raise InputError(f"--machine {machine} is no {kind} device and the configuration is for one; leave it out.")
-    asked = Asked(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
+    request = ProfileRequest(subject.case, subject.config, known, study_spec(study, sets).protocol, counters)
     folder = str(sources.resolve()) if sources else ""
-    found = profiled(subject.device, asked, output.note, alone=device_held, sources=folder)
+    found = profiled(subject.device, request, output.note, alone=device_lock, sources=folder)
     if as_json:
         output.emit_json(found)
     else:
@@ -86,21 +86,18 @@ def _show(found: Profile) -> None:
     from lbmtune.catalogue.config import from_flat
     from lbmtune.cli.format import output
     from lbmtune.records.disturbance import profile_disturbance
-    from lbmtune.report import profile as shown
+    from lbmtune.report import profile_tables as shown
 
     console = output.stdout()
     if remark := profile_disturbance(found):
         console.print(f"disturbed: {remark}", "", markup=False)
     console.print(f"{from_flat(found.config).said} on {found.environment.device}", "", markup=False)
-    console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.ladder_rows(found)), "")
-    named = ("rung", "term", "ps>", "figures", "source")
-    console.print(output.table("what the model's time is made of", named, shown.term_rows(found)), "")
+    console.print(output.table("from the ceiling to the kernel", shown.COLUMNS, shown.level_rows(found)), "")
+    console.print(output.table("terms of the model", shown.TERM_COLUMNS, shown.term_rows(found)), "")
     if found.apart:
-        columns = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
-        console.print(output.table("parts of the kernel alone", columns, shown.apart_rows(found)), "")
+        console.print(output.table("parts of the kernel alone", shown.PART_COLUMNS, shown.part_rows(found)), "")
     if found.counters.found:
-        columns = ("counter", "value>", "unit", "ideal>", "ratio>")
-        console.print(output.table(found.counters.source, columns, shown.counter_rows(found)), "")
+        console.print(output.table(found.counters.source, shown.COUNTER_COLUMNS, shown.counter_rows(found)), "")
     else:
         console.print(found.counters.source, "", markup=False)
     if rows := shown.state_rows(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,15 +84,12 @@ def write_results(record: StudyRecord, folder: Path) -> Written:
 
 
 def write_report(record: StudyRecord, path: Path) -> None:
-    """The report, with the source text of the winner."""
+    """Write the report, with the winner's kernel and the halos of kernels with several steps per launch."""
     import lbmtune.report as reports
-    from lbmtune.catalogue.config import from_flat
-    from lbmtune.codegen.render import render
+    from lbmtune.export import printed_kernel
+    from lbmtune.model.predict import cells_read
 
-    source = ""
-    if record.ranked:
-        source = render(record.header.spec.case, from_flat(record.ranked[0].config)).source
-    reports.write_report(record, path, source)
+    reports.write_report(record, path, printed_kernel(record), partial(cells_read, record.header.spec.case))
 
 
 def write_claims(claims: Claims, path: Path) -> None:

@@ -32,9 +32,9 @@ def verify(
 
     subject = resolve(config, study, sets, device, out)
     with Evaluator(subject.case, subject.device, study_spec(study, sets).protocol) as evaluator:
-        trials = [evaluator.prove(subject.legal().config)]
+        trials = [evaluator.verify(subject.legal().config)]
         if full_size and trials[0].verification:
-            trials.append(evaluator.prove(subject.config, full=True))
+            trials.append(evaluator.verify(subject.config, full=True))
     _show_proofs(subject.config.key, trials, as_json)
 
 
@@ -151,10 +151,10 @@ def accuracy(
 
 def _accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
     from lbmtune.cli.format import output
-    from lbmtune.search.accuracy import kept_where
+    from lbmtune.search.kinds import kind_of
 
     domain = "x".join(map(str, found.domain))
-    what = f"{kept_where(config)}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
+    what = f"{kind_of(config).state}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
     title = (
         f"L2 errors of {found.lattice} {found.collision}, {what}, stored as {found.storage}, computed in "
         f"{found.compute}, on {domain} cells"

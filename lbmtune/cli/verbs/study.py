@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from lbmtune.records import Accuracy, Prediction, Sustained, Trial
     from lbmtune.records.study import StudyRecord, StudySpec
     from lbmtune.search.accuracy import Accurate
-    from lbmtune.search.estimates import Anew
-    from lbmtune.search.study import Evaluator, Observer, Predict, Sustain
+    from lbmtune.search.estimates import Repredict
+    from lbmtune.search.interfaces import Evaluator, Observer, Predict, Sustain
 
 CEILING_AGE_S = {"cuda": 0.0, "cpu": 86400.0}
 """How old the measured ceiling may be when a study begins: a GPU takes seconds to measure, a CPU half a minute."""
@@ -85,7 +85,7 @@ def study(
 ) -> None:
     """Searches the fastest kernel; writes report.html and best.json."""
     from lbmtune.cli.arguments import devices as here
-    from lbmtune.search.resume_check import check_question
+    from lbmtune.search.resume_check import check_same_spec
     from lbmtune.search.space import check_any_is_legal
 
     given = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
@@ -99,7 +99,7 @@ def study(
     folder = out or _folder(spec.name, where, resume=resume)
     check_folder(folder, backend_of(where), resume=resume)
     if resume:
-        check_question(read_study(folder).header.spec, spec, folder)
+        check_same_spec(read_study(folder).header.spec, spec, folder)
     else:  # what is legal nowhere is told before the device is measured
         backend = backend_of(where)
         check_any_is_legal(spec.case, backend, spec.axes[backend], here.widest(where))
@@ -148,12 +148,12 @@ def _searched(
     from lbmtune.cli.format.output import stderr
     from lbmtune.cli.format.progress import Progress
     from lbmtune.measure.workers.evaluate import Evaluator
-    from lbmtune.search.lock import device_held
+    from lbmtune.search.lock import device_lock
 
     expected = here.predictor(spec.case, described)
     with (
         Evaluator(spec.case, device, spec.protocol, expected) as evaluator,
-        device_held(evaluator.environment),
+        device_lock(evaluator.environment),
         Progress(stderr()) as progress,
     ):
         accuracy = partial(_accuracy, evaluator)
@@ -161,7 +161,7 @@ def _searched(
         return search(spec, evaluator, expected, described, folder, progress, storage, *asked, resume=resume)
 
 
-def _anew(spec: StudySpec, described: Machine) -> Anew | None:
+def _anew(spec: StudySpec, described: Machine) -> Repredict | None:
     """Predictions by what NVRTC says; None where it does not compile for the device, or nobody has calibrated it.
 
     Then the model says nothing of registers.
@@ -196,7 +196,7 @@ def search(
     accuracy: Accurate | None = None,
     sustain: Sustain | None = None,
     briefly: Accurate | None = None,
-    predict_anew: Anew | None = None,
+    predict_anew: Repredict | None = None,
     *,
     resume: bool = False,
 ) -> StudyRecord:
@@ -206,8 +206,9 @@ def search(
     predict_anew: of the kernels that the model puts first, by what a compiler says of them.
     """
     from lbmtune.search.accuracy import within
+    from lbmtune.search.interfaces import Search
     from lbmtune.search.space import legal_set
-    from lbmtune.search.study import Search, run_study
+    from lbmtune.search.study import run_study
 
     backend = described.environment.backend
     space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits)

@@ -25,7 +25,7 @@ from lbmtune.codegen.walk_probes import (
     walk,
     walks_digest,
 )
-from lbmtune.measure.calibration.microbench import Say
+from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.random_fill import fill_with_noise
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.memory_walks import (
@@ -70,7 +70,9 @@ _NEIGHBOURS = 9
 """Rows that a group of streams comes from."""
 
 
-def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], say: Say) -> CpuCalibration:
+def calibrate_cpu(
+    device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], progress: Progress
+) -> CpuCalibration:
     """Runs all of them: about a minute. Raises what the device raises."""
     bench = Bench(device, compiler, caches_bytes)
     cores, walks, widths = device.limits.cores, list(calibrated(bench.widths)), bench.widths
@@ -105,7 +107,7 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
                 one.name: partial(bench.cached_hidden, one, near) for one in bench.workable if not one.ahead
             },
         },
-        say,
+        progress,
     )
     rates = {entry: {str(width): found["arithmetic"][f"{entry} {width}"] for width in widths} for entry in OPERATIONS}
     refills = {name: max(0.0, seconds) for name, seconds in found["lines of one set"].items()}
@@ -127,12 +129,14 @@ def calibrate_cpu(device: Device, compiler: Compiler, caches_bytes: Mapping[str,
     )
 
 
-def _in_rounds(groups: Mapping[str, Mapping[str, Callable[[], float]]], say: Say) -> dict[str, dict[str, float]]:
+def _in_rounds(
+    groups: Mapping[str, Mapping[str, Callable[[], float]]], progress: Progress
+) -> dict[str, dict[str, float]]:
     """Medians of what is measured round after round."""
     found: dict[str, dict[str, list[float]]] = {group: {name: [] for name in ones} for group, ones in groups.items()}
     for number in range(_ROUNDS):
         for group, ones in groups.items():
-            say(f"{group}, round {number + 1} of {_ROUNDS}")
+            progress(f"{group}, round {number + 1} of {_ROUNDS}")
             for name, one in ones.items():
                 found[group][name].append(one())
     return {group: {name: median(all_of) for name, all_of in ones.items()} for group, ones in found.items()}
@@ -143,14 +147,14 @@ def _hidden(moving_s: float, working_s: float, both_s: float) -> float:
     return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))
 
 
-class Glance(NamedTuple):
-    """A walk that tells what a machine does just now. done: by a run, in bytes or operations.
+class Probe(NamedTuple):
+    """A short run that tells the present speed of a machine. amount: bytes or operations of a run.
 
-    cached: whether it needs what its last run left in a cache.
+    cached: if it depends on the data that its last run left in a cache.
     """
 
     run: Callable[[], None]
-    done: float
+    amount: float
     cached: bool
 
 
@@ -215,7 +219,7 @@ class Bench:
         near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
         return near // _PITCH * _PITCH, far // _PITCH * _PITCH
 
-    def glances(self) -> dict[str, Glance]:
+    def probes(self) -> dict[str, Probe]:
         """Walks like `glance` of some milliseconds, by the fields of `Conditions`.
 
         The last cache is left out where calibration does not go through it either.
@@ -226,14 +230,14 @@ class Bench:
         turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
         work = self._turns(one, _WITHIN_L1, turns, worked=True)
         found = {
-            "memory_bytes_per_s": Glance(memory, self._cells * cell_bytes, cached=False),
-            "work_per_s": Glance(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
+            "memory_bytes_per_s": Probe(memory, self._cells * cell_bytes, cached=False),
+            "work_per_s": Probe(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
         }
         if self.cached_lengths()[1]:
             length = self.filling(GLANCED)
             turns = max(1, self._cells // (2 * cores * length))
             last = self._turns(one, length, turns)
-            found["last_cache_bytes_per_s"] = Glance(last, cores * turns * length * cell_bytes, cached=True)
+            found["last_cache_bytes_per_s"] = Probe(last, cores * turns * length * cell_bytes, cached=True)
         return found
 
     def filling(self, share: float) -> int:

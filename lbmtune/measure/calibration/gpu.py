@@ -13,7 +13,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.measure.calibration import gpu_latency as waits
 from lbmtune.measure.calibration import gpu_memory as memory
 from lbmtune.measure.calibration.bench import Bench, Kernel, Part
-from lbmtune.measure.calibration.microbench import Say
+from lbmtune.measure.processes.worker import Progress
 from lbmtune.model.machine.description import Calibration
 
 Parts = Callable[[Limits], Iterator[Part]]
@@ -47,7 +47,7 @@ def texts(limits: Limits) -> Iterator[Program]:
     return (part.program for _, parts in _parts(limits) for part in parts)
 
 
-def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
+def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibration:
     """Runs all of them: less than a minute. Raises what the device raises.
 
     compiler: asked for most texts many times, it should make each of them once.
@@ -55,7 +55,7 @@ def calibrate(device: Device, compiler: Compiler, say: Say) -> Calibration:
     bench = Bench(device)
     tables: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for what, parts in _parts(device.limits):
-        say(what)
+        progress(what)
         for part in parts:
             program = part.program
             launch = next(one for one in program.period[0] if one.entry == part.entry)

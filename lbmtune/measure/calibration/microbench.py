@@ -18,6 +18,7 @@ from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.random_fill import fill_with_noise
 from lbmtune.records.statistics import Interval, median_interval
 
@@ -52,17 +53,14 @@ class Bandwidths:
     thread: Rate | None = None
 
 
-Say = Callable[[str], None]
-
-
-def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int, say: Say) -> Bandwidths:
+def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int, progress: Progress) -> Bandwidths:
     """Two-array copy, in-place update, and copies of 19 streams at several access widths."""
-    bench = (_Cpu if device.environment.backend == "cpu" else _Cuda)(device, compiler, last_cache_bytes)
+    bench = _BENCHES[device.environment.backend](device, compiler, last_cache_bytes)
     streams = {}
     for name in bench.widths:
-        say(f"copy of {STREAMS} streams, {name} bytes at once")
+        progress(f"copy of {STREAMS} streams, {name} bytes at once")
         streams[name] = bench.copy(name, STREAMS)
-    say("copy of one array, and one in place")
+    progress("copy of one array, and one in place")
     copy, in_place, thread = bench.copy(bench.widths[-1], 1), bench.in_place(), bench.thread()
     # one thread may do better than all, where few cores use up the memory
     in_place = max(in_place, thread) if thread else in_place
@@ -71,7 +69,7 @@ def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int
 
 def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> Rate:
     """The copy of one array alone, by the widest accesses."""
-    bench = (_Cpu if device.environment.backend == "cpu" else _Cuda)(device, compiler, last_cache_bytes)
+    bench = _BENCHES[device.environment.backend](device, compiler, last_cache_bytes)
     return bench.copy(bench.widths[-1], 1)
 
 
@@ -98,7 +96,7 @@ def _repeat(run: Callable[[], None], times: int) -> None:
         run()
 
 
-class _Cuda:
+class _CudaBench:
     widths = ("2", "4", "8", "16")
 
     def __init__(self, device: Device, compiler: Compiler, last_cache_bytes: int) -> None:
@@ -149,7 +147,7 @@ class _Cuda:
         return lambda: executable.launch(launch, grid, arguments)
 
 
-class _Cpu:
+class _CpuBench:
     def __init__(self, device: Device, compiler: Compiler, last_cache_bytes: int) -> None:
         self._device, self._compiler, self._threads = device, compiler, device.limits.cores
         self._accesses = {_name(access): access for access in _cpu_accesses(device.limits.vector_bits)}
@@ -198,6 +196,9 @@ class _Cpu:
         executable = self._device.load(program, self._compiler(program))
         launch = next(launch for launch in program.period[0] if launch.entry == entry)
         return lambda: executable.launch(launch, (1, 1, 1), arguments)
+
+
+_BENCHES: Mapping[str, type[_CudaBench | _CpuBench]] = {"cuda": _CudaBench, "cpu": _CpuBench}
 
 
 def _cpu_accesses(vector_bits: int) -> Iterator[CpuAccess]:

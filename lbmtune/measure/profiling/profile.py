@@ -1,8 +1,7 @@
-"""A profile of one kernel: the ladder in a process of its own, then the counters of the hardware in another one."""
+"""Profile one kernel: the loss breakdown in a process of its own, then the hardware counters in another one."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -10,12 +9,11 @@ from functools import partial
 
 from lbmtune.backend.protocol import Device
 from lbmtune.backend.registry import open_device
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.render import render
-from lbmtune.measure.calibration.machines import heard
-from lbmtune.measure.calibration.microbench import Say
+from lbmtune.measure.processes.worker import Progress, Session, await_answer, temporary_worker
 from lbmtune.measure.profiling.counters import counted
-from lbmtune.measure.profiling.loss_breakdown import Asked, climb
-from lbmtune.measure.workers.processes import Report, Session, Worker, scratch_folder
+from lbmtune.measure.profiling.loss_breakdown import ProfileRequest, measure_losses
 from lbmtune.records import Environment
 from lbmtune.records.profile import Profile
 
@@ -24,42 +22,34 @@ _STAGE_LIMIT_S = 180.0
 
 def profile(
     spec: str,
-    asked: Asked,
-    say: Say,
+    request: ProfileRequest,
+    progress: Progress,
     opener: Callable[[str], Device] = open_device,
     alone: Callable[[Environment], AbstractContextManager[None]] = lambda _: nullcontext(),
     sources: str = "",
 ) -> Profile:
-    """The ladder of a kernel on a device, and what counters say of it where they are asked for.
+    """Measure the loss breakdown of a kernel on a device, and its hardware counters if requested.
 
-    alone: holds the device meanwhile; sources: a folder for the text of the kernel
-    (`measure.profiling.profiler_target`). Raises NothingValidError where the kernel is wrong or cannot run,
-    DeviceUnavailableError, InputError.
+    alone: holds the device meanwhile; sources: folder for the kernel text (`measure.profiling.profiler_target`).
+    Raises NothingValidError if the kernel is wrong or cannot run, DeviceUnavailableError, InputError.
     """
-    folder = scratch_folder()
-    worker = Worker(
-        "profile", partial(open_profiler, partial(opener, spec)), {}, folder / "profile.log", _STAGE_LIMIT_S
-    )
-    try:
-        environment: Environment = heard(worker, None)
+    with temporary_worker("profile", partial(open_profiler, partial(opener, spec)), _STAGE_LIMIT_S) as worker:
+        environment: Environment = await_answer(worker, None)
         with alone(environment):
-            worker.ask(spec, asked)
-            found: Profile = heard(worker, say)
-            if environment.backend == "cpu" or not asked.counters:
+            worker.send(spec, request)
+            found: Profile = await_answer(worker, progress)
+            if BACKENDS[environment.backend].shares_host or not request.counters:
                 return found
-            worker.end()  # its memory goes before the profiler keeps that of the kernel
-            say("counters of the hardware")
-            return replace(found, counters=counted(render(asked.case, asked.config), spec, sources))
-    finally:
-        worker.end()
-        shutil.rmtree(folder, ignore_errors=True)
+            worker.end()  # release its device memory before the profiler saves that of the kernel
+            progress("hardware counters")
+            return replace(found, counters=counted(render(request.case, request.config), spec, sources))
 
 
 def open_profiler(opener: Callable[[], Device]) -> tuple[Environment, Session]:
-    """A session that answers Asked with a Profile."""
+    """Open a session that answers a ProfileRequest with a Profile."""
     device = opener()
 
-    def session(asked: Asked, report: Report) -> Profile:
-        return climb(device, asked, report)
+    def session(request: ProfileRequest, progress: Progress) -> Profile:
+        return measure_losses(device, request, progress)
 
     return device.environment, session

@@ -24,7 +24,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.protocol import excite
-from lbmtune.measure.workers.worker_tasks import calm
+from lbmtune.measure.timing.stable_case import stable_case
 from lbmtune.records import Environment
 from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
@@ -64,7 +64,7 @@ def prepared(request: Request, environment: Environment) -> tuple[Program, Binar
 
 def run(request: Request, program: Program, binary: Binary, device: Device) -> None:
     """The warm cycles, and the one that is looked at."""
-    simulation = Simulation(program, binary, device, calm(request.case))
+    simulation = Simulation(program, binary, device, stable_case(request.case))
     excite(simulation)
     simulation.step(WARM_CYCLES * simulation.parity_steps)
     device.synchronize()

@@ -17,7 +17,7 @@ from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.measure.timing.cpu_share import cpu_share, usage
-from lbmtune.measure.timing.pooled_device import Arena
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.random_fill import fill_with_noise
 from lbmtune.records import Conditions, Measurement
 from lbmtune.records.statistics import Interval, median_interval
@@ -187,8 +187,8 @@ def take(simulation: Simulation, steps: int, protocol: TimingProtocol, *, look_a
     conditions = device.conditions() if look_around else Conditions()
     if before is not None and isinstance(config, CpuConfig):
         conditions = replace(conditions, cpu_share=cpu_share(before, usage(), config.threads))
-    if look_around and isinstance(device, Arena) and device.gauge:
-        conditions = device.gauge.look(conditions, steps * step_s)
+    if look_around and isinstance(device, PooledDevice) and device.monitor:
+        conditions = device.monitor.observe(conditions, steps * step_s)
     return Sample(step_s, conditions, flaw(conditions, device.environment.max_sm_clock_hz, protocol))
 
 

@@ -61,7 +61,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
     It takes so many steps that each parity and exchange of the buffers occurs; where a launch lasts, twice as many,
     so that blocks write anew what others have read.
     """
-    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.lasting)
+    case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.persistent)
     bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
     known = whole_state(case, steps, implicit=implicit) if xp is np else None
     left = steps if known is None else 0
@@ -89,6 +89,16 @@ def verify_single(program: Program, binary: Binary, device: Device, single: tupl
     case = replace(program.case, domain=awkward_domain(program.case, program.config))
     one = _shortened(single[0]), single[1]
     return _compared(Simulation(_shortened(program), binary, device, case, lambda: one), (1, program.steps, 1))
+
+
+def describe_failure(found: Verification) -> str:
+    """Describe a failed verification in a sentence."""
+    cell = ", ".join(map(str, found.worst_cell))
+    domain = "x".join(map(str, found.domains[-1]))
+    where = f"f_{found.worst_direction} at cell ({cell}) of {domain}"
+    if found.error >= sys.float_info.max:
+        return f"{where} is not a finite number after {found.worst_steps} steps"
+    return f"{where} is off by {found.error:.3g} after {found.worst_steps} steps; the bound is {found.bound:.3g}"
 
 
 def compare(program: Program, binary: Binary, device: Device, case: Case, periods: int) -> Verification:
@@ -123,7 +133,7 @@ def _steps_at_once(program: Program, periods: int) -> tuple[int, ...]:
     """Steps between comparisons: a period each; 1, 2, 3 ... where a launch does as many as it is asked for."""
     # after each launch of several steps; of those of one, after all parities
     period = program.steps if program.steps > 1 else program.config.propagation.period
-    return tuple(period * (n + 1 if program.lasting else 1) for n in range(periods))
+    return tuple(period * (n + 1 if program.persistent else 1) for n in range(periods))
 
 
 def error_bounds(case: Case, config: KernelConfig, steps: int) -> tuple[float, ...]:

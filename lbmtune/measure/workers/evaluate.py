@@ -1,8 +1,8 @@
-"""Trials in isolation: render, compile, verify and measure in processes that may die.
+"""Evaluate configurations in processes that may die: render, compile, verify and measure.
 
-Compile workers turn configurations into programs and binaries and lay them down in a spool folder; the one
-measurer of the device picks them up there, so that all messages stay small. On a GPU compilation runs ahead of
-measurement. On a CPU nothing of ours runs while a sample is taken: no compilation, and the caller waits in `next`.
+Compile workers write programs and binaries to a spool folder, from which the one measurer of the device reads them, so
+that messages stay small. On a GPU compilation runs ahead of measurement. On a CPU nothing else of the tool runs
+while a sample is taken: no compilation, and the caller waits in `next`.
 """
 
 from __future__ import annotations
@@ -18,64 +18,64 @@ from typing import Protocol, Self
 
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
+from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Event, Stage, Worker, unavailable
 from lbmtune.measure.verification.accuracy import fitted
-from lbmtune.measure.workers.outcomes import compiled, died, measured
-from lbmtune.measure.workers.processes import STAGE_START, Answer, Death, Event, Stage, Worker, unavailable
-from lbmtune.measure.workers.worker_pool import Crew
-from lbmtune.measure.workers.worker_tasks import (
-    Accurate,
-    Compiled,
-    Finals,
-    Measured,
-    Rehearsal,
+from lbmtune.measure.workers.messages import (
+    AccuracyRequest,
+    CompileResult,
+    DryRunRequest,
+    FinalsFailure,
+    FinalsRequest,
+    MeasureRequest,
+    MeasureResult,
     Renderer,
-    Spoiled,
-    Work,
-    open_compiler,
-    turn_of,
 )
+from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_measuring
+from lbmtune.measure.workers.worker_pool import WorkerPool
+from lbmtune.measure.workers.worker_tasks import final_stage, open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import Duty
 from lbmtune.records.study import TimingProtocol
 
-_IN_ADVANCE = 3
-"""Requests that the measurer of a GPU has at hand."""
+_QUEUE_DEPTH = 3
+"""Requests queued at the measurer of a GPU."""
 
 
 class Predict(Protocol):
-    """The model of the case on the device."""
+    """Predicts the performance of a configuration of the case on the device."""
 
     def __call__(self, config: KernelConfig, /, *, resources: Resources | None = None) -> Prediction:
-        """What a kernel is expected to do, with what was compiled, or by an estimate of it."""
+        """Predict. resources: of the compiled kernel; None: an estimate."""
         ...
 
 
 @dataclass(frozen=True)
 class Job:
-    """One configuration on its way. full: verify at full size instead of measuring; sustained: run it for seconds."""
+    """A configuration in progress. full: verify at full size and do not time; sustained: run it for seconds."""
 
     trial: Trial
     config: KernelConfig
-    full: bool
     path: Path
+    full: bool = False
     timed: bool = True
-    duty: Duty | None = None
+    side_task: Duty | None = None
     sustained: bool = False
 
 
 class Evaluator:
-    """Answers configurations with trials.
+    """Evaluates configurations; the results are trials.
 
-    `submit` as many as `ahead`, then alternate `next` and `submit`. environment, limits: of the device;
-    crew: its workers. A trial's prediction knows what its kernel was compiled to, as soon as that is known.
-    incumbent_s: seconds per step of the best so far; set it when a study is resumed.
-    on_stage: called with trial number and stage as they begin.
+    Call `submit` up to `max_in_flight` times, then alternate `next` and `submit`. environment, limits: of the device.
+    A trial's prediction uses the registers of its kernel as soon as it is compiled.
+    incumbent_s: seconds per step of the best so far; set it to resume a study.
+    on_stage: called with trial number and stage when a stage begins.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class Evaluator:
         opener: Callable[[], Device] | None = None,
         on_stage: Callable[[int, str], None] | None = None,
     ) -> None:
-        """Starts the measurer. compiler, renderer and opener run in workers and must be picklable.
+        """Start the measurer. compiler, renderer and opener run in workers and must be picklable.
 
-        Raises DeviceUnavailableError where the device cannot be opened.
+        Raises DeviceUnavailableError if the device cannot be opened.
         """
         self.case, self.protocol = case, protocol
         self.incumbent_s: float | None = None
@@ -102,124 +102,120 @@ class Evaluator:
         self._finished: deque[Trial] = deque()
         self._verified: dict[int, Path] = {}
         self._jobs = 0
-        self.crew = Crew(opener or partial(open_device, device_spec), protocol)
+        self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
-            opened = self.crew.introduced()
+            opened = self.pool.wait_ready()
         except BaseException:
             self.close()
             raise
         self.environment, self.limits = opened.environment, opened.limits
         self._compiler = compiler or compiler_for(self.environment)
-        self._quiet = self.environment.backend == "cpu"
+        self._quiet = BACKENDS[self.environment.backend].shares_host
         cores = usable_cores()
         self.compile_workers = min(cores, 4) if self._quiet else max(1, cores - 2)
 
     @property
-    def ahead(self) -> int:
-        """How many configurations may usefully be under way at once."""
+    def max_in_flight(self) -> int:
+        """The number of configurations that may usefully be in progress at once."""
         return self.compile_workers if self._quiet else self.compile_workers + 2
 
     @property
-    def under_way(self) -> int:
-        """How many were submitted and not yet returned."""
-        busy = sum(task is not None for worker in self.crew.workers() for task in worker.tasks)
+    def in_flight(self) -> int:
+        """The number of configurations submitted and not yet returned."""
+        busy = sum(job is not None for worker in self.pool.workers() for job in worker.jobs)
         return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
 
-    def expect(self, configs: Sequence[KernelConfig]) -> None:
-        """Hears what may come, so that the workers of a GPU start and get ready while the caller still thinks."""
+    def prepare(self, configs: Sequence[KernelConfig]) -> None:
+        """Start the workers of a GPU and have them prepare for configurations that may be submitted."""
         if self._quiet:
-            return  # nothing of ours may run beside a sample
-        one_of_each = {(config.storage, config.order, config.indirect): config for config in reversed(configs)}
-        rehearsal = Rehearsal(case=self.case, configs=tuple(one_of_each.values()), renderer=self._renderer)
-        self.crew.measurer.ask(None, rehearsal)
-        while len(self.crew.compilers) < self.compile_workers:
-            self._new_compiler().ask(None, replace(rehearsal, configs=rehearsal.configs[:1]))
+            return  # nothing else may run beside a sample
+        one_of_each = {(config.storage, config.family, config.order): config for config in reversed(configs)}
+        request = DryRunRequest(case=self.case, configs=tuple(one_of_each.values()), renderer=self._renderer)
+        self.pool.measurer.send(None, request)
+        while len(self.pool.compilers) < self.compile_workers:
+            self._new_compiler().send(None, replace(request, configs=request.configs[:1]))
 
     def submit(self, number: int, config: KernelConfig) -> None:
-        """Takes a configuration in. An illegal one is answered by the next `next`, with the rule's reason."""
-        self._listen(0.0)  # who died while there was nothing to do is replaced before it is asked
-        self._take_in(number, config, full=False)
+        """Queue a configuration. For an illegal one the next `next` returns the reason of the rule."""
+        self._process_events(0.0)  # replace workers that died while idle
+        self._enqueue(number, config)
         self._start_compiling()
         if not self._quiet:
-            self._listen(0.0)
+            self._process_events(0.0)
             self._start_measuring()
 
     def next(self) -> Trial:
-        """The next finished trial, in any order; waits for it. Raises IndexError when nothing is under way."""
-        if not self.under_way:
-            raise IndexError("no configuration is under way")
+        """Wait for the next finished trial, in any order. Raises IndexError if nothing is in progress."""
+        if not self.in_flight:
+            raise IndexError("no configuration is in progress")
         while not self._finished:
             self._start_measuring()
             self._start_compiling()
-            self._listen()
+            self._process_events()
         trial = self._finished.popleft()
-        self._note_best(trial)
+        self._update_incumbent(trial)
         return trial
 
-    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
-        """Finalists once more: each verified at full size, then all that passed measured interleaved.
+    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, Duty] | None = None) -> list[Trial]:
+        """Verify each finalist at full size, then time all that passed interleaved. Call it when idle.
 
-        duties: what some of them do besides stepping, by position.
-
-        Call it when nothing is under way. One trial per configuration, in order, numbered from 0: verification
-        is that at full size, final the interleaved measurement. final is None where the outcome is not ok, and
-        where the interleaved measurement failed without telling which of them it was: then the reason says how.
+        side_tasks: by position. Returns one trial per configuration, in order, numbered from 0, with `verification` at
+        full size and `final`, the interleaved measurement. `final` is None if the outcome is not ok, or if the
+        interleaved measurement failed and no finalist could be blamed; the reason says how.
         """
-        assert not self.under_way
+        assert not self.in_flight
         for number in self._by_steps(configs):
-            self._take_in(number, configs[number], full=True, duty=(duties or {}).get(number))
-        trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
+            self._enqueue(number, configs[number], full=True, side_task=(side_tasks or {}).get(number))
+        trials = self._collect(len(configs))
         passed = [(trial, self._verified.pop(trial.number)) for trial in trials if trial.outcome is Outcome.OK]
-        final = {trial.number: trial for trial in self._interleaved(passed)}
+        final = {trial.number: trial for trial in self._time_interleaved(passed)}
         for _, path in passed:
             path.unlink()
         return [final.get(trial.number, trial) for trial in trials]
 
     def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
-        """Runs each for seconds without a pause; what is not proven yet is verified at full size first.
+        """Run each configuration for seconds without a pause; verify those at full size that are not proven yet.
 
-        Call it when nothing is under way. One trial per configuration, in order, numbered from 0.
+        Call it when idle. Returns one trial per configuration, in order, numbered from 0.
         """
-        assert not self.under_way
+        assert not self.in_flight
         for number in self._by_steps(configs):
-            self._take_in(number, configs[number], full=not proven[number], sustained=True)
-        trials = sorted((self.next() for _ in configs), key=lambda trial: trial.number)
+            self._enqueue(number, configs[number], full=not proven[number], sustained=True)
+        trials = self._collect(len(configs))
         for path in self._verified.values():
             path.unlink()
         self._verified.clear()
         return trials
 
-    def prove(self, config: KernelConfig, *, full: bool = False) -> Trial:
-        """Verifies a configuration and does not measure it, on small domains or on its own. Call it when idle."""
-        assert not self.under_way
-        self._take_in(0, config, full=full, timed=False)
+    def verify(self, config: KernelConfig, *, full: bool = False) -> Trial:
+        """Verify a configuration without timing it, on small domains or at full size. Call it when idle."""
+        assert not self.in_flight
+        self._enqueue(0, config, full=full, timed=False)
         trial = self.next()
         if path := self._verified.pop(0, None):
             path.unlink()
         return trial
 
     def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
-        """L2 errors of a Taylor-Green vortex in the precision of a configuration. Call it when idle.
+        """Measure the L2 errors of a Taylor-Green vortex in the precision of a configuration. Call it when idle.
 
-        brief: after many steps alone.
-
-        Raises NothingValidError, with the reason, where it cannot be measured.
+        brief: only the run of many steps. Raises NothingValidError, with the reason, if it cannot be measured.
         """
-        assert not self.under_way
+        assert not self.in_flight
         if reason := broken(*fitted(self.case, config), self.limits):
             raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
-        while self.crew.measurer.tasks:
-            self._listen()  # a rehearsal that nothing has waited for
-        self.crew.measurer.ask(config, Accurate(case=self.case, config=config, brief=brief))
-        event = self.crew.answer()
+        while self.pool.measurer.jobs:
+            self._process_events()  # a dry run may still be in progress
+        self.pool.measurer.send(config, AccuracyRequest(case=self.case, config=config, brief=brief))
+        event = self.pool.await_answer()
         if isinstance(event, Death):
             raise NothingValidError(f"the accuracy cannot be measured: {event.reason}.")
         found: Accuracy = event.value
         return found
 
     def close(self) -> None:
-        """Ends all workers."""
-        self.crew.close()
+        """End all workers."""
+        self.pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -228,21 +224,24 @@ class Evaluator:
         self.close()
 
     def _by_steps(self, configs: Sequence[KernelConfig]) -> list[int]:
-        """Positions, ascending by the steps after which each is compared: the oracle goes on from those before."""
+        """Return positions in ascending order of the steps to compare, so that reference states are continued."""
 
         def steps(config: KernelConfig) -> int:
             return config.fused_steps * max(config.propagation.period, 1 + config.exchanges(self.case.stencil))
 
         return sorted(range(len(configs)), key=lambda number: steps(configs[number]))
 
-    def _take_in(
+    def _collect(self, count: int) -> list[Trial]:
+        return sorted((self.next() for _ in range(count)), key=lambda trial: trial.number)
+
+    def _enqueue(
         self,
         number: int,
         config: KernelConfig,
         *,
-        full: bool,
+        full: bool = False,
         timed: bool = True,
-        duty: Duty | None = None,
+        side_task: Duty | None = None,
         sustained: bool = False,
     ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -253,121 +252,119 @@ class Evaluator:
         if self._predict:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
-        self._to_compile.append(Job(trial, config, full, self._path(self._jobs), timed, duty, sustained))
+        path = self.pool.spool / f"{self._jobs}.pickle"
+        self._to_compile.append(Job(trial, config, path, full, timed, side_task, sustained))
 
-    def _path(self, job: int) -> Path:
-        return self.crew.spool / f"{job}.pickle"
-
-    def _note_best(self, trial: Trial) -> None:
+    def _update_incumbent(self, trial: Trial) -> None:
         if trial.mlups:
             step_s = self.case.fluid_sites / (trial.mlups * 1e6)
             self.incumbent_s = min(step_s, self.incumbent_s or step_s)
 
-    # work is handed out
+    # requests to workers
 
     def _start_measuring(self) -> None:
-        """Keeps the measurer busy; on a GPU with a few in advance, so that it never waits for the search."""
-        depth = 1 if self._quiet else _IN_ADVANCE
-        compiling = any(worker.tasks for worker in self.crew.compilers)
-        while self._to_measure and len(self.crew.measurer.tasks) < depth and not (self._quiet and compiling):
+        """Keep the measurer busy; on a GPU with queued requests, so that it never waits for the search."""
+        depth = 1 if self._quiet else _QUEUE_DEPTH
+        compiling = any(worker.jobs for worker in self.pool.compilers)
+        while self._to_measure and len(self.pool.measurer.jobs) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
-            work = Work(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
-            self.crew.measurer.ask(job, replace(work, incumbent_s=self.incumbent_s))
+            request = MeasureRequest(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
+            self.pool.measurer.send(job, replace(request, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
-        if self._quiet and (self.crew.measurer.tasks or self._to_measure):
+        if self._quiet and (self.pool.measurer.jobs or self._to_measure):
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.ask(job, (job.config, job.path, job.duty))
+            worker.send(job, (job.config, job.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
-        for worker in self.crew.compilers:
-            if not worker.tasks:
+        for worker in self.pool.compilers:
+            if not worker.jobs:
                 return worker
-        return None if len(self.crew.compilers) == self.compile_workers else self._new_compiler()
+        return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
-        return self.crew.add_compiler(partial(open_compiler, self.case, self._renderer, self._compiler))
+        return self.pool.add_compiler(partial(open_compiler, self.case, self._renderer, self._compiler))
 
-    # answers come back
+    # events of workers
 
-    def _listen(self, patience_s: float | None = None) -> None:
-        """Deals with what workers say; waits for it as long as that (`Crew.heard`)."""
-        for worker, event in self.crew.heard(patience_s):
-            self._deal_with(worker, event)
+    def _process_events(self, timeout_s: float | None = None) -> None:
+        """Process the events of workers (timeout_s: `WorkerPool.poll`)."""
+        for worker, event in self.pool.poll(timeout_s):
+            self._process(worker, event)
 
-    def _deal_with(self, worker: Worker, event: Event) -> None:
+    def _process(self, worker: Worker, event: Event) -> None:
         if isinstance(event, Death):
-            self._bury(worker, event)
-        elif isinstance(event, Answer) and event.task:
-            self._deal_with_answer(event.task, event.value)
-        elif isinstance(event, Stage) and worker.task and self._on_stage:
-            self._on_stage(worker.task.trial.number, event.name)
+            self._replace(worker, event)
+        elif isinstance(event, Answer) and event.job:
+            self._process_answer(event.job, event.value)
+        elif isinstance(event, Stage) and worker.job and self._on_stage:
+            self._on_stage(worker.job.trial.number, event.name)
 
-    def _bury(self, worker: Worker, death: Death) -> None:
-        """The request in hand, if any, pays for the death; those behind it go to the next worker."""
+    def _replace(self, worker: Worker, death: Death) -> None:
+        """Fail the job in progress and requeue the others on a new worker."""
         if death.stage == STAGE_START:
             raise unavailable("a worker could not start", death)
-        self.crew.replace(worker)
-        if not worker.tasks:
+        self.pool.replace(worker)
+        if not worker.jobs:
             return
-        job = worker.tasks.popleft()
-        self._to_measure.extendleft(reversed(worker.tasks))
+        job = worker.jobs.popleft()
+        self._to_measure.extendleft(reversed(worker.jobs))
         if job is None:
-            return  # a rehearsal: the first trial of its kind will tell
+            return  # a dry run: the first trial of its kind will report the fault
         job.path.unlink(missing_ok=True)
-        self._finished.append(died(job.trial, death))
+        self._finished.append(after_death(job.trial, death))
 
-    def _deal_with_answer(self, job: Job, answer: Compiled | Measured) -> None:
-        if isinstance(answer, Measured):
-            self._finished.append(measured(job.trial, answer))
-            if job.full and answer.outcome is Outcome.OK:
+    def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
+        if isinstance(result, MeasureResult):
+            self._finished.append(after_measuring(job.trial, result))
+            if job.full and result.outcome is Outcome.OK:
                 self._verified[job.trial.number] = job.path
             else:
                 job.path.unlink()
             return
-        trial = compiled(job.trial, answer)
-        if self._predict and answer.resources:
-            trial = replace(trial, prediction=self._predict(job.config, resources=answer.resources))
-        if answer.outcome is Outcome.OK:
+        trial = after_compiling(job.trial, result)
+        if self._predict and result.resources:
+            trial = replace(trial, prediction=self._predict(job.config, resources=result.resources))
+        if result.outcome is Outcome.OK:
             self._to_measure.append(replace(job, trial=trial))
         else:
             self._finished.append(trial)
 
-    def _interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
-        """The trials with their final measurements. One that spoils them is told apart, the others start again."""
+    def _time_interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
+        """Return the trials with their finals; if one of them fails, the others are timed again without it."""
         trials = [trial for trial, _ in verified]
         if not trials:
             return []
-        event = self._final_round(trials, [path for _, path in verified])
-        if isinstance(event, Answer) and not isinstance(event.value, Spoiled):
+        event = self._time_finals(trials, [path for _, path in verified])
+        if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
             return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
         reason = event.reason if isinstance(event, Death) else event.value.reason
         position = _culprit(event, len(trials))
         if position is None:
             return [replace(trial, reason=reason) for trial in trials]
         rest = [one for n, one in enumerate(verified) if n != position]
-        return [_spoiled(trials[position], event), *self._interleaved(rest)]
+        return [_failed(trials[position], event), *self._time_interleaved(rest)]
 
-    def _final_round(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
+    def _time_finals(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
         def on_stage(stage: str) -> None:
             if self._on_stage:
                 self._on_stage(trials[0].number, stage)
 
-        self.crew.measurer.ask(trials, Finals(paths=tuple(paths)))
-        return self.crew.answer(on_stage)
+        self.pool.measurer.send(trials, FinalsRequest(paths=tuple(paths)))
+        return self.pool.await_answer(on_stage)
 
 
 def _culprit(event: Answer | Death, count: int) -> int | None:
-    """The position of the finalist that ran when the finals failed; None where none can be blamed."""
+    """Return the position of the finalist that ran when the finals failed; None if unknown."""
     if isinstance(event, Answer):
         position: int | None = event.value.position
         return position
-    return next((n for n in range(count) if turn_of(n) == event.stage), None)
+    return next((n for n in range(count) if final_stage(n) == event.stage), None)
 
 
-def _spoiled(trial: Trial, event: Answer | Death) -> Trial:
+def _failed(trial: Trial, event: Answer | Death) -> Trial:
     if isinstance(event, Death):
-        return died(trial, event)
+        return after_death(trial, event)
     return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)

@@ -1,42 +1,42 @@
-"""What the workers answered, or how they died, as fields of a trial."""
+"""Put the results of workers, or their deaths, into trials."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.measure.workers.processes import Death
-from lbmtune.measure.workers.worker_tasks import Compiled, Measured
+from lbmtune.measure.processes.worker import Death
+from lbmtune.measure.workers.messages import CompileResult, MeasureResult
 from lbmtune.records import Costs, Outcome, Trial
 
 
-def compiled(trial: Trial, answer: Compiled) -> Trial:
-    """The trial after compiling."""
+def after_compiling(trial: Trial, result: CompileResult) -> Trial:
+    """Return the trial with what compiling gave."""
     return replace(
         trial,
-        outcome=answer.outcome,
-        reason=answer.reason,
-        resources=answer.resources,
-        source_digest=answer.source_digest,
-        binary_digest=answer.binary_digest,
-        costs=Costs(compile_s=answer.compile_s),
+        outcome=result.outcome,
+        reason=result.reason,
+        resources=result.resources,
+        source_digest=result.source_digest,
+        binary_digest=result.binary_digest,
+        costs=Costs(compile_s=result.compile_s),
     )
 
 
-def measured(trial: Trial, answer: Measured) -> Trial:
-    """The trial after verifying and measuring."""
+def after_measuring(trial: Trial, result: MeasureResult) -> Trial:
+    """Return the trial with what verifying and timing gave."""
     return replace(
         trial,
-        outcome=answer.outcome,
-        reason=answer.reason,
-        verification=answer.verification,
-        measurement=answer.measurement,
-        sustained=answer.sustained,
-        costs=replace(trial.costs, verify_s=answer.verify_s, measure_s=answer.measure_s),
+        outcome=result.outcome,
+        reason=result.reason,
+        verification=result.verification,
+        measurement=result.measurement,
+        sustained=result.sustained,
+        costs=replace(trial.costs, verify_s=result.verify_s, measure_s=result.measure_s),
     )
 
 
-def died(trial: Trial, death: Death) -> Trial:
-    """The trial whose worker died; the time it took is put down to the stage of the death."""
+def after_death(trial: Trial, death: Death) -> Trial:
+    """Return the trial of a worker that died; its time is charged to the stage of the death."""
     name = f"{death.stage.split()[0]}_s"
     costs = replace(trial.costs, **{name: death.stage_s}) if hasattr(trial.costs, name) else trial.costs
     outcome = Outcome.TIMED_OUT if death.timed_out else Outcome.CRASHED

@@ -1,4 +1,4 @@
-"""The processes of an evaluator: the measurer of a device, and those that compile beside it."""
+"""The worker processes of an evaluator: one that measures on the device, and some that compile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing.connection import wait
 
 from lbmtune.backend.protocol import Device
-from lbmtune.measure.workers.processes import (
+from lbmtune.measure.processes.worker import (
     Answer,
     Death,
     Event,
@@ -17,69 +17,71 @@ from lbmtune.measure.workers.processes import (
     Opener,
     Stage,
     Worker,
+    next_event,
     scratch_folder,
     unavailable,
 )
-from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, Opened, open_measurer, turn_of
+from lbmtune.measure.workers.messages import OpenedDevice
+from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, final_stage, open_measurer
 from lbmtune.records.study import TimingProtocol
 
-_POLL_S = 0.5
+_IDLE_S = 0.5
 _ACCURACY_LIMIT_S = 300.0
 _MOST_FAMILIES = 100
 """Finalists beside the best: more than there are families."""
-_FULL_SIZE_PATIENCE = 10
-"""How many times the limit of a verification one at full size may take."""
+_FULL_SIZE_FACTOR = 10
+"""Time limit of a verification at full size, in multiples of that on small domains."""
 
 
-class Crew:
-    """Starts workers, listens to them, and puts others in the place of those that died.
+class WorkerPool:
+    """Starts workers, collects their events, and replaces those that died.
 
-    measurer, compilers: those that work now; spool: the folder in which they find what they are asked about.
+    measurer, compilers: the present workers; spool: the folder through which programs travel between them.
     """
 
     def __init__(self, opener: Callable[[], Device], protocol: TimingProtocol) -> None:
-        """Starts the measurer. opener: runs there, and must be picklable."""
+        """Start the measurer. opener: runs in the worker and must be picklable."""
         self._opener, self._protocol, self._started = opener, protocol, 0
         self.spool = scratch_folder()
         self.compilers: list[Worker] = []
         self.measurer = self._new_measurer()
 
-    def introduced(self) -> Opened:
-        """What the measurer says of itself once it is ready. Raises DeviceUnavailableError."""
+    def wait_ready(self) -> OpenedDevice:
+        """Wait for the measurer to open its device. Raises DeviceUnavailableError."""
         while True:
-            event = _next_event(self.measurer)
+            event = next_event(self.measurer)
             if isinstance(event, Greeting):
-                assert isinstance(event.value, Opened)
+                assert isinstance(event.value, OpenedDevice)
                 return event.value
             if isinstance(event, Death):
                 raise unavailable("the measuring process could not start", event)
 
     def add_compiler(self, opener: Opener) -> Worker:
-        """One more that compiles."""
+        """Start another compile worker."""
         self.compilers.append(self._new_worker("compile", opener))
         return self.compilers[-1]
 
     def workers(self) -> Iterator[Worker]:
-        """All that are running."""
+        """Yield all running workers."""
         yield from self.compilers
         yield self.measurer
 
-    def heard(self, patience_s: float | None = None) -> list[tuple[Worker, Event]]:
-        """What they said, at most one event of each; waits for it as long as that.
+    def poll(self, timeout_s: float | None = None) -> list[tuple[Worker, Event]]:
+        """Return at most one event of each worker.
 
-        patience_s: None: until one of them has used up its time.
+        timeout_s: longest wait for the first; None: until the first deadline of a worker.
         """
-        if patience_s is None:
+        if timeout_s is None:
             deadlines = [worker.deadline for worker in self.workers() if worker.deadline is not None]
-            patience_s = min(deadlines, default=time.monotonic() + _POLL_S) - time.monotonic()
+            timeout_s = min(deadlines, default=time.monotonic() + _IDLE_S) - time.monotonic()
         workers = list(self.workers())
-        wait([worker.connection for worker in workers], timeout=max(0.0, patience_s))
-        said = ((worker, worker.event()) for worker in workers)
-        return [(worker, event) for worker, event in said if event is not None]
+        wait([worker.connection for worker in workers], timeout=max(0.0, timeout_s))
+        events = ((worker, worker.poll()) for worker in workers)
+        return [(worker, event) for worker, event in events if event is not None]
 
-    def answer(self, on_stage: Callable[[str], None] | None = None) -> Answer | Death:
-        """The measurer's answer to its one request; where it dies of it, there is another one already."""
-        while not isinstance(event := _next_event(self.measurer), (Answer, Death)):
+    def await_answer(self, on_stage: Callable[[str], None] | None = None) -> Answer | Death:
+        """Wait for the measurer's answer to its only request; a measurer that dies of it is replaced."""
+        while not isinstance(event := next_event(self.measurer), (Answer, Death)):
             if isinstance(event, Stage) and on_stage:
                 on_stage(event.name)
         if isinstance(event, Death):
@@ -87,14 +89,14 @@ class Crew:
         return event
 
     def replace(self, worker: Worker) -> None:
-        """Of one that died: compilers are started when they are needed."""
+        """Start another measurer for a dead one; forget a dead compiler, since those are started on demand."""
         if worker is self.measurer:
             self.measurer = self._new_measurer()
         else:
             self.compilers.remove(worker)
 
     def close(self) -> None:
-        """Ends all."""
+        """End all workers."""
         for worker in self.workers():
             worker.end()
         shutil.rmtree(self.spool, ignore_errors=True)
@@ -108,20 +110,14 @@ class Crew:
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:
-    """How long each stage may take."""
+    """Return the time limit of each stage."""
     return {
         "compile": protocol.compile_limit_s,
         "verify": protocol.verify_limit_s,
-        FULL_SIZE: _FULL_SIZE_PATIENCE * protocol.verify_limit_s,
+        FULL_SIZE: _FULL_SIZE_FACTOR * protocol.verify_limit_s,
         "measure": protocol.measure_limit_s,
         SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
         ACCURACY: _ACCURACY_LIMIT_S,
         FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
-        **{turn_of(n): protocol.measure_limit_s for n in range(protocol.finalists + _MOST_FAMILIES)},
+        **{final_stage(n): protocol.measure_limit_s for n in range(protocol.finalists + _MOST_FAMILIES)},
     }
-
-
-def _next_event(worker: Worker) -> Event:
-    while (event := worker.event()) is None:
-        wait([worker.connection], timeout=_POLL_S)
-    return event

@@ -1,277 +1,166 @@
-"""What happens inside the worker processes: one session compiles, one verifies and measures."""
+"""The tasks of the worker processes: one session compiles, one verifies and measures."""
 
 from __future__ import annotations
 
 import pickle
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.backend.protocol import (
-    Binary,
-    CompileError,
-    Compiler,
-    Device,
-    Executable,
-    OutOfMemoryError,
-    TooManyResourcesError,
-)
+from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import compiler_for, reassembled
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Real3
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.measure.timing.pooled_device import Arena, arena_bytes
-from lbmtune.measure.timing.protocol import WrongResultError, check_state, excite, measure, measure_interleaved
+from lbmtune.measure.processes.worker import Progress, Session
+from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.protocol import WrongResultError, measure, measure_interleaved
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.accuracy import measure_accuracy
-from lbmtune.measure.verification.verify import verify, verify_simulation, verify_single
-from lbmtune.measure.workers.processes import Report, Session
-from lbmtune.measure.workers.side_tasks import equipped, simulated
-from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
+from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
+from lbmtune.measure.workers.dry_run import dry_run
+from lbmtune.measure.workers.messages import (
+    AccuracyRequest,
+    CompileResult,
+    DryRunRequest,
+    FinalsFailure,
+    FinalsRequest,
+    MeasureRequest,
+    MeasureResult,
+    OpenedDevice,
+    Renderer,
+)
+from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
+from lbmtune.records import Environment, Measurement, Outcome, Verification
 from lbmtune.records.study import TimingProtocol
-from lbmtune.runtime import Simulation
 
-if TYPE_CHECKING:  # it takes long to load, and workers start often
-    from lbmtune.measure.timing.interference_monitor import Gauge
+if TYPE_CHECKING:  # workers start often, and these imports take long
+    from lbmtune.measure.calibration.interference_monitor import InterferenceMonitor
     from lbmtune.records.claims import Duty
 
-Renderer = Callable[[Case, KernelConfig], Program]
 FULL_SIZE = "verify at full size"
-_CALM_RATE = 1.8
 FINALS = "finals"
 ACCURACY = "accuracy"
 SUSTAINED = "measure sustained"
-REHEARSE = "rehearse"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compiled:
-    """What compiling gave. path: where program and binary lie."""
-
-    outcome: Outcome = Outcome.OK
-    reason: str = ""
-    path: Path
-    source_digest: str = ""
-    binary_digest: str = ""
-    resources: Resources | None = None
-    compile_s: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """A request to the measurer. full: verify on the case's own domain and do not measure; timed: measure at all.
-
-    sustained: run it for seconds, after that verification if it is asked for, and take no short samples.
-    """
-
-    path: Path
-    full: bool = False
-    timed: bool = True
-    sustained: bool = False
-    incumbent_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finals:
-    """A request to the measurer: time these against each other."""
-
-    paths: tuple[Path, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rehearsal:
-    """A request to any worker: to get ready for configurations like these. The answer is None."""
-
-    case: Case
-    configs: tuple[KernelConfig, ...]
-    renderer: Renderer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Accurate:
-    """A request to the measurer: the accuracy of a configuration with the lattice and collision of a case."""
-
-    case: Case
-    config: KernelConfig
-    brief: bool = False
-
-
-@dataclass(frozen=True)
-class Spoiled:
-    """The answer to Finals that gave a wrong result. position: whose it is; None: not known."""
-
-    position: int | None
-    reason: str
-
-
-@dataclass(kw_only=True)
-class Measured:
-    """What verifying and measuring gave."""
-
-    outcome: Outcome = Outcome.OK
-    reason: str = ""
-    verification: Verification | None = None
-    measurement: Measurement | None = None
-    sustained: Sustained | None = None
-    verify_s: float = 0.0
-    measure_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Opened:
-    """What the measurer says of its device."""
-
-    environment: Environment
-    limits: Limits
+DRY_RUN = "dry run"
 
 
 def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
-    """A session that answers (configuration, path, duty) with Compiled."""
+    """Open a session that answers (configuration, path, side task) with CompileResult, DryRunRequest with None."""
 
-    def session(request: Any, report: Report) -> Compiled | None:
-        if isinstance(request, Rehearsal):
-            report(REHEARSE)
+    def session(request: Any, progress: Progress) -> CompileResult | None:
+        if isinstance(request, DryRunRequest):
+            progress(DRY_RUN)
             for example in request.configs:
                 request.renderer(request.case, example)
             return None
-        report("compile")
-        config, path, duty = request
+        progress("compile")
+        config, path, side_task = request
         start = time.perf_counter()
-        program = equipped(renderer(case, config), duty)
+        program = with_side_task(renderer(case, config), side_task)
+        result = CompileResult(path=path, source_digest=program.digest)
         try:
             binary = compiler(program)
+            path.write_bytes(pickle.dumps((program, binary, side_task)))
+            result = replace(result, binary_digest=binary.digest, resources=binary.resources)
         except CompileError as error:
-            return Compiled(
-                outcome=Outcome.COMPILE_FAILED,
-                reason=str(error).strip(),
-                path=path,
-                source_digest=program.digest,
-                compile_s=time.perf_counter() - start,
-            )
-        path.write_bytes(pickle.dumps((program, binary, duty)))
-        return Compiled(
-            path=path,
-            source_digest=program.digest,
-            binary_digest=binary.digest,
-            resources=binary.resources,
-            compile_s=time.perf_counter() - start,
-        )
+            result = replace(result, outcome=Outcome.COMPILE_FAILED, reason=str(error).strip())
+        return replace(result, compile_s=time.perf_counter() - start)
 
     return None, session
 
 
-def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[Opened, Session]:
-    """A session that answers Work with Measured, Finals with a measurement each or Spoiled, Accurate with Accuracy.
-
-    On a GPU it goes through all that surrounds launches once before the first trial of each storage format.
-    """
+def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[OpenedDevice, Session]:
+    """Open a device and a session that answers every request of `messages` but those to compilers."""
     device = opener()
-    arena = Arena(device, partial(_gauge, device) if getattr(device, "shared", False) else None)
-    rehearsed: set[str] = set()
-
-    def session(request: Any, report: Report) -> Any:
-        if isinstance(request, Finals):
-            report(FINALS)
-            return interleaved(arena, request.paths, protocol, report)
-        if isinstance(request, Accurate):
-            report(ACCURACY)
-            compiler = compiler_for(arena.environment)
-            return measure_accuracy(request.case, request.config, arena, compiler, arena.reset, brief=request.brief)
-        if isinstance(request, Rehearsal):
-            report(REHEARSE)
-            for config in request.configs:
-                rehearse(request.renderer(request.case, config), arena.device)
-                rehearsed.add(config.storage)
-            return None
-        program, binary, duty = _picked_up(request.path)
-        if arena.environment.backend == "cuda" and program.config.storage not in rehearsed:
-            report(REHEARSE)
-            rehearse(program, arena.device)
-            rehearsed.add(program.config.storage)
-        return tried(program, binary, arena, request, protocol, report, duty)
-
-    return Opened(arena.environment, arena.limits), session
+    pooled = PooledDevice(device, partial(_monitor, device) if getattr(device, "shared", False) else None)
+    return OpenedDevice(pooled.environment, pooled.limits), _Measurer(pooled, protocol).answer
 
 
-def _gauge(device: Device) -> Gauge:
-    from lbmtune.measure.calibration.machines import caches_bytes  # here: they need SymPy
-    from lbmtune.measure.timing.interference_monitor import gauge
+class _Measurer:
+    """Measures on one device. prepared: storage formats of which a dry run was made."""
 
-    return gauge(device, compiler_for(device.environment), caches_bytes(device))
+    def __init__(self, device: PooledDevice, protocol: TimingProtocol) -> None:
+        self._device, self._protocol = device, protocol
+        self._prepared: set[str] = set()
+        self._dry_runs = not BACKENDS[device.environment.backend].shares_host
+        self._answers: dict[type, Callable[[Any, Progress], Any]] = {
+            FinalsRequest: self._time_finals,
+            AccuracyRequest: self._measure_accuracy,
+            DryRunRequest: self._prepare,
+            MeasureRequest: self._verify_and_measure,
+        }
+
+    def answer(self, request: Any, progress: Progress) -> Any:
+        """Answer one request."""
+        return self._answers[type(request)](request, progress)
+
+    def _time_finals(self, request: FinalsRequest, progress: Progress) -> list[Measurement] | FinalsFailure:
+        progress(FINALS)
+        return time_finals(self._device, request.paths, self._protocol, progress)
+
+    def _measure_accuracy(self, request: AccuracyRequest, progress: Progress) -> Any:
+        progress(ACCURACY)
+        device, compiler = self._device, compiler_for(self._device.environment)
+        return measure_accuracy(request.case, request.config, device, compiler, device.reset, brief=request.brief)
+
+    def _prepare(self, request: DryRunRequest, progress: Progress) -> None:
+        progress(DRY_RUN)
+        for config in request.configs:
+            self._dry_run(request.renderer(request.case, config))
+
+    def _verify_and_measure(self, request: MeasureRequest, progress: Progress) -> MeasureResult:
+        program, binary, side_task = _read_spool(request.path)
+        if self._dry_runs and program.config.storage not in self._prepared:
+            progress(DRY_RUN)
+            self._dry_run(program)
+        return verify_and_measure(program, binary, self._device, request, self._protocol, progress, side_task)
+
+    def _dry_run(self, program: Program) -> None:
+        dry_run(program, self._device.device)
+        self._prepared.add(program.config.storage)
 
 
-def rehearse(program: Program, device: Device) -> None:
-    """Goes through a verification, and what comes before and after a timed run, without launching anything.
+def _monitor(device: Device) -> InterferenceMonitor:
+    from lbmtune.measure.calibration.interference_monitor import interference_monitor  # here: they need SymPy
+    from lbmtune.measure.calibration.machines import caches_bytes
 
-    CuPy compiles its own kernels when they are first used, and a geometry is made when it is first asked for: that
-    takes seconds that belong to no trial. Where the memory does not suffice, the trials will say so.
-    """
-    still = _Still(device)
-    with suppress(OutOfMemoryError, MemoryError):
-        verify(program, _NO_BINARY, still, 1)
-        simulation = _on_own_domain(still, [(program, _NO_BINARY, None)])[0]
-        excite(simulation)
-        check_state(simulation)
+    return interference_monitor(device, compiler_for(device.environment), caches_bytes(device))
 
 
-_NO_BINARY = Binary(b"", "", Resources())
-
-
-class _Still(Arena):
-    """A device on which programs do nothing."""
-
-    def load(self, program: Program, binary: Binary) -> Executable:  # noqa: ARG002
-        return _Nothing(binary.resources)
-
-
-@dataclass(frozen=True)
-class _Nothing:
-    resources: Resources
-
-    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """Does nothing."""
-
-    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The same."""
-        return run
-
-
-def tried(
+def verify_and_measure(
     program: Program,
     binary: Binary,
-    arena: Arena,
-    work: Work,
+    device: PooledDevice,
+    request: MeasureRequest,
     protocol: TimingProtocol,
-    report: Report,
-    duty: Duty | None = None,
-) -> Measured:
-    """Verifies, and measures what is right. Faults of the device are not caught: they cost the process."""
-    result = Measured()
+    progress: Progress,
+    side_task: Duty | None = None,
+) -> MeasureResult:
+    """Verify a program, and time it if it is right. Device faults are not caught: they end the process."""
+    result = MeasureResult()
     try:
-        if work.full or not work.sustained:
-            with _stage(FULL_SIZE if work.full else "verify", result, report, arena):
-                prove = partial(_proof, program, arena, work, protocol, duty)
-                result.verification = prove(binary)
+        if request.full or not request.sustained:
+            with _stage(FULL_SIZE if request.full else "verify", result, progress, device):
+                check = partial(_verify, program, device, request, protocol, side_task)
+                result.verification = check(binary)
                 if not result.verification.passed:
-                    result.outcome, result.reason = _blamed(program, arena.environment, prove, result.verification)
+                    result.outcome, result.reason = _cause(program, device.environment, check, result.verification)
                     return result
-        if work.sustained:
-            with _stage(SUSTAINED, result, report, arena):
-                result.sustained = sustain(_on_own_domain(arena, [(program, binary, duty)])[0], protocol)
-        elif work.timed and not work.full:
-            with _stage("measure", result, report, arena):
-                simulation = _on_own_domain(arena, [(program, binary, duty)])[0]
-                result.measurement = measure(simulation, protocol, work.incumbent_s)
-            _judge(result, protocol)
+        if request.sustained:
+            with _stage(SUSTAINED, result, progress, device):
+                result.sustained = sustain(pooled_simulations(device, [(program, binary, side_task)])[0], protocol)
+        elif request.timed and not request.full:
+            with _stage("measure", result, progress, device):
+                simulation = pooled_simulations(device, [(program, binary, side_task)])[0]
+                result.measurement = measure(simulation, protocol, request.incumbent_s)
+            _reject_unstable(result, protocol)
     except TooManyResourcesError as error:
         result.outcome, result.reason = Outcome.TOO_MANY_RESOURCES, str(error)
     except (OutOfMemoryError, MemoryError) as error:
@@ -281,76 +170,73 @@ def tried(
     return result
 
 
-def _blamed(
-    program: Program, environment: Environment, prove: Callable[[Binary], Verification], found: Verification
+def _cause(
+    program: Program, environment: Environment, check: Callable[[Binary], Verification], failed: Verification
 ) -> tuple[Outcome, str]:
-    """Whose fault it is that a kernel is wrong: the text's, unless it is right when it is assembled otherwise."""
-    why = explained(found)
-    # what cannot be made or run in another way says nothing of the one that is wrong
+    """Tell a wrong text from a wrong assembly: the text is right if it passes when it is assembled otherwise."""
+    reason = describe_failure(failed)
+    # a variant that cannot be compiled or launched proves nothing about the one that is wrong
     with suppress(CompileError, DeviceUnavailableError, TooManyResourcesError, OutOfMemoryError, MemoryError):
         for how, binary in reassembled(environment, program):
-            if prove(binary).passed:
-                return Outcome.MISCOMPILED, f"{why}; assembled by {how} the same text is right"
-    return Outcome.WRONG_RESULT, why
+            if check(binary).passed:
+                return Outcome.MISCOMPILED, f"{reason}; assembled by {how} the same text is right"
+    return Outcome.WRONG_RESULT, reason
 
 
-def _proof(
-    program: Program, arena: Arena, work: Work, protocol: TimingProtocol, duty: Duty | None, binary: Binary
+def _verify(
+    program: Program,
+    device: PooledDevice,
+    request: MeasureRequest,
+    protocol: TimingProtocol,
+    side_task: Duty | None,
+    binary: Binary,
 ) -> Verification:
-    arena.reset()
-    if not work.full:
-        return verify(program, binary, arena, protocol.verify_periods)
-    always = replace(duty, every=1) if duty else None  # few steps are verified, and it must fall due
-    found = verify_simulation(simulated(program, binary, arena, program.case, always))
-    return replace(found, single=_proof_of_single(program, binary, arena)) if found.passed and not duty else found
+    device.reset()
+    if not request.full:
+        return verify(program, binary, device, protocol.verify_periods)
+    every_step = replace(side_task, every=1) if side_task else None  # few steps are verified, and it must be due
+    found = verify_simulation(simulation_with(every_step, program, binary, device, program.case))
+    if not found.passed or side_task:
+        return found
+    return replace(found, single=_verify_single(program, binary, device))
 
 
-def _proof_of_single(program: Program, binary: Binary, arena: Arena) -> Verification | None:
-    """That of the kernel for steps that are no whole launch, on a small domain; None where there is none."""
+def _verify_single(program: Program, binary: Binary, device: PooledDevice) -> Verification | None:
+    """Verify the kernel for left-over steps on a small domain; None if there is no such kernel."""
     single = render_single(program)
     if single is None:
         return None
-    arena.reset()
+    device.reset()
     with suppress(CompileError, TooManyResourcesError, OutOfMemoryError, MemoryError):
-        made = single, compiler_for(arena.environment)(single)
-        return verify_single(program, binary, arena, made)
+        return verify_single(program, binary, device, (single, compiler_for(device.environment)(single)))
     return None
 
 
-def interleaved(
-    arena: Arena, paths: Sequence[Path], protocol: TimingProtocol, report: Report
-) -> list[Measurement] | Spoiled:
-    """Measures programs against each other, all in the same memory. Reports each one's turn as a stage."""
-    whose: int | None = None
+def time_finals(
+    device: PooledDevice, paths: Sequence[Path], protocol: TimingProtocol, progress: Progress
+) -> list[Measurement] | FinalsFailure:
+    """Time programs interleaved, all in the same memory. Reports the turn of each as a stage."""
+    current: int | None = None
 
     def turn(position: int | None) -> None:
-        nonlocal whose
-        whose = position
-        report(FINALS if position is None else turn_of(position))
+        nonlocal current
+        current = position
+        progress(FINALS if position is None else final_stage(position))
 
     try:
-        return measure_interleaved(_on_own_domain(arena, [_picked_up(path) for path in paths]), protocol, turn)
+        simulations = pooled_simulations(device, [_read_spool(path) for path in paths])
+        return measure_interleaved(simulations, protocol, turn)
     except WrongResultError as error:
-        return Spoiled(whose, str(error))
+        return FinalsFailure(current, str(error))
 
 
-def turn_of(position: int) -> str:
-    """The stage in which the finalist at that position runs."""
+def final_stage(position: int) -> str:
+    """Return the name of the stage in which the finalist at a position runs."""
     return f"{FINALS}, number {position + 1}"
 
 
-def explained(found: Verification) -> str:
-    """A failed verification in a sentence."""
-    cell = ", ".join(map(str, found.worst_cell))
-    domain = "x".join(map(str, found.domains[-1]))
-    where = f"f_{found.worst_direction} at cell ({cell}) of {domain}"
-    if found.error >= sys.float_info.max:
-        return f"{where} is not a finite number after {found.worst_steps} steps"
-    return f"{where} is off by {found.error:.3g} after {found.worst_steps} steps; the bound is {found.bound:.3g}"
-
-
-def _judge(result: Measured, protocol: TimingProtocol) -> None:
-    """A doubt as large as the factor by which candidates are dismissed says nothing about their rank."""
+def _reject_unstable(result: MeasureResult, protocol: TimingProtocol) -> None:
+    """Reject a disturbed measurement whose interval is as wide as the factor by which candidates are dismissed."""
     found, widest = result.measurement, protocol.bail_out - 1
     assert found is not None
     width = (found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups
@@ -359,46 +245,18 @@ def _judge(result: Measured, protocol: TimingProtocol) -> None:
         result.reason = f"the 95 % interval is +-{width:.0%} of the median after {len(found.samples_s)} samples"
 
 
-def _on_own_domain(arena: Arena, programs: Sequence[tuple[Program, Binary, Duty | None]]) -> list[Simulation]:
-    """Simulations on the domain of the case, each in the same memory as the others."""
-    arena.reset(max(arena_bytes(p.array_bytes(p.case.domain)) for p, _, _ in programs))
-    simulations = []
-    for program, binary, duty in programs:
-        arena.reset()
-        simulations.append(simulated(program, binary, arena, calm(program.case), duty))
-    return simulations
-
-
-def calm(case: Case) -> Case:
-    """The case with values at which no flow diverges while it is timed: they are launch arguments and cost nothing."""
-    patches = (replace(p, velocity=_tenth(p.velocity), density=1 + (p.density - 1) / 10) for p in case.patches)
-    return replace(
-        case,
-        relaxation_rate=min(case.relaxation_rate, _CALM_RATE),
-        wall_velocity=_tenth(case.wall_velocity),
-        inlet_velocity=_tenth(case.inlet_velocity),
-        outlet_density=1 + (case.outlet_density - 1) / 10,
-        patches=tuple(patches),
-    )
-
-
-def _tenth(velocity: Real3) -> Real3:
-    x, y, z = (u / 10 for u in velocity)
-    return x, y, z
-
-
-def _picked_up(path: Path) -> tuple[Program, Binary, Duty | None]:
-    program, binary, duty = pickle.loads(path.read_bytes())
-    return program, binary, duty
+def _read_spool(path: Path) -> tuple[Program, Binary, Duty | None]:
+    program, binary, side_task = pickle.loads(path.read_bytes())
+    return program, binary, side_task
 
 
 @contextmanager
-def _stage(name: str, result: Measured, report: Report, arena: Arena) -> Iterator[None]:
-    """Announces a stage, marks it for profilers, and notes its seconds, also when it fails."""
-    report(name)
+def _stage(name: str, result: MeasureResult, progress: Progress, device: PooledDevice) -> Iterator[None]:
+    """Report a stage, mark it for profilers, and record its seconds even if it fails."""
+    progress(name)
     start = time.perf_counter()
     try:
-        with arena.marked(name):
+        with device.marked(name):
             yield
     finally:
         setattr(result, f"{name.split()[0]}_s", time.perf_counter() - start)

@@ -69,8 +69,8 @@ def parts(
         found = ceiling(config, machine)
         memory = memory_term(bytes_per_update(case, config), found.bytes_per_s, found.source)
         return found, [memory, *_estimated_arithmetic(case, config, machine)]
-    found = terms(inputs_of(case, config, machine, machine.cpu), without)
-    return Ceiling(bytes_per_update(case, config) / found[0].seconds, CALIBRATED), found
+    of_all = terms(inputs_of(case, config, machine, machine.cpu), without)
+    return Ceiling(bytes_per_update(case, config) / of_all[0].seconds, CALIBRATED), of_all
 
 
 def _estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> list[Term]:
@@ -86,7 +86,7 @@ def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
     return FAMILIES[inputs.config.family].terms(inputs, without)
 
 
-def computed_cells(_case: Case, _config: CpuConfig) -> float:
+def cells_read(_case: Case, _config: CpuConfig) -> float:
     """Return 1: halos of CPU kernels are not told."""
     return 1.0
 

@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.storage import frame
-from lbmtune.codegen.cpu import relaxation_text
+from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import Kind
 
@@ -99,7 +99,7 @@ class CpuInputs:
     @property
     def text(self) -> str:
         """The assignments of an update of a cell."""
-        return collision_text(self.case, self.config.reads)
+        return collision_text(self.case, self.config.collision_passes)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from math import ceil
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.cpu.moments_wavefront import blocks, computed, thread_values
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu import cell_text
+from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.wavefront import WavefrontInputs
 from lbmtune.model.machine.memory_walks import TRANSFERS
 

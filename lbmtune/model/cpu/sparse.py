@@ -21,4 +21,4 @@ class SparseInputs(CpuInputs):
     @property
     def text(self) -> str:
         """The assignments of an update of a site."""
-        return collision_text(self.case, "once")
+        return collision_text(self.case, "one")

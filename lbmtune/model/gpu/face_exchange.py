@@ -44,7 +44,7 @@ _WAITS = {"registers": 2, "shared": 1}
 memory meanwhile. Reasoned, not measured."""
 _AT_ONCE = 512
 """Threads that go through a step together, of larger blocks: 1,024 threads hide as much as two blocks of half the size.
-Seen in a comparison of fourteen kernels (`docs/moments.md`), and in no micro-benchmark."""
+Seen in a comparison of fourteen kernels (`docs/guide/moments.md`), and in no micro-benchmark."""
 _OF_TILE, _LESS_OF_TILE = 36, 24
 """Registers of a cell besides a value for each population: 18 to 35 of those that `compile_cuda` reports for compute
 capability 9.0 (ten kernels: D2Q9, D3Q19, D3Q27, single and double precision, tiles of 256 and 512 cells); and how many

@@ -44,7 +44,7 @@ class Family:
 
     inputs: answers to what shared terms ask; terms: of a calibrated machine; estimated: resources of a kernel that was
     not compiled; memory_bytes: bytes per update that memory moves; uncalibrated: terms with that of memory; streams:
-    whether memory limits it as it limits copies; computed_cells: per update.
+    whether memory limits it as it limits copies; cells_read: see `model.predict.cells_read`.
     """
 
     inputs: type[Inputs]
@@ -53,7 +53,7 @@ class Family:
     memory_bytes: Callable[[Case, CudaConfig, Machine, int], float] = box_memory_bytes
     uncalibrated: Callable[[Case, CudaConfig, Machine, Term], list[Term]] = _memory_alone
     streams: bool = True
-    computed_cells: Callable[[Case, CudaConfig], float] = _one_cell
+    cells_read: Callable[[Case, CudaConfig], float] = _one_cell
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -66,7 +66,7 @@ FAMILIES: Mapping[str, Family] = {
         temporal_blocking.estimated,
         temporal_memory_bytes,
         temporal_blocking.uncalibrated_terms,
-        computed_cells=temporal_blocking.computed_cells,
+        cells_read=temporal_blocking.cells_read,
     ),
     "persistent": Family(Inputs, persistent.terms, persistent.estimated, _traffic, streams=False),
     "face-exchange": Family(face_exchange.FaceExchangeInputs, face_exchange.terms, face_exchange.estimated),
@@ -85,9 +85,9 @@ def inputs_of(case: Case, config: CudaConfig, machine: Machine, resources: Resou
     return FAMILIES[config.family].inputs(case, config, machine, machine.calibration, told)
 
 
-def computed_cells(case: Case, config: CudaConfig) -> float:
-    """Return the cells that a kernel computes per update: more than 1 if it computes halos."""
-    return FAMILIES[config.family].computed_cells(case, config)
+def cells_read(case: Case, config: CudaConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
+    return FAMILIES[config.family].cells_read(case, config)
 
 
 def ceiling(config: CudaConfig, machine: Machine) -> Ceiling:
@@ -123,7 +123,7 @@ def memory_bytes(case: Case, config: CudaConfig, machine: Machine, at_once: int 
 
 
 def compiled_memory_bytes(case: Case, config: CudaConfig, machine: Machine, resources: Resources | None) -> float:
-    """Return the bytes per update that memory moves, by the concurrent blocks of a compiled kernel if they are known."""
+    """Return the bytes per update that memory moves, by the concurrent blocks of a compiled kernel if known."""
     if machine.calibration is None or resources is None:
         return memory_bytes(case, config, machine)
     at_once = inputs_of(case, config, machine, resources).blocks * machine.multiprocessors

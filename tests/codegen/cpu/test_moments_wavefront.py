@@ -20,7 +20,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.codegen.describe import describe_storage
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES

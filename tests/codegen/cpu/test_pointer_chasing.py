@@ -15,10 +15,11 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, list_elements, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.sparse.nodes import counts
-from lbmtune.codegen.cpu import support_of
-from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.describe import describe_kernel
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
+from lbmtune.codegen.support import support_of
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.catalogue.test_implicit import rocks
 from tests.support.choices import LIMITS, case_of
@@ -52,7 +53,7 @@ def test_others_do_not_import_what_chases() -> None:
     kept, chased = (render(case, config(neighbours=name)).source for name in ("all", "chase"))
     assert "chase" not in kept
     assert "from lbmtune.backend.cpu import chase, lists, simd" in chased
-    assert len({support_of(case, config(neighbours=name)) for name in ("all", "chase")}) == 2
+    assert len({support_of(render(case, config(neighbours=name)).source) for name in ("all", "chase")}) == 2
 
 
 def test_as_many_words_are_read_and_fewer_kept() -> None:

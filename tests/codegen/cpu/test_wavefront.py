@@ -23,7 +23,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
-from lbmtune.codegen.cpu.wavefront.program import sweep
+from lbmtune.codegen.cpu.wavefront.program import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import awkward_domain, ring_domain, verify
@@ -105,7 +105,7 @@ def _around(difference: np.ndarray, extent: int) -> np.ndarray:
 
 def _text(lattice: str, steps: int, threads: int, tile: tuple[int, int]) -> str:
     config = _config("esoteric-pull", steps=steps, threads=threads, tile_y=tile[0], tile_z=tile[1])
-    return sweep(case_of("box", lattice), config)
+    return loops(case_of("box", lattice), config)
 
 
 @settings(max_examples=60)
@@ -263,7 +263,7 @@ def test_row_kernels_are_those_of_single_steps(scheme: str) -> None:
 @pytest.mark.parametrize(("scheme", "steps", "launches"), [("aa", 4, 1), ("aa", 3, 2), ("esoteric-twist", 2, 1)])
 def test_launches_of_a_period_end_where_they_began(scheme: str, steps: int, launches: int) -> None:
     program = program_of(case_of("box", "d2q9"), _config(scheme, steps=steps))
-    assert (len(program.period), program.steps, program.divisible) == (launches, steps, True)
+    assert (len(program.period), program.steps, program.any_steps) == (launches, steps, True)
     simulation = _simulation(replace(program.case, domain=(16, 5, 1)), program.config)  # type: ignore[arg-type]
     assert simulation.cycle_steps == launches * steps
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbmtune.catalogue.problem.case import box
-from lbmtune.codegen.program import Program, scalars
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from tests.support.choices import patched
 from tests.support.cuda_samples import Sample, config, flows, label, sampled
@@ -87,7 +87,8 @@ def test_text_is_the_golden_one(name: str) -> None:
 @pytest.mark.parametrize("sample", sampled(40, seed=5), ids=label)
 def test_launches_name_what_the_entries_take(sample: Sample) -> None:
     program = render(*sample)
-    known = {*program.buffers(), *program.tables(), *scalars(*sample, (32, 8, 1))}
+    case = replace(program.case, domain=(32, 8, 1))
+    known = {*program.buffers(), *program.other_buffers(case.domain), *program.scalars(case)}
     for step in program.period:
         for launch in step:
             assert set(launch.arguments) <= known

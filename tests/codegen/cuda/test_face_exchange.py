@@ -16,7 +16,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
 from lbmtune.cli.arguments.machines import named_machine
-from lbmtune.codegen.describe import describe_kernel, max_elements
+from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
@@ -25,8 +25,8 @@ from lbmtune.measure.verification.verify import awkward_domain, verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.predict import predict
-from lbmtune.records.terms import ISSUE, SECTORS
 from lbmtune.records import Resources, Verification
+from lbmtune.records.terms import ISSUE, SECTORS
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import case_of
@@ -88,8 +88,8 @@ def _changed(program: Program, old: str, new: str) -> Program:
 
 FAULTS = {
     "the same place in every step": lambda p: replace(p, period=(p.period[0],) * 2),
-    "nothing at the faces at first": lambda p: replace(p, opening=()),
-    "at the faces of the other parity": lambda p: replace(p, opening=p.opening[::-1]),
+    "nothing at the faces at first": lambda p: replace(p, prologue=()),
+    "at the faces of the other parity": lambda p: replace(p, prologue=p.prologue[::-1]),
     "the tile before has the size of others": lambda p: _changed(p, "(tile == 0 ? rest : size) - 1", "size - 1"),
     "the last tile has the size of others": lambda p: _changed(p, "(tile + 1 == tiles ? rest : size)", "(size)"),
     "not around the box": lambda p: _changed(p, "tile == 0 ? Place(tiles - 1)", "tile == 0 ? Place(0)"),
@@ -210,8 +210,8 @@ def test_what_is_there_for_each_parity() -> None:
     program = render(case, config(block=(16, 8, 4), layout="tiled-cells", layout_tile=(16, 8, 4)))
     arguments = [step[0].arguments[:3] for step in program.period]
     assert arguments == [("f0", "faces_0", "faces_1"), ("f0", "faces_1", "faces_0")]
-    assert [step[0].arguments[:3] for step in program.opening] == arguments[::-1]
-    assert {launch.entry for step in program.opening for launch in step} == {"fill_faces"}
+    assert [step[0].arguments[:3] for step in program.prologue] == arguments[::-1]
+    assert {launch.entry for step in program.prologue for launch in step} == {"fill_faces"}
     state, array = 256 * 256 * 260 * 10, 16 * 32 * 65 * 5 * (8 * 4 + 16 * 4 + 16 * 8)
     assert program.slot_starts(case.domain) == {"faces_0": state, "faces_1": state + array}
     assert program.buffer_elements(case.domain) == buffer_elements(case, program.config) == state + 2 * array
@@ -236,9 +236,9 @@ def test_indices_of_faces_have_as_many_bits_as_they_need() -> None:
     large = replace(CUBE, domain=(2048, 2048, 2048))
     thin = config(block=(1, 1, 32), layout="soa")
     assert "typedef unsigned int Place;" in render(CUBE, thin).source
-    assert max_elements(render(CUBE, thin)) == 2**33
+    assert render(CUBE, thin).max_elements == 2**33
     assert "typedef unsigned long long Place;" in render(large, thin).source
-    assert (max_elements(render(large, thin)) or 2**64) >= buffer_elements(large, thin)
+    assert (render(large, thin).max_elements or 2**64) >= buffer_elements(large, thin)
 
 
 H200 = Limits(shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10, asynchronous=True)

@@ -16,7 +16,8 @@ from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_byt
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity
-from lbmtune.codegen.describe import describe_kernel, describe_storage
+from lbmtune.codegen.describe import describe_kernel
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate

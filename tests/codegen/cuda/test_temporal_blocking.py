@@ -14,7 +14,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.codegen.describe import describe_storage, max_elements
+from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
@@ -89,8 +89,8 @@ def test_what_goes_up_takes_shared_memory() -> None:
 
 
 def test_indices_are_counted_over_the_whole_buffer() -> None:
-    assert max_elements(render(flow(), config())) == 2**32
-    assert max_elements(render(replace(flow(), domain=(1024, 512, 512)), config())) is None
+    assert render(flow(), config()).max_elements == 2**32
+    assert render(replace(flow(), domain=(1024, 512, 512)), config()).max_elements is None
 
 
 # rules

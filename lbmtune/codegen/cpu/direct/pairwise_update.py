@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sympy import Symbol
 
 from lbmtune.catalogue.collisions.operator import Assignment, population, relaxed
-from lbmtune.codegen.cpu.direct.rows import LinearRow
+from lbmtune.codegen.cpu.direct.ghost_rows import LinearRow
 from lbmtune.codegen.cpu.shared.expressions import Constants, text
 from lbmtune.lattice import Lattice
 
@@ -32,7 +32,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class InTurns:
+class PairwiseCell:
     """The lines of a cell whose pairs take turns.
 
     steps: its collision; kept: what turns begin with, sums and populations that other pairs than their own need.
@@ -44,7 +44,7 @@ class InTurns:
     turns: tuple[Turn, ...]
     constants: Constants
 
-    def twice(self) -> list[str]:
+    def two_passes(self) -> list[str]:
         """Lines inside the loop over x: the sums, then the turns."""
         return [*self._sums(), *self._turns()]
 
@@ -52,7 +52,7 @@ class InTurns:
         """Lines ahead of a loop that works out sums ahead: those of the first cells."""
         return self._sums("0", _NEXT)
 
-    def ahead(self) -> list[str]:
+    def pipelined(self) -> list[str]:
         """Lines inside it: the sums of the next cells, then the turns of these."""
         return [*self._arrived(), *self._sums(f"(x + {self.row.lanes})", _NEXT), *self._turns()]
 
@@ -94,7 +94,7 @@ class InTurns:
         return [f"{mark}f{i} = {self.row.load(s, at)}" for i, s in sorted(reads) if population(i) in names]
 
 
-def in_turns(row: LinearRow, steps: tuple[Assignment, ...], constants: Constants) -> InTurns:
+def pairwise_cell(row: LinearRow, steps: tuple[Assignment, ...], constants: Constants) -> PairwiseCell:
     """The lines of a row whose cells collide by these steps."""
     pairs = _pairs(row.streams.case.stencil)
     summed = _summed(steps, pairs)
@@ -105,7 +105,7 @@ def in_turns(row: LinearRow, steps: tuple[Assignment, ...], constants: Constants
         turns.append(Turn(pair, own))
     begun = {name for turn in turns for name in _read(turn) & (summed | _of_others(turn, row.streams.case.stencil))}
     every = (*map(population, row.streams.directions), *(step.name for step in steps))
-    return InTurns(row, steps, tuple(name for name in every if name in begun), tuple(turns), constants)
+    return PairwiseCell(row, steps, tuple(name for name in every if name in begun), tuple(turns), constants)
 
 
 def _read(turn: Turn) -> set[Symbol]:

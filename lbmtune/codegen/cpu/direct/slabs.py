@@ -133,5 +133,5 @@ def _closed_name(link: Vector) -> str:
 def _closed(y: int, z: int) -> str:
     """Condition that the row at that distance is no earlier row of the slab."""
     beyond = {-1: "y == 0 or ", 0: "", 1: "y == ny - 1 or "}[y]
-    before = [*(["ny"] if z else []), *([str(-y)] if y else [])]
-    return f"{beyond}number - {' - '.join(before)} < first".replace("- -", "+ ")
+    row = {-1: " - 1", 0: "", 1: " + 1"}[y]
+    return f"{beyond}number{' - ny' if z else ''}{row} < first"

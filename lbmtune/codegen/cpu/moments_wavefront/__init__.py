@@ -1,1 +1,5 @@
-"""CPU text of the moments wavefront."""
+"""CPU text of the moments_wavefront family."""
+
+from lbmtune.codegen.cpu.moments_wavefront.program import render
+
+__all__ = ["render"]

@@ -1,8 +1,6 @@
-"""The kernel of moments as Python text: rows that go through the steps of a launch one behind the other.
+"""The CPU program of the moments wavefront: rows of moments go through the steps of a launch, one behind the other.
 
-See `catalogue.families.cpu.moments_wavefront` for the order of rows and the rings in which they wait, `pipeline_rows`
-for the text of a row, `pipeline_walls` for what comes back from walls, `codegen.cpu.moments_wavefront.moments` for
-what a cell does.
+See `catalogue.families.cpu.moments_wavefront` for the order of rows and the rings that hold what their cells send.
 """
 
 from __future__ import annotations
@@ -10,25 +8,35 @@ from __future__ import annotations
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.cpu.moments_wavefront import MARGIN, reach, stage_values, thread_values, width
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu.moments_wavefront import walls as pipeline_walls
-from lbmtune.codegen.cpu.moments_wavefront.moments import Cell
+from lbmtune.codegen.cpu.moments_wavefront import walls
+from lbmtune.codegen.cpu.moments_wavefront.cell import Cell
 from lbmtune.codegen.cpu.moments_wavefront.rows import Rows
 from lbmtune.codegen.cpu.shared.expressions import Constants
 from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.loops import spread
-from lbmtune.codegen.cpu.shared.signatures import launch_arguments, parameter_names, signature
-from lbmtune.codegen.passes import passes
-from lbmtune.codegen.program import RINGS, Launch
+from lbmtune.codegen.cpu.shared.module import access_names, module
+from lbmtune.codegen.cpu.shared.signatures import launch_arguments, parallel_loop, parameter_names, signature
+from lbmtune.codegen.passes import Pass, passes
+from lbmtune.codegen.program import RINGS, Launch, Program
 
 
-def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
-    """All functions of a legal configuration."""
+def render(case: Case, config: CpuConfig) -> Program:
+    """Return the program of a legal configuration of the moments wavefront."""
+    constants = Constants()
+    (one,) = passes(config, case.stencil)
+    period = ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)
+    names = [*access_names(config, prefetch=bool(config.prefetch_rows)), *walls.names(case, config)]
+    support = ["walls"] if case.geometry else []
+    return module(case, config, constants, [_functions(case, config, one, constants)], period, names, support)
+
+
+def _functions(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
+    """Return the first, middle and last step of a row, the loops over tiles, and the entry."""
     rows = Rows(case, config, Cell(case, constants))
-    lattice, (one,) = case.stencil, passes(config, case.stencil)
+    lattice = case.stencil
     stage, across, halo = stage_values(case, config), reach(lattice), 2 * config.steps
-    cut = [pipeline_walls.returned(rows, constants, last=last) for last in (False, True)]
+    cut = [walls.returned(rows, constants, last=last) for last in (False, True)]
     return filled(
-        "pipeline",
+        "moments_wavefront/wavefront",
         entry=one.entry,
         arguments=", ".join(parameter_names(case, config, one.phase)),
         signature=f"{signature(case, config, one.phase)}, {config.computed.dtype}[::1]",
@@ -51,8 +59,8 @@ def pipeline(case: Case, config: CpuConfig, constants: Constants) -> str:
         values=str(thread_values(case, config)),
         **{name: indented(lines, 1) for name, lines in rows.before(*cut).items()},
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
-        **spread(config),
-        **pipeline_walls.parts(rows, constants),
+        **parallel_loop(config),
+        **walls.parts(rows, constants),
     ).rstrip()
 
 
@@ -63,9 +71,3 @@ def _ahead(across: int) -> list[str]:
         f"next_{over}, next_{on} = ({over} + 1, {on}) if row < last else ({over} - row, {on} + 1)",
         "next_y, next_z = next_y % ny, next_z % nz",
     ]
-
-
-def pipeline_launches(case: Case, config: CpuConfig) -> tuple[tuple[Launch, ...], ...]:
-    """The one launch of any number of them."""
-    (one,) = passes(config, case.stencil)
-    return ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)

@@ -29,10 +29,9 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import (
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import Domain, frame
-from lbmtune.codegen.cpu.moments_wavefront.moments import Carried, Cell
-from lbmtune.codegen.cpu.shared.streams import plain
+from lbmtune.codegen.cpu.moments_wavefront.cell import Carried, Cell
 from lbmtune.codegen.moment_stages import Row
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.trace import Traced, plain
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from lbmtune.catalogue.collisions.operator import wall_gain, weight
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu.moments_wavefront.moments import Carried
+from lbmtune.codegen.cpu.moments_wavefront.cell import Carried
 from lbmtune.codegen.cpu.moments_wavefront.rows import Rows, row_place
 from lbmtune.codegen.cpu.shared.expressions import Constants, text
 from lbmtune.codegen.cpu.shared.filling import filled, indented
@@ -40,7 +40,7 @@ def parts(rows: Rows, constants: Constants) -> dict[str, str]:
     arguments = ", ".join(parameter_names(case, config, one.phase))
     empty = {"before": indented(rows.stored_row(), 1), "empty": indented(walls.empty(), 3)} if case.geometry else {}
     return {
-        "walls": f"{filled('pipeline_solid', arguments=arguments, **empty).rstrip()}\n\n\n" if empty else "",
+        "walls": f"{filled('moments_wavefront/solid', arguments=arguments, **empty).rstrip()}\n\n\n" if empty else "",
         "kept": _after(rows.kept(walls.sent), 1),
         "located": ", first_x, y, z",
         "place": ", first_x, y, z",
@@ -56,12 +56,12 @@ def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
     return [*(["low, high = 0, cells"] if last else []), *walls.before(), *walls.lines()]
 
 
-def names(case: Case, config: CpuConfig) -> str:
-    """Names for what the support module of words offers; '' where no cell is solid."""
-    if not (config.of_moments and case.geometry):
-        return ""
+def names(case: Case, config: CpuConfig) -> list[str]:
+    """Return lines that name the functions of the support module `walls`, which reads the words of solid cells."""
+    if not case.geometry:
+        return []
     access = f'by_words = walls.cells("{config.computed.dtype}", {config.lanes})'
-    return f"{access}\nsome_cut, back = by_words.some_cut, by_words.back"
+    return [access, "some_cut, back = by_words.some_cut, by_words.back"]
 
 
 def _after(lines: list[str], depth: int) -> str:

@@ -24,41 +24,53 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     return (*collision(case.collision).parameters, *forces, *walls, *boundary_scalars(case))
 
 
-def launch_arguments(case: Case, config: CpuConfig, one: Pass) -> tuple[str, ...]:
-    """What a launch passes."""
-    return (*one.places, *tables(case, config, one.phase), *_extents(config), *_scalars(case, one.phase))
-
-
-def _extents(config: CpuConfig) -> tuple[str, ...]:
-    return (LIST, "sites", "nodes") if config.indirect else DOMAIN
+def launch_arguments(case: Case, config: CpuConfig, one: Pass, extents: tuple[str, ...] = DOMAIN) -> tuple[str, ...]:
+    """Return the names of what a launch of a pass passes. extents: names of the numbers of cells, and a list if any."""
+    return (*one.places, *_tables(case, config, one.phase, extents), *extents, *_scalars(case, one.phase))
 
 
 def pointer_name(number: int) -> str:
-    """The parameter of that number among the pointers to slots."""
+    """Return the parameter of that number among the pointers to slots."""
     return f"pointer_{number}"
 
 
-def parameter_names(case: Case, config: CpuConfig, phase: Phase) -> tuple[str, ...]:
-    """The same arguments by the names that the kernel gives them."""
+def parameter_names(case: Case, config: CpuConfig, phase: Phase, extents: tuple[str, ...] = DOMAIN) -> tuple[str, ...]:
+    """Return the parameters that take the arguments of a launch."""
     buffers = ("field",) if phase.in_place else ("source", "target")
     pointers = map(pointer_name, phase.pointers)
-    return (*buffers, *pointers, *tables(case, config, phase), *_extents(config), *_scalars(case, phase))
+    return (*buffers, *pointers, *_tables(case, config, phase, extents), *extents, *_scalars(case, phase))
 
 
-def signature(case: Case, config: CpuConfig, phase: Phase) -> str:
-    """Their Numba types."""
+def signature(case: Case, config: CpuConfig, phase: Phase, extents: tuple[str, ...] = DOMAIN) -> str:
+    """Return the Numba types of the parameters."""
     kinds = _arrays(config, 1 if phase.in_place else 2) + ["int64"] * len(phase.pointers)
-    kinds += _WORDS * len(tables(case, config, phase))
-    kinds += ["uint32[::1]", "int64", "int64"] if config.indirect else ["int64"] * 3
+    kinds += _WORDS * len(_tables(case, config, phase, extents))
+    kinds += ["uint32[::1]" if name == LIST else "int64" for name in extents]
     return ", ".join([*kinds, *_reals(case, config, phase)])
 
 
-def sweep_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
+def _tables(case: Case, config: CpuConfig, phase: Phase, extents: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the flag tables; an index list has the flags of its sites."""
+    return () if LIST in extents else tables(case, config, phase)
+
+
+def row_name(one: Pass) -> str:
+    """Return the name of the row function of a pass."""
+    return f"row_{one.entry.removeprefix('step_')}"
+
+
+def parallel_loop(config: CpuConfig) -> dict[str, str]:
+    """Return the fields of a skeleton that spread a loop over threads."""
+    parallel = config.threads > 1
+    return {"parallel": str(parallel), "range": "simd.prange" if parallel else "range"}
+
+
+def wavefront_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
     """What any row of any step takes, but for its place: parities may differ in the tables that they read."""
     return ("field", *_any_tables(case, config), *DOMAIN, *_scalars(case, _phases(case, config)[0]))
 
 
-def sweep_signature(case: Case, config: CpuConfig) -> str:
+def wavefront_signature(case: Case, config: CpuConfig) -> str:
     """The Numba types of those, and of the parity of the first step and the number of steps."""
     arrays = _arrays(config, 1) + _WORDS * len(_any_tables(case, config))
     return ", ".join([*arrays, *["int64"] * 3, *_reals(case, config, _phases(case, config)[0]), "int64", "int64"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.layouts.layout import Extents, Int
@@ -14,7 +13,7 @@ from lbmtune.catalogue.problem.faces import streamed
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
 from lbmtune.codegen.cpu.shared.signatures import pointer_name
-from lbmtune.codegen.trace import Traced
+from lbmtune.codegen.trace import Traced, plain
 from lbmtune.lattice import Vector, negate
 
 FACES = ("first_x", "last_x", "first_y", "last_y", "first_z", "last_z")
@@ -22,15 +21,6 @@ _TESTS = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz -
 _NEIGHBOURS = {-1: "({a} - 1 if {a} > 0 else n{a} - 1)", 0: "{a}", 1: "({a} + 1 if {a} < n{a} - 1 else 0)"}
 _STORED = {1: "rows", 2: "planes"}
 _SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
-
-
-ASKED = "asked"
-"""Name of the first element of those rows."""
-
-
-def slots_asked(config: CpuConfig, q: int) -> int:
-    """Rows of so many slots are one step's share of those of all slots that a tile takes next."""
-    return ceil(q / config.steps) if config.prefetch_rows else 0
 
 
 @dataclass(frozen=True)
@@ -85,11 +75,6 @@ class Streams:
     def ahead(self, s: Stream) -> int:
         """Cells ahead of which what a way reads is prefetched."""
         return self.config.prefetch_propagated if any(s.open.offset) else self.config.prefetch_local
-
-    def share_of_next_rows(self) -> list[str]:
-        """Lines that ask for the share of a step in the rows that a tile takes next, from the element ASKED on."""
-        count = slots_asked(self.config, self.case.stencil.q)
-        return [f"prefetch({self.buffers[0]}, {ASKED} + {slot} * stride + x)" for slot in range(count)]
 
     @property
     def directions(self) -> tuple[int, ...]:
@@ -210,19 +195,3 @@ def rows_of(place: Place) -> tuple[str, str]:
 def _wrapped(axis: int, offset: int) -> Traced:
     """Coordinate of a neighbour along an axis, around the domain."""
     return Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")
-
-
-def plain(value: object) -> str:
-    """Text of an expression without parentheses around the whole."""
-    text = str(value)
-    return text[1:-1] if text.startswith("(") and _closing(text) == len(text) - 1 else text
-
-
-def _closing(text: str) -> int:
-    """Position of the parenthesis that closes the first character's."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return position
-    raise AssertionError(text)

@@ -1,1 +1,5 @@
 """CPU text of the sparse family."""
+
+from lbmtune.codegen.cpu.sparse.program import render
+
+__all__ = ["render"]

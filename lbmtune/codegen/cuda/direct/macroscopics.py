@@ -32,7 +32,7 @@ def with_macroscopics(program: Program) -> Program:
         tuple(_storing(launch) if launch.entry == one.entry else launch for launch in launches)
         for launches, one in zip(program.period, first, strict=True)
     )
-    return replace(program, source=f"{program.source}{added}\n", storing=storing)
+    return replace(program, source=f"{program.source}{added}\n", with_macroscopics=storing)
 
 
 def moments_function(case: Case) -> str:

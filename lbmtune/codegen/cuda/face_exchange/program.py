@@ -56,8 +56,8 @@ class _Comer(NamedTuple):
 def render_tile_faces(case: Case, config: CudaConfig) -> Program:
     """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
-    opening = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
-    return Program("cuda", case, config, _source(case, config), compiler_options(config), period, opening=opening)
+    prologue = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
+    return Program("cuda", case, config, _source(case, config), compiler_options(config), period, prologue=prologue)
 
 
 def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:

@@ -15,10 +15,10 @@ def dependent(program: Program) -> Program:
     """The program with entries that wait by themselves for the launch before them, each as the first thing it does."""
     assert set(program.entries) <= set(_ENTRY.findall(program.source))
     text = _ENTRY.sub(r"\g<0>  begin_early();", program.source)
-    every = (program.period, program.storing, program.opening)
-    period, storing, opening = (tuple(tuple(map(_early, step)) for step in steps) for steps in every)
+    every = (program.period, program.with_macroscopics, program.prologue)
+    period, storing, prologue = (tuple(tuple(map(_early, step)) for step in steps) for steps in every)
     source = f"{fill('cuda/dependent.cu', {})}\n{text}"
-    return replace(program, source=source, period=period, storing=storing, opening=opening)
+    return replace(program, source=source, period=period, with_macroscopics=storing, prologue=prologue)
 
 
 def _early(launch: Launch) -> Launch:

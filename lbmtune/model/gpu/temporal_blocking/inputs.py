@@ -14,7 +14,7 @@ _CLUSTER = 2
 
 Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from temporal blocking on
 small domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if
-two had to share one (`docs/model.md`)."""
+two had to share one (`docs/design/gpu.md`)."""
 
 
 class TemporalInputs(Inputs):

@@ -1,14 +1,13 @@
 """Write-after-read hazards on spilled registers: words of local memory that are stored while a load is in flight.
 
 Compilers put the register that a loop spills next into the place of the one that it has just loaded. If memory has to
-answer the load, the multiprocessor stalls until it has (docs/model.md).
+answer the load, the multiprocessor stalls until it has (docs/design/gpu.md).
 """
 
 from __future__ import annotations
 
 from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, planes_together
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.curves import interpolated
@@ -16,10 +15,11 @@ from lbmtune.records import Term
 from lbmtune.records.terms import OVERTAKEN
 
 
-def spill_hazards(inputs: TemporalInputs) -> Term | None:
+def spill_hazards(inputs: Inputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
-    Memory answers as far as L2 has lost what all threads have spilled. Source: compiled code;
+    turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads
+    have spilled. Source: compiled code;
     `Calibration.overtaken_s`, `again_bytes_per_s`.
     """
     case, config, words = inputs.case, inputs.config, inputs.resources.overtaken
@@ -28,7 +28,7 @@ def spill_hazards(inputs: TemporalInputs) -> Term | None:
     warps = inputs.threads // WARP
     spilled_bytes = inputs.threads * inputs.resources.local_bytes * inputs.machine.multiprocessors
     lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
-    each = inputs.turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
+    each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
     return Term(
         name=OVERTAKEN,
         seconds=each * stall_s(inputs, warps),

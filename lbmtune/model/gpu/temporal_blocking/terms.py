@@ -46,8 +46,8 @@ from lbmtune.records.terms import (
 _PLANES, _LATE = 5, 2
 """Planes in flight with several steps; and if the next one is loaded in the last stage: that one and the present one.
 
-From 1968 kernels without a lattice on an H200, which `docs/model.md` describes and no calibration has: stages without
-memory, planes without stages, and both together, which take as long as `mva.shares` says of that many planes. Where
+From 1968 kernels without a lattice on an H200, which no calibration has (`docs/design/gpu.md`): stages without memory,
+planes without stages, and both together, which take as long as `mva.shares` says of that many planes. Where
 compilers place the loads is counted (`loads_late`)."""
 _FLAT = 3
 """The same in two dimensions without synchronisation, besides one in the stages of each block; neither measured nor
@@ -76,15 +76,15 @@ def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     result = overlapped(case, config, memory, computed, waits, blocks, stages_s)
     if LOCAL not in without:
         result.append(local_memory(inputs, computed, stages_s, found.useful if found else 1.0))
-    hazards = None if OVERTAKEN in without else spill_hazards(inputs)
+    hazards = None if OVERTAKEN in without else spill_hazards(inputs, inputs.turns)
     if hazards:
         waited = 0.0 if LOCAL in without else _local_alone_s(inputs)
         result.append(_behind_waits(inputs, hazards, computed, waited, stages_s))
     return [*result, start] if start else result
 
 
-def computed_cells(case: Case, config: CudaConfig) -> float:
-    """Return the cells that a kernel computes per update, halos included."""
+def cells_read(case: Case, config: CudaConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates, halos included."""
     return 1 / efficiency(case, config, 1).cells
 
 

@@ -145,7 +145,7 @@ def ring_s(inputs: Inputs) -> float:
     """Return the seconds per update of refreshing rings of ghost cells, with a few elements of each structure.
 
     A copy of as many elements loads their sectors, and completes and stores the sectors of the target. Two effects are
-    left out, which cancel for eleven kernels (`docs/model.md`): the kernel that collides loads the rings again, and
+    left out that cancel for eleven kernels (`docs/design/gpu.md`): the kernel that collides loads rings again, and
     several rings of a plane are refreshed from the same cells.
     """
     config, stencil, rates = inputs.config, inputs.case.stencil, inputs.calibration.parts_bytes_per_s

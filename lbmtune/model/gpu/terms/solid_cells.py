@@ -70,7 +70,7 @@ class Lanes(NamedTuple):
 def solid_cells(inputs: Inputs) -> Term:
     """Return the time of moving whole sectors and completing those that are stored in part."""
     case, config = inputs.case, inputs.config
-    if not case.geometry:
+    if not inputs.visits_solids:
         return Term(name=SOLID, seconds=0.0, sentence="none", source="")
     found = touched(case, config)
     more_bytes = found.paired * SECTOR_BYTES - traffic(case, config).populations

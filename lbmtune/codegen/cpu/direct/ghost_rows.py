@@ -1,0 +1,185 @@
+"""Rows with ghost columns: where a cell of a row lies in each layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.schemes.scheme import Place
+from lbmtune.codegen.cpu.direct.rows import SHIFTED, GhostRow, unique
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams, rows_of
+
+
+@dataclass(frozen=True)
+class LinearRow(GhostRow):
+    """Cell x lies at p + x * step; the shift of a place along x is part of its p."""
+
+    @property
+    def step(self) -> int:
+        """Elements between cells."""
+        along = self.streams.config.memory.along_x
+        return int(along(1, self.streams.extents) - along(0, self.streams.extents))
+
+    def bases(self) -> list[str]:
+        """The place that the row uses, p, and q of the cut place where the end cell needs it."""
+        return unique(line for s in self.streams.all for line in self._base(s))
+
+    def cell(self) -> list[str]:
+        """Nothing but x is needed."""
+        return []
+
+    def load(self, s: Stream, at: str = "x") -> str:
+        """All lanes are neighbours; at: the first cell."""
+        return f"load({self.element(s, at)}){self.gained(s)}"
+
+    def ahead(self, s: Stream, cells: int) -> str:
+        """The same, further on."""
+        return self.element(s, f"(x + {cells})")
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """All lanes are neighbours."""
+        return [f"{self.leave}({self.element(s, 'x')}, {value}{self.gained(s)})"]
+
+    def element(self, s: Stream, at: str) -> str:
+        """Array and index of a cell's population."""
+        return f"{s.buffer}, p{s.name} + {self._times(at)}"
+
+    def end(self, s: Stream) -> str:
+        """The first or the last cell."""
+        return f"p{s.name} + {self._times('(nx - 1)')}" if self.is_high(s) else f"p{s.name}"
+
+    def cut_end(self, s: Stream) -> str:
+        """The same from q."""
+        return "q" + self.end(s)[1:]
+
+    def image(self, s: Stream) -> str:
+        """One period away."""
+        at, period = self.streams.at_wall(s), self._times("nx")
+        return f"{self.end(s)} {'-' if self.is_high(s) else '+'} {f'(0 if {at} else {period})' if at else period}"
+
+    def _base(self, s: Stream) -> list[str]:
+        at = self.streams.at_wall(s) if s.cut != s.open else ""
+        opened = self._start(s, cut=False)
+        cut = [f"q{s.name} = {self._start(s, cut=True)}"] if self.has_cut_end(s) else []
+        closed = f"q{s.name}" if cut else self._start(s, cut=True)
+        return [*cut, f"p{s.name} = {f'{closed} if {at} else {opened}' if at else opened}"]
+
+    def _start(self, s: Stream, *, cut: bool) -> str:
+        place = s.cut if cut else s.open
+        return " + ".join([self.streams.base(place), *self._shift(place)])
+
+    def _shift(self, place: Place) -> list[str]:
+        start = (self.streams.frame.origin[0] + place.offset[0]) * self.step
+        return [str(start)] if start else []
+
+    def _times(self, count: str) -> str:
+        return f"{count} * {self.step}" if self.step > 1 else count
+
+
+@dataclass(frozen=True)
+class PlacedRow(LinearRow):
+    """The same by the address of cell x in each row that it reads: what slot and shift add is part of instructions.
+
+    Processors with vectors of 512 bits split a conversion with its load, or its store, where its address has an index.
+    """
+
+    def cell(self) -> list[str]:
+        """Those addresses."""
+        placed = [(s.buffer, *rows_of(s.open)) for s in self.streams.all if not self._has_two_rows(s)]
+        return unique(f"{buffer}{y}{z} = place({buffer}, y{y} + z{z} + x)" for buffer, y, z in placed)
+
+    def element(self, s: Stream, at: str) -> str:
+        """From the address; ahead of the loop, where there is none, and where y and z choose between two, as before."""
+        first, *further = at.strip("()").split(" + ")
+        if first != "x" or self._has_two_rows(s):
+            return super().element(s, at)
+        beyond = " + ".join([*self.streams.slot(s.open), *self._shift(s.open), *further])
+        return f"{s.buffer}{''.join(rows_of(s.open))}, {beyond or '0'}"
+
+    def _has_two_rows(self, s: Stream) -> bool:
+        return s.cut != s.open and bool(self.streams.at_wall(s))
+
+
+@dataclass(frozen=True)
+class GroupedRow(GhostRow):
+    """Cell x lies at p + along_x(x), which jumps between groups; the lanes of a vector lie in one group."""
+
+    def bases(self) -> list[str]:
+        """The place that the row uses, p, and q of the cut place; neither contains anything of x."""
+        return unique(line for s in self.streams.all for line in self._base(s))
+
+    def cell(self) -> list[str]:
+        """Offsets of the cells at x and of those next to them."""
+        cells = (("low", "(x - 1)"), ("here", "x"), ("high", f"(x + {self.lanes})"))
+        return [f"{name} = {self.streams.along_x(x)}" for name, x in cells]
+
+    def load(self, s: Stream) -> str:
+        """Shifted lanes come from two groups."""
+        opened, closed = (self._load(s, place.offset[0]) for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return (f"({closed} if {at} else {opened})" if at and closed != opened else opened) + self.gained(s)
+
+    def store(self, s: Stream, value: str) -> list[str]:
+        """Shifted lanes go to two groups."""
+        opened, closed = (self._store(s, place.offset[0], value + self.gained(s)) for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return [f"if {at}:", f"    {closed}", "else:", f"    {opened}"] if at and closed != opened else [opened]
+
+    def end(self, s: Stream) -> str:
+        """The first or the last cell, by the place that the row uses."""
+        opened, closed = (f"({self._end_x(s, place.offset[0])})" for place in (s.open, s.cut))
+        at = self.streams.at_wall(s)
+        return f"p{s.name} + " + (f"({closed} if {at} else {opened})" if at and closed != opened else opened)
+
+    def cut_end(self, s: Stream) -> str:
+        """The same of the cut place."""
+        return f"q{s.name} + {self._end_x(s, s.cut.offset[0])}"
+
+    def image(self, s: Stream) -> str:
+        """The cell at the other end."""
+        at = self.streams.at_wall(s)
+        inside = self.streams.along_x("0" if self.is_high(s) else "(nx - 1)")
+        end = f"({self._end_x(s, s.cut.offset[0])})"
+        return f"p{s.name} + " + (f"({end} if {at} else ({inside}))" if at else f"({inside})")
+
+    def _end_x(self, s: Stream, shift: int) -> str:
+        cell = ("nx", "(nx - 1)", "(nx - 2)")[1 - shift] if self.is_high(s) else ("(0 - 1)", "0", "1")[1 + shift]
+        return self.streams.along_x(cell)
+
+    def _base(self, s: Stream) -> list[str]:
+        at = self.streams.at_wall(s) if s.cut != s.open else ""
+        opened, closed = self.streams.base(s.open), self.streams.base(s.cut)
+        cut = [f"q{s.name} = {closed}"] if self.has_cut_end(s) else []
+        return [*cut, f"p{s.name} = {f'{closed} if {at} else {opened}' if at and closed != opened else opened}"]
+
+    def _indices(self, s: Stream, shift: int) -> str:
+        if self.lanes == 1 or not shift:
+            return f"p{s.name} + {SHIFTED[shift]}"
+        return f"p{s.name} + here, p{s.name} + {SHIFTED[shift]}"
+
+    def _load(self, s: Stream, shift: int) -> str:
+        return f"load{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)})"
+
+    def _store(self, s: Stream, shift: int, value: str) -> str:
+        return f"store{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)}, {value})"
+
+    def _suffix(self, shift: int) -> str:
+        return "" if self.lanes == 1 else ("_before", "", "_after")[1 + shift]
+
+
+def converts(config: CpuConfig) -> bool:
+    """Whether memory holds other numbers than registers."""
+    return config.stored.dtype != config.computed.dtype
+
+
+def has_places(config: CpuConfig) -> bool:
+    """Whether addresses are worked out for each x: few lead to all populations, each of which is converted."""
+    addressed = getattr(config.memory, "stride", 0) and config.collision_passes != "one"
+    return bool(addressed) and config.vector_bits == 512 and converts(config)
+
+
+def ghost_row(streams: Streams) -> GhostRow:
+    """The row of a configuration with ghost columns."""
+    config = streams.config
+    kind = GroupedRow if config.memory.run > 1 else PlacedRow if has_places(config) else LinearRow
+    return kind(streams, config.lanes, "stream" if config.streaming_stores else "store")

@@ -1,0 +1,194 @@
+"""The function that updates a row of cells in one pass of a scheme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from textwrap import indent
+
+import sympy
+
+from lbmtune.catalogue.boundaries.cell_flags import tables
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import words_of
+from lbmtune.catalogue.schemes.scheme import Phase
+from lbmtune.codegen.cpu.direct import flagged_rows, slabs
+from lbmtune.codegen.cpu.direct.ghost_rows import LinearRow, converts, ghost_row, has_places
+from lbmtune.codegen.cpu.direct.pairwise_update import PairwiseCell, pairwise_cell
+from lbmtune.codegen.cpu.direct.rows import KEPT, GhostRow, Row, SelectedRow
+from lbmtune.codegen.cpu.shared.collision import collision_lines, relaxation, wall_gain_lines
+from lbmtune.codegen.cpu.shared.completion import completion_lines, needs_lanes
+from lbmtune.codegen.cpu.shared.expressions import Constants
+from lbmtune.codegen.cpu.shared.filling import between, filled, indented
+from lbmtune.codegen.cpu.shared.module import LANES, access_names
+from lbmtune.codegen.cpu.shared.signatures import parameter_names, row_name
+from lbmtune.codegen.cpu.shared.streams import Streams
+from lbmtune.codegen.passes import Pass
+
+Fields = dict[str, str]
+
+
+@dataclass(frozen=True)
+class RowKernel:
+    """Text of a row kernel. constants: receives the numbers that are printed.
+
+    positions: parameters between those of the pass and y and z; prefetches: lines that prefetch more than the row.
+    """
+
+    case: Case
+    config: CpuConfig
+    one: Pass
+    constants: Constants
+    positions: tuple[str, ...] = ()
+    prefetches: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the function; its loop has two parts if the far end of the row is filled between them."""
+        name, fields = self._form()
+        middle = self.row.fill_between()
+        if middle:
+            name = f"{name}_peeled"
+            fields |= {"between": indented(middle, 2), "body": indent(fields["body"], " " * 4)}
+        arguments = ", ".join((*parameter_names(self.case, self.config, self._phase), *self.positions))
+        named = {"row": row_name(self.one), "arguments": arguments, "lanes": str(self.row.lanes)}
+        return filled(f"direct/{name}", **named, **fields).rstrip()
+
+    @property
+    def _phase(self) -> Phase:
+        return self.one.phase
+
+    @cached_property
+    def row(self) -> Row:
+        """The kind of row.
+
+        A pass that reads no flags still needs the faces of a row with ghost columns: places of cut links may lie there.
+        """
+        if self._flagged and self.config.wrap == "select":
+            return self._single_cells
+        faces_known = self.config.flags == "compiled" or (not self._flagged and self.config.wrap == "ghost")
+        streams = self._streams(self.case if faces_known else flagged_rows.open_box(self.case))
+        return SelectedRow(streams, 1) if self.config.wrap == "select" else ghost_row(streams)
+
+    @cached_property
+    def _flagged(self) -> bool:
+        return bool(tables(self.case, self.config, self._phase))
+
+    @property
+    def _single_cells(self) -> flagged_rows.FlaggedCells:
+        ghosts = self.config.wrap == "ghost"
+        one = "_one" if ghosts else ""
+        return flagged_rows.FlaggedCells(self._streams(self.case), 1, one=one, wraps=not ghosts)
+
+    def _streams(self, case: Case) -> Streams:
+        in_place = ("field", KEPT if self._phase.blockwise else "field")
+        buffers = in_place if self._phase.in_place else ("source", "target")
+        return Streams(case, self.config, self._phase, buffers)
+
+    def _form(self) -> tuple[str, Fields]:
+        """Return the name of the skeleton and its fields."""
+        if self._phase.collides and self.config.collision_passes != "one":
+            return self._pairwise()
+        if self._flagged and isinstance(self.row, GhostRow):
+            return "row_flagged", self._vectors_and_cells(self.row)
+        return "row", self._in_order() if self._phase.ordered else self._whole_cells()
+
+    def _whole_cells(self) -> Fields:
+        """Each cell loads all populations, collides and stores them."""
+        row = self.row
+        cell = [*row.fill_late(), *self._updated(row), *row.stores()]
+        before = [*self._before(row), *row.before()]
+        return {"before": indented(before, 1), "body": indented(cell, 2), "after": indented(row.after(), 1)}
+
+    def _in_order(self) -> Fields:
+        """Each cell collides, then swaps populations with cells of earlier rows."""
+        row = self.row
+        assert isinstance(row, GhostRow)
+        other = ghost_row(slabs.swaps(row.streams))
+        before = [*self._before(row), *row.before(), *slabs.before(other)]
+        body = [*self._updated(row), *slabs.stores(row, other)]
+        return {"before": indented(before, 1), "body": indented(body, 2), "after": indented(slabs.after(row, other), 1)}
+
+    def _vectors_and_cells(self, row: GhostRow) -> Fields:
+        """Vectors of cells without cut links, and the cells of other vectors one by one."""
+        invariants, body = self._collision
+        cells = self._single_cells
+        before = [*invariants, *row.before_open(), flagged_rows.AT, *flagged_rows.guarded_fill(row)]
+        vector = [*row.cell(), *row.prefetches(), *self.prefetches, *row.loads(), *body, *row.stores()]
+        # a cell at a face with a condition has cut links, so it is one of the single cells
+        return {
+            "before": indented(before, 1),
+            "body": indented(vector, 3),
+            "late": indented(flagged_rows.guarded_fill_late(row), 2),
+            "after": indented(flagged_rows.guarded_after(row), 1),
+            "cells_before": indented([*self._before(cells), *cells.before()], 1),
+            "cells_body": indented(
+                [*cells.cell(), *cells.loads(), *self._completion(cells), *body, *cells.stores()], 2
+            ),
+        }
+
+    def _pairwise(self) -> tuple[str, Fields]:
+        """Cells that update one pair of directions after another (`codegen.cpu.direct.pairwise_update`)."""
+        row, passes = self.row, self.config.collision_passes
+        assert isinstance(row, LinearRow)
+        cell = pairwise_cell(row, relaxation(self.case, passes).body, self.constants)
+        fields = {
+            "before": indented([*self._before(row), *row.before()], 1),
+            "after": indented(row.after(), 1),
+        }
+        if passes != "pipelined":
+            return "row", fields | {"body": indented(self._mixed(row, cell.two_passes()), 2)}
+        return "row_pipelined", fields | self._pipelined(row, cell)
+
+    def _pipelined(self, row: GhostRow, cell: PairwiseCell) -> Fields:
+        return {
+            "first": indented([*row.fill_only(), *cell.first()], 1),
+            "body": indented(self._mixed(row, cell.pipelined()), 2),
+            "last": indented([*row.cell(), *cell.last()], 1),
+        }
+
+    def _mixed(self, row: GhostRow, lines: list[str]) -> list[str]:
+        """Return the lines of a cell with its prefetches.
+
+        These are spread out if registers or caches are busy: many outstanding prefetches stall each other and loads.
+        """
+        asks = [*row.prefetches(), *self.prefetches]
+        spread = converts(self.config) or self.config.fused_steps > 1
+        return [*row.fill_late(), *row.cell(), *(between(asks, lines) if spread else [*asks, *lines])]
+
+    @cached_property
+    def _collision(self) -> tuple[list[str], list[str]]:
+        return collision_lines(self.case, self.config, self._phase, self.constants, self.config.collision_passes)
+
+    def _before(self, row: Row) -> list[str]:
+        """Return the invariants of the collision, and what moving walls add, worked out once per row."""
+        gains = wall_gain_lines(row.streams, self.constants)
+        if gains:
+            self.constants.name(sympy.Integer(0))
+        return [*self._collision[0], *gains]
+
+    def _updated(self, row: Row) -> list[str]:
+        """Return the lines of a cell from its loads to its collision."""
+        asks = [*row.prefetches(), *self.prefetches]
+        return [*row.cell(), *asks, *row.loads(), *self._completion(row), *self._collision[1]]
+
+    def _completion(self, row: Row) -> list[str]:
+        if not self._phase.collides:
+            return []
+        return completion_lines(self.case, row.lanes, self.constants, words_of(self.case, self.config))
+
+
+def support_modules(case: Case, config: CpuConfig) -> list[str]:
+    """Return the support modules that row kernels import beside `simd`."""
+    used = {"lanes": needs_lanes(case, config.lanes, by_word=False), "places": has_places(config)}
+    return [name for name, is_used in used.items() if is_used]
+
+
+def module_names(config: CpuConfig, support: list[str], *, prefetch_rows: bool = False) -> list[str]:
+    """Return lines that name the functions which row kernels call."""
+    ghosts = config.wrap == "ghost"
+    grouped = config.memory.run > 1 and ghosts and bool(config.vector_bits)
+    prefetch = bool(config.prefetch_propagated or config.prefetch_local or prefetch_rows)
+    named = {"lanes": LANES, "places": "place = places.place"}
+    names = access_names(config, grouped=grouped, ends=ghosts, prefetch=prefetch)
+    return [*names, *(named[module] for module in support)]

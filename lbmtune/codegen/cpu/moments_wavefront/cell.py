@@ -1,0 +1,119 @@
+"""What a cell of moments does in a pipeline of rows, as Python text: gather, relax, spread. See `pipeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy
+from sympy import Rational
+
+from lbmtune.catalogue.collisions.operator import Parameters
+from lbmtune.catalogue.moments.basis import orders, upright
+from lbmtune.catalogue.moments.collision import coefficient, coefficients, moment
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, hoist, text
+from lbmtune.codegen.moment_stages import Row, Stage, Sums, part_name
+
+_ARRAYS = {0: "still", 1: "right", -1: "left"}
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """As Python has it; what C keeps in arrays has names of its own."""
+
+    constants: Constants
+
+    def number(self, value: Rational) -> str:
+        return self.constants.name(value)
+
+    def element(self, array: str, k: int) -> str:
+        return f"{array}_{k}"
+
+    def named(self, name: str, value: str) -> str:
+        return f"{name} = {value}"
+
+    def assigned(self, element: str, value: str) -> str:
+        return f"{element} = {value}"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A value that a cell sends: its name, the row that it goes to, and the way along x."""
+
+    name: str
+    row: Row
+    along_x: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Lines of a cell. constants: the numbers that have been printed."""
+
+    case: Case
+    constants: Constants
+
+    @cached_property
+    def stage(self) -> Stage:
+        """Of the lattice as it stands upright."""
+        return Stage(Sums(upright(self.case.stencil)), _Writing(self.constants))
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """All that a cell sends, one for each direction."""
+        sums, write = self.stage.sums, self.stage.writing
+        movers = [(k, row) for k, row in enumerate(sums.movers)]
+        return (
+            *(Carried(write.element("still", k), row, 0) for k, row in enumerate(sums.rows)),
+            *(Carried(write.element(_ARRAYS[way], k), row, way) for k, row in movers for way in (1, -1)),
+        )
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """Names of the moments of a cell, and of the coefficients that they become."""
+        return tuple(self.stage.moment(n) for n in orders(self.stage.lattice))
+
+    def gather(self) -> list[str]:
+        """Moments from what arrives."""
+        planes = (line for c_z in (-1, 0, 1) for line in self.stage.plane(c_z))
+        return [*self.stage.sum_up(), *planes, *self._whole()]
+
+    def _whole(self) -> Iterator[str]:
+        """What arrives from three planes."""
+        parts = self.stage.sums.parts
+        for n in orders(self.stage.lattice):
+            stays, rises, falls = (part_name(c_z, n[:2]) if n[:2] in parts[c_z] else "" for c_z in (0, 1, -1))
+            if n[2]:
+                yield f"{self.stage.moment(n)} = {rises} {'-' if n[2] == 1 else '+'} {falls}"
+            else:
+                yield f"{self.stage.moment(n)} = {' + '.join(filter(None, (stays, rises, falls)))}"
+
+    @cached_property
+    def _steps(self) -> Hoisted:
+        parameters = [Parameters.omega, Parameters.unit, *Parameters.force]
+        return hoist(coefficients(self.case.stencil, self.case.forced, self.case.relaxes), parameters)
+
+    def before(self, unit: float) -> list[str]:
+        """What is worked out once per row. unit: the density one, as stored."""
+        scale = f"unit = {self.constants.name(sympy.Integer(int(unit)))}"
+        return [scale, *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.invariants)]
+
+    def relax(self) -> list[str]:
+        """From moments to the coefficients of the polynomial."""
+        known = orders(self.case.stencil)
+        return [
+            *(f"{moment(n)} = {at}" for n, at in zip(known, self.moments, strict=True)),
+            *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.body),
+            *(f"{at} = {coefficient(n)}" for n, at in zip(known, self.moments, strict=True)),
+        ]
+
+    def spread(self) -> list[str]:
+        """From the polynomial to what is sent."""
+        return list(self.stage.spread())
+
+
+def cell_text(case: Case) -> str:
+    """Return what a cell of moments does in a step, one line per assignment."""
+    cell = Cell(case, Constants())
+    return "\n".join([*cell.gather(), *cell.relax(), *cell.spread()])

@@ -1,0 +1,148 @@
+"""The CPU text of indirect addressing: what a load and a store of the populations of consecutive sites look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.problem.cell_types import Words, words_of
+from lbmtune.catalogue.schemes.scheme import Place
+from lbmtune.catalogue.sparse.index_list import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
+from lbmtune.codegen.cpu.shared.signatures import pointer_name
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.trace import Traced, plain
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Lines before and inside the loop over sites; x is the first of the sites of a vector, and so its node."""
+
+    streams: Streams
+
+    @cached_property
+    def rows(self) -> NodeList:
+        """The rows of the list."""
+        return listed_rows(self.streams.case, self.streams.config)
+
+    @cached_property
+    def words(self) -> Words:
+        """What the type of a site says."""
+        return words_of(self.streams.case, self.streams.config)
+
+    @cached_property
+    def extents(self) -> Extents:
+        """Storage extents by their names in the text."""
+        return Extents(Traced("nodes", "//"), 1, 1, self.streams.case.stencil.q)
+
+    def before(self) -> list[str]:
+        """Where each slot starts."""
+        places = (place for s in self.streams.all for place in (s.open, s.cut) if not place.pointer)
+        starts = {p.slot: self.streams.config.memory.component(p.slot, self.extents) for p in places}
+        return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
+
+    def cell(self) -> list[str]:
+        """Where the site itself lies in its slot, and nodes that are found through others."""
+        here = f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"
+        return [here, *map(self._chased, self._led_to())]
+
+    def prefetches(self) -> list[str]:
+        """Requests for the words of the list that the same rows hold further on."""
+        streams, ahead = self.streams, self.streams.config.prefetch_index
+        needed = used(streams.case, streams.config.propagation, streams.phase)
+        kept = (p for n in needed.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
+        rows = (
+            [*map(self.rows.row, kept), *[self.rows.mask_row] * needed.masks, *[self.rows.type_row] * needed.types]
+            if ahead
+            else []
+        )
+        return [f"prefetch(links, {self._row(row)} + {ahead})" for row in rows]
+
+    def loads(self) -> list[str]:
+        """Lines that set f0, f1, ..."""
+        streams = zip(self.streams.directions, self.streams.reads, strict=True)
+        return [f"f{i} = {self._load(s)}{self._gained(s)}" for i, s in streams]
+
+    def complete(self, lines: list[str]) -> list[str]:
+        """What the sites of a vector do at faces, one after the other. lines: what one does, by its `word`."""
+        if not lines:
+            return []
+        lanes, words = self.streams.config.lanes, self._row(self.rows.type_row)
+        if lanes == 1:
+            return [f"word = links[{words}]", *lines]
+        each = [f"word = links[{words} + k]", "if word:", *(f"    {line}" for line in lines)]
+        return [f"for k in range({lanes}):", *(f"    {line}" for line in each)]
+
+    def stores(self) -> list[str]:
+        """Lines that leave g0, g1, ..."""
+        streams = zip(self.streams.directions, self.streams.writes, strict=True)
+        return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
+
+    def _led_to(self) -> list[Pointer]:
+        """Pointers of the pass where they are chased, each after the one that it starts from."""
+        needed = used(self.streams.case, self.streams.config.propagation, self.streams.phase)
+        found = (self.rows.pointers[n] for n in needed.pointers)
+        return sorted(found, key=lambda p: sum(p.open)) if self.rows.chased else []
+
+    def _chased(self, found: Pointer) -> str:
+        """The definition of the nodes that a pointer leads to."""
+        start, row = self.rows.before(found), self.rows.row(found)
+        if start is None:
+            return f"{_name(found)} = led_by(links, {self._row(row)})"
+        return f"{_name(found)} = led_on(links, {row} * nodes, {_name(start)})"
+
+    def _row(self, row: int) -> str:
+        """Position in the list of the words of these sites in a row."""
+        return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
+
+    def _flag(self, s: Stream) -> str:
+        row, bit = self.rows.flags(s.link)
+        return f"{self._row(row)}, {bit}"
+
+    def _load(self, s: Stream) -> str:
+        return f"{self._function(s, 'load', 'gather')}({', '.join([s.buffer, *self._where(s)])})"
+
+    def _store(self, s: Stream, value: str) -> str:
+        return f"{self._function(s, 'store', 'scatter')}({', '.join([s.buffer, *self._where(s), value])})"
+
+    def _function(self, s: Stream, local: str, by_list: str) -> str:
+        listed = f"{by_list}_at" if self.rows.chased else by_list
+        name = listed if pointer(self.streams.case, s) else local
+        return f"{name}_cut" if selects(self.streams.case, s) else name
+
+    def _where(self, s: Stream) -> list[str]:
+        """Arguments that say where a population lies."""
+        case, found = self.streams.case, pointer(self.streams.case, s)
+        slots = [_slot(place) for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
+        flags = [self._flag(s)] if selects(case, s) else []
+        if found and self.rows.chased:
+            return [*slots, _name(found), *(["links", *flags] if flags else [])]
+        if found:
+            return [*slots, "links", self._row(self.rows.pointers.index(found)), *flags]
+        places = [f"{slot} + here" for slot in slots]
+        return [*places, *(["links", *flags] if flags else [])]
+
+    def _gained(self, s: Stream) -> str:
+        """What a moving wall adds, as text."""
+        if not s.gain:
+            return ""
+        row, bit = self.rows.flags(s.link)
+        # a mask has a row of its own that says so of moving walls
+        flag = f"{self._row(row + 1)}, {bit}" if row == self.rows.mask_row else f"{self._row(row)}, {MOVING_BIT}"
+        if not self.words.walls:
+            return f" + chosen(links, {flag}, {s.gain})"
+        own = self._row(self.rows.type_row)
+        return "".join(
+            f" + chosen(links, {own}, {field.shift}, c1) * chosen(links, {flag}, {s.gain}_{wall})"
+            for wall, field in self.words.walls
+        )
+
+
+def _slot(place: Place) -> str:
+    """Where a slot starts."""
+    return pointer_name(place.slot) if place.pointer else f"slot{place.slot}"
+
+
+def _name(found: Pointer) -> str:
+    """node_pom leads one step forward along x and one back along z."""
+    return "node_" + "".join("mop"[a + 1] for a in found.open)

@@ -1,0 +1,1 @@
+"""Worker processes that may die, and compilation in other processes."""

@@ -1,0 +1,297 @@
+"""Worker processes that may die; the parent learns in which stage and can start another one.
+
+A worker opens its session once, then answers requests in order. It announces each stage, so that a crash or a
+timeout is attributed to one. It ends with its parent, however the parent ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any
+
+from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
+
+Progress = Callable[[str], None]
+"""Reports the stage that begins."""
+Session = Callable[[Any, Progress], Any]
+"""Answers one request."""
+Opener = Callable[[], tuple[Any, Session]]
+"""Creates, inside the worker, a greeting for the parent and the session. Must be picklable."""
+
+START_LIMIT_S = 300.0
+"""A start takes seconds, on a loaded machine minutes; one beyond this limit ends the study."""
+OTHER_LIMIT_S = 120.0
+STAGE_START = "start"
+_STAGE_CALLED = "request"
+_LOG_TAIL_BYTES = 4096
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """The worker is ready."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The worker enters a stage."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a request. job: the parent's own record of the request."""
+
+    value: Any
+    job: Any = None
+
+
+@dataclass(frozen=True)
+class Death:
+    """The worker is gone. timed_out: the parent killed it; error: an expected error to raise in the parent.
+
+    stage_s: seconds since the stage began.
+    """
+
+    stage: str
+    reason: str
+    stage_s: float = 0.0
+    timed_out: bool = False
+    error: LbmtuneError | None = None
+
+
+Event = Greeting | Stage | Answer | Death
+
+
+def scratch_folder() -> Path:
+    """Create a temporary folder for one run. Raises InputError."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="lbmtune-"))
+    except OSError as error:
+        raise InputError(f"no folder for temporary files: {error.strerror}; set TMPDIR to one with room.") from error
+
+
+class Worker:
+    """The parent's end of one worker process."""
+
+    def __init__(
+        self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = OTHER_LIMIT_S
+    ) -> None:
+        """Start the process. limits_s: time limit of each stage, else other_limit_s; log: file for its output."""
+        self.name, self._log, self._other_limit_s = name, log, other_limit_s
+        self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
+        self.connection, theirs = Pipe()
+        # a plain process rather than multiprocessing's: it does not import the caller's main module again
+        call = f"from lbmtune.measure.processes.worker import serve; serve({theirs.fileno()}, {os.getpid()})"
+        with log.open("ab") as output, theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[theirs.fileno()],
+            )
+        self.connection.send(opener)
+        self.ready = False
+        self.jobs: deque[Any] = deque()
+        self._enter(STAGE_START)
+
+    @property
+    def job(self) -> Any:
+        """The parent's record of the request in progress; None if the worker is idle."""
+        return self.jobs[0] if self.jobs else None
+
+    def send(self, job: Any, request: Any) -> None:
+        """Queue a request. job: the parent's own record of it, which comes back with the answer.
+
+        Requests must be small: the pipe holds them while the worker is starting or busy.
+        """
+        self.jobs.append(job)
+        if self.ready and len(self.jobs) == 1:
+            self._enter(_STAGE_CALLED)
+        try:
+            self.connection.send(request)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the worker has died: the next event reports it
+
+    def poll(self) -> Event | None:
+        """Return the next event, a death or a timeout included; None if there is none. Does not block."""
+        try:
+            message = self.connection.recv() if self.connection.poll() else None
+        except (EOFError, ConnectionResetError):
+            return self._exited()
+        if message is None:
+            return self._expired()
+        return self._record(message)
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
+
+    def _record(self, message: Event) -> Event:
+        job = self.job
+        if isinstance(message, Stage):
+            self._enter(message.name)
+        elif isinstance(message, Greeting):
+            self.ready = True
+            self._enter(_STAGE_CALLED)
+        elif isinstance(message, Answer):
+            self.jobs.popleft()
+            self._enter(_STAGE_CALLED)
+            return replace(message, job=job)
+        elif isinstance(message, Death):
+            self.end()
+            return replace(message, stage_s=self._stage_s())
+        return message
+
+    def _enter(self, stage: str) -> None:
+        self.stage, self._began = stage, time.monotonic()
+
+    def _stage_s(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def _limit_s(self) -> float:
+        return self._limits_s.get(self.stage, self._other_limit_s)
+
+    @property
+    def deadline(self) -> float | None:
+        """The monotonic time at which the present stage times out; None while the worker is idle."""
+        return self._began + self._limit_s if self.jobs or not self.ready else None
+
+    def _expired(self) -> Death | None:
+        if self.deadline is None or time.monotonic() < self.deadline:
+            return None
+        self.end()
+        reason = f"{self.stage} took longer than {self._limit_s:g} s"
+        return Death(self.stage, reason, self._stage_s(), timed_out=True)
+
+    def _exited(self) -> Death:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(5.0)
+        cause = _cause(self.process.returncode)
+        self.end()
+        return Death(self.stage, f"{cause} during {self.stage}{self._fatal_line()}", self._stage_s())
+
+    def _fatal_line(self) -> str:
+        """Return the last line of Python's fault handler in the log, in parentheses, or nothing."""
+        if not self._log.exists():
+            return ""
+        with self._log.open("rb") as file:
+            file.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+        fatal = [line for line in lines if line.startswith("Fatal Python error")]
+        return f" ({fatal[-1]})" if fatal else ""
+
+
+@contextmanager
+def temporary_worker(name: str, opener: Opener, limit_s: float) -> Iterator[Worker]:
+    """Run one worker whose log lies in a temporary folder. limit_s: seconds that a stage may take."""
+    folder = scratch_folder()
+    worker = Worker(name, opener, {}, folder / f"{name}.log", limit_s)
+    try:
+        yield worker
+    finally:
+        worker.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def await_answer(worker: Worker, progress: Progress | None) -> Any:
+    """Wait for the next greeting or answer of a worker that measures a device. Raises what ended the worker."""
+    while True:
+        event = next_event(worker)
+        if isinstance(event, (Greeting, Answer)):
+            return event.value
+        if isinstance(event, Death):
+            raise unavailable("the device could not be measured", event)
+        if progress:
+            progress(event.name)
+
+
+def next_event(worker: Worker) -> Event:
+    """Wait for the next event of a worker."""
+    while (event := worker.poll()) is None:
+        wait([worker.connection], timeout=_POLL_S)
+    return event
+
+
+def unavailable(what: str, death: Death) -> LbmtuneError:
+    """Return the error for a device whose worker is gone. what: the action that failed."""
+    busy = "; if other programs load the machine, try again when they have ended" if death.timed_out else ""
+    return death.error or DeviceUnavailableError(f"{what}: {death.reason}{busy}.")
+
+
+def _cause(code: int | None) -> str:
+    if code is None:
+        return "closed its pipe"
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"ended with exit code {code}"
+
+
+def serve(handle: int, parent: int) -> None:
+    """Run the worker's main loop. handle: its end of the pipe; parent: process id."""
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    faulthandler.enable()
+    connection = Connection(handle)
+    stage = STAGE_START
+
+    def progress(name: str) -> None:
+        nonlocal stage
+        stage = name
+        connection.send(Stage(name))
+
+    try:
+        opener: Opener = connection.recv()
+        greeting, session = opener()
+        connection.send(Greeting(greeting))
+        while True:
+            connection.send(Answer(session(connection.recv(), progress)))
+    except EOFError:
+        return  # the parent is gone or done
+    except LbmtuneError as error:
+        connection.send(Death(stage, str(error), error=error))
+    except BaseException as error:  # the isolation boundary: any error costs this process and one trial
+        traceback.print_exc()
+        connection.send(Death(stage, f"{_described(error)} during {stage}"))
+        sys.stderr.flush()
+        os._exit(1)  # without clean-up, which may hang on a faulty device
+
+
+def _described(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {str(error).strip() or 'no message'}{where}"
+
+
+def die_with_parent(parent: int) -> None:
+    """Have Linux kill this process when its parent ends."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent ended before the call
+            os._exit(1)

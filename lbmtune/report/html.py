@@ -1,0 +1,95 @@
+"""Fill templates with figures and plotly.js into pages that work offline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lbmtune.errors import InputError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from plotly.graph_objects import Figure
+
+_PAGE = Path(__file__).with_name("page")
+_CARTESIAN = frozenset(("scatter", "bar", "box"))
+"""Types of traces in use that the shipped part of plotly.js draws."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure of a page. figure: packed Plotly JSON; traces: its types of traces; wide: it has a row of its own."""
+
+    name: str
+    title: str
+    caption: str
+    figure: str
+    traces: frozenset[str]
+    wide: bool = False
+
+
+def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
+    """Return a figure as a panel of a page."""
+    traces = frozenset(str(trace.type) for trace in figure.data)
+    return Panel(name, title, caption, _packed(str(figure.to_json())), traces)
+
+
+def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **values: Any) -> str:
+    """Return the HTML text of a template with its values, style, scripts and plotly.js. panels: all of the page."""
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            style=(_PAGE / "style.css").read_text(encoding="utf-8"),
+            script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
+            plotly=library(panels),
+            panels=panels,
+            **values,
+        )
+    )
+
+
+def script_json(values: object) -> str:
+    """Return JSON that cannot end the script element that holds it."""
+    text = json.dumps(values, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def library(panels: Sequence[Panel]) -> str:
+    """Return plotly.js, packed: the shipped part if that can draw all panels, otherwise the whole."""
+    return _packed_part() if all(one.traces <= _CARTESIAN for one in panels) else _packed_plotly()
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+@cache
+def _packed_part() -> str:
+    """Return the part of plotly.js for Cartesian axes, a third of the whole, as base64 of gzip."""
+    return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
+
+
+@cache
+def _packed_plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError("the report needs plotly, which is not installed; pip install plotly.") from error
+    return _packed(get_plotlyjs())
+
+
+def _packed(text: str) -> str:
+    """Return a text as base64 of gzip, which the page unpacks."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -1,0 +1,248 @@
+"""Tables and conclusion of a profile: the measured loss breakdown beside that of the model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbmtune.records import Term
+from lbmtune.records.disturbance import profile_disturbance
+from lbmtune.records.profile import (
+    COLLISION,
+    COPY,
+    DATASHEET,
+    KERNEL,
+    READS,
+    STREAMING,
+    STREAMS,
+    WRITES,
+    Profile,
+    Rung,
+)
+from lbmtune.records.terms import MEMORY
+from lbmtune.report.tables import Pairs, conditions_table
+from lbmtune.units import format_mlups
+
+_MEANINGS = {
+    DATASHEET: "bytes of an update over bus width times clock",
+    COPY: "bytes of an update over the bandwidth of a copy of one array",
+    STREAMS: "a copy with the streams, accesses and runs of the kernel",
+    STREAMING: "the kernel without collision",
+    KERNEL: "the kernel",
+    READS: "the kernel with loads alone",
+    WRITES: "the kernel with stores alone",
+    COLLISION: "the kernel without loads and stores",
+}
+UNEXPLAINED = "unexplained"
+_CEILINGS = {DATASHEET: "the data sheet", COPY: "a copy of one array"}
+"""Words for the first level."""
+_SHOWN = 0.0005
+"""Half of the last digit of a printed share."""
+
+
+class Row(NamedTuple):
+    """A level of the loss breakdown as texts."""
+
+    name: str
+    meaning: str
+    ps: str = ""
+    mlups: str = ""
+    lost: str = ""
+    model_ps: str = ""
+    model_mlups: str = ""
+    model_lost: str = ""
+    difference: str = ""
+
+
+COLUMNS = (
+    "level",
+    "what",
+    "ps per update>",
+    "MLUPS>",
+    "loss>",
+    "model: ps>",
+    "MLUPS>",
+    "loss>",
+    "difference>",
+)
+"""Titles of `Row`; losses are shares of the first level's speed."""
+TERM_COLUMNS = ("level", "term", "ps>", "figures", "source")
+PART_COLUMNS = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
+COUNTER_COLUMNS = ("counter", "value>", "unit", "ideal>", "ratio>")
+
+
+def level_rows(profile: Profile) -> list[Row]:
+    """Return the levels from the top, with the loss from each to the next, and what no term explains."""
+    losses = {loss.name: loss for loss in profile.losses}
+    rows = []
+    for level in profile.rungs:
+        loss = losses.get(level.name)
+        model = loss.model if loss else None
+        rows.append(
+            Row(
+                level.name,
+                _MEANINGS[level.name],
+                _ps(level.seconds),
+                format_mlups(level.mlups),
+                _signed(loss.measured) if loss else "",
+                _ps(level.model_s) if level.model_s else "",
+                format_mlups(level.model_mlups) if level.model_mlups else "",
+                _signed(model) if model is not None else "",
+                _signed(loss.measured - model) if loss and model is not None else "",
+            )
+        )
+    if profile.unexplained is not None:
+        rows.append(Row(UNEXPLAINED, "predicted minus measured kernel", difference=_signed(profile.unexplained)))
+    return rows
+
+
+def part_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
+    """Return the kernel with parts taken out: name, meaning, ps, share of the kernel's time, registers."""
+    whole = profile.rungs[-1].seconds
+    return [
+        (
+            one.name,
+            _MEANINGS[one.name],
+            _ps(one.seconds),
+            f"{one.seconds / whole:.0%}",
+            str(one.resources.registers or "-") if one.resources else "-",
+        )
+        for one in kernels(profile)
+    ]
+
+
+def kernels(profile: Profile) -> list[Rung]:
+    """Return the kernels that were compiled: parts of the kernel, then the kernel without and with collision."""
+    return [*profile.apart, *(one for one in profile.rungs if one.resources)]
+
+
+def term_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
+    """Return the terms of the model for each kernel: level, term, ps, figures, source."""
+    return [
+        (level.name, term.name, _ps(term.seconds), term.sentence, term.source)
+        for level in profile.rungs
+        if level.name in (STREAMING, KERNEL)
+        for term in level.model
+    ]
+
+
+def counter_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
+    """Return hardware counters: name, value, unit, ideal value, ratio."""
+    return [
+        (
+            one.name,
+            f"{one.value:.4g}",
+            one.unit,
+            f"{one.ideal:.4g}" if one.ideal else "",
+            f"{one.value / one.ideal:.3f}" if one.ideal else "",
+        )
+        for one in profile.counters.found
+    ]
+
+
+def state_rows(profile: Profile) -> Pairs:
+    """Return clocks, power, energy and reasons for lower clocks of the sustained run."""
+    run = profile.sustained
+    if run is None:
+        return conditions_table(profile.conditions)
+    throttled = ", ".join(f"{name} {share:.0%} of the time" for name, share in run.throttled.items())
+    rows = [
+        ("sustained", f"{format_mlups(run.mlups)} MLUPS over {run.seconds:.2g} s"),
+        ("energy per update", f"{run.nj_per_update:.3g} nJ/LU ({run.energy_source})" if run.nj_per_update else ""),
+        ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
+        ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
+        ("reasons for lower clocks", throttled or ("none" if run.conditions.sm_clock_hz else "")),
+        ("ECC", {True: "on", False: "off", None: ""}[profile.environment.ecc]),
+    ]
+    return [(name, value) for name, value in (*rows, *conditions_table(run.conditions)) if value]
+
+
+class Deviation(NamedTuple):
+    """Deviation of a profile from its model, None if unknown.
+
+    level: the largest difference of a loss between two levels; unexplained: the difference at the last level, both as
+    shares of the ceiling's speed; bytes_ratio: measured over predicted bytes to and from memory.
+    """
+
+    level: float | None
+    unexplained: float | None
+    bytes_ratio: float | None
+
+
+def deviation(profile: Profile) -> Deviation:
+    """Return the deviation of a profile from its model, as far as it was measured."""
+    differences = [abs(loss.measured - loss.model) for loss in profile.losses if loss.model is not None]
+    moved = profile.counters.memory_bytes
+    return Deviation(
+        level=max(differences, default=None),
+        unexplained=profile.unexplained,
+        bytes_ratio=moved / (profile.memory_bytes or profile.bytes_per_update) if moved is not None else None,
+    )
+
+
+def conclusion(profile: Profile) -> str:
+    """State the share of the ceiling, the largest loss and the unexplained part in two sentences."""
+    if profile_disturbance(profile):
+        return "There is no conclusion: other programs used the device."
+    return f"{_reached(profile)} {_left_open(profile)}"
+
+
+def _reached(profile: Profile) -> str:
+    """State the share of the first level, and the largest loss with the model's term for it."""
+    top, kernel = profile.rungs[0], profile.rungs[-1]
+    said = (
+        f"The kernel reaches {format_mlups(kernel.mlups)} of the {format_mlups(top.mlups)} MLUPS that "
+        f"{_CEILINGS[top.name]} allows, {_part(kernel.mlups / top.mlups)}"
+    )
+    most = max(profile.losses, key=lambda loss: loss.measured)
+    if most.measured <= 0:
+        return f"{said}; there is no loss."
+    place = next(number for number, level in enumerate(profile.rungs) if level.name == most.name)
+    above, below = profile.rungs[place - 1], profile.rungs[place]
+    said += f"; the largest loss, {_part(most.measured)}, is from {above.name} to {most.name}"
+    if _MEANINGS[most.name] != f"the {most.name}":
+        said += f" ({_MEANINGS[most.name]})"
+    if most.model is None:
+        return f"{said}."
+    if most.model <= 0:
+        return f"{said}, where the model predicts none."
+    said += f", where the model predicts {_part(most.model)}"
+    term = _added(above, below)
+    if term is None:
+        return f"{said}."
+    mostly = "mostly " if len(below.model) > 1 else ""
+    return f"{said}, {mostly}by its term {term.name} ({term.sentence})."
+
+
+def _added(above: Rung, below: Rung) -> Term | None:
+    """Return the term that grows most from a level to the next; None if none grows, or if it is the level itself.
+
+    The term of a level that only moves bytes has the name of the level.
+    """
+    before = {MEMORY if term.name == above.name else term.name: term.seconds for term in above.model}
+    grown = {term.name: term.seconds - before.get(term.name, 0.0) for term in below.model if term.name != below.name}
+    most = max(below.model, key=lambda term: grown.get(term.name, 0.0), default=None)
+    return most if most and grown.get(most.name, 0.0) > 0 else None
+
+
+def _left_open(profile: Profile) -> str:
+    """State what no term explains, and the level with the largest difference."""
+    known = [(loss.measured - loss.model, loss.name) for loss in profile.losses if loss.model is not None]
+    if profile.unexplained is None or not known:
+        return "Unexplained: all of it, because the model has no prediction."
+    difference, name = max(known, key=lambda one: abs(one[0]))
+    slower = ""
+    if abs(profile.unexplained) >= _SHOWN:
+        slower = f" (the kernel is {'slower' if profile.unexplained > 0 else 'faster'} than predicted)"
+    return f"Unexplained: {_signed(profile.unexplained)}{slower}; largest difference: {name}, {_signed(difference)}."
+
+
+def _ps(seconds: float) -> str:
+    return f"{seconds * 1e12:,.2f}"
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f} %"

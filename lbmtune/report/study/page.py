@@ -1,0 +1,115 @@
+"""The page of a study: headline, cards, figures, winner, finals and all trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.records.best import Kernel
+from lbmtune.records.disturbance import description_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.html import Panel, filled, script_json
+from lbmtune.report.study.distribution import distribution_panel
+from lbmtune.report.study.finals import finals_info, finals_panels, finals_table
+from lbmtune.report.study.history import history_panel
+from lbmtune.report.study.knobs import knobs_panels
+from lbmtune.report.study.outcomes import outcome_info, outcome_panels
+from lbmtune.report.study.parity import parity_panels
+from lbmtune.report.study.roofline import roofline_info, roofline_panel
+from lbmtune.report.study.steps import CellsRead
+from lbmtune.report.study.steps_figure import steps_panels
+from lbmtune.report.study.sustained import sustained_panels
+from lbmtune.report.study.tables import case_table, moved, protocol_table, trial_table
+from lbmtune.report.study.trials import headline
+from lbmtune.report.study.winner import winner_section
+from lbmtune.report.tables import environment_table
+from lbmtune.report.titles import subject
+from lbmtune.search.kinds import kind_of
+from lbmtune.units import format_bytes, format_mlups, format_rate
+
+
+def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead | None = None) -> str:
+    """Return the HTML text.
+
+    kernel: of the best trial as this version prints it; cells_read: see `steps.CellsRead`. Without them the page has no
+    source and no halos.
+    """
+    shown, header = panels(study, cells_read), study.header
+    return filled(
+        "report.html",
+        ("script.js", "trials.js", "start.js"),
+        shown,
+        study=study,
+        headline=headline(study),
+        disturbance=disturbance(study),
+        doubt="" if disturbance(study) else doubt(study),
+        unsteadiness=unsteadiness(study),
+        description_disturbance=description_disturbance(header.ceiling.cpu_share, header.calibration_cpu_share),
+        subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
+        cards=cards(study),
+        outcomes=outcome_info(study),
+        illegal=header.illegal_configurations,
+        winner=winner_section(study, kernel) if study.ranked else None,
+        finals=finals_table(finals_info(study)),
+        trials=script_json(trial_table(study)._asdict()),
+        case=case_table(study),
+        environment=environment_table(header.environment),
+        protocol=protocol_table(header),
+        costs=study.costs,
+        pace=study.verified_per_s,
+    )
+
+
+def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Panel]:
+    """Return the figures that have something to show, wide ones first."""
+    if not study.ranked:
+        return outcome_panels(study)
+    wide = [roofline_panel(study), *steps_panels(study, cells_read)]
+    others = [
+        history_panel(study),
+        *knobs_panels(study),
+        *parity_panels(study),
+        *finals_panels(study),
+        *sustained_panels(study),
+        distribution_panel(study),
+        *outcome_panels(study),
+    ]
+    return _in_rows(wide, others)
+
+
+def _in_rows(wide: Sequence[Panel], others: Sequence[Panel]) -> list[Panel]:
+    """Return the panels in rows of one, then of two; the last has its own row if their number is odd."""
+    *pairs, last = others
+    return [*(replace(p, wide=True) for p in wide), *pairs, replace(last, wide=len(others) % 2 == 1)]
+
+
+def cards(study: StudyRecord) -> list[tuple[str, str, str]]:
+    """Return title, figure and remark of each card at the top."""
+    counted = f"{len(study.ranked)} of {len(study.trials)}"
+    trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
+    if not study.ranked:
+        return [trials]
+    best, unit = study.ranked[0], study.header.spec.case.speed_unit
+    m, ceiling = best.best_measurement, roofline_info(study).ceiling
+    no_bound = "; no bound on chip" if kind_of(from_flat(best.config)).on_chip else ""
+    half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
+    found = [("speed", f"{format_mlups(m.mlups)} {unit}", f"+- {half:.2f} % (95 % interval of the median)")]
+    if run := best.sustained:
+        energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
+        remark = f"{'disturbed; ' if run.disturbed else ''}over {run.seconds:.1f} s without a pause{energy}"
+        found.append(("sustained", f"{format_mlups(run.mlups)} {unit}", remark))
+    found += [
+        (
+            "of the ceiling",
+            f"{study.share_of_ceiling(best):.1%}",
+            f"{format_rate(ceiling.bytes_per_s)}, {ceiling.name}{no_bound}",
+        ),
+        ("bandwidth", format_rate(m.bandwidth_bytes_per_s), f"{moved(m.bytes_per_update)} per update"),
+    ]
+    if p := best.prediction:
+        found.append(("of prediction", f"{m.mlups / p.mlups:.1%}", f"predicted {format_mlups(p.mlups)} {unit}"))
+        found.append(("footprint", format_bytes(p.footprint_bytes), "all buffers"))
+    if (r := best.resources) and r.registers:
+        found.append(("registers", str(r.registers), f"per thread, {r.spill_bytes} B spilled"))
+    return [*found, trials]

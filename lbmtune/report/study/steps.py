@@ -1,0 +1,212 @@
+"""Kernels with several steps per launch: which bounds of one step they exceed, and why.
+
+The bandwidth is the ceiling of the study, the issue bound is the time of the model's issue slots alone, and power is
+the bound if a sustained run is slower than bursts and the power limit was the reason for lower clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.records import Sustained, Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEMORY
+from lbmtune.report.study.bounds import issue_mlups
+from lbmtune.report.titles import case_title
+from lbmtune.search.kinds import Kind, kind_of
+from lbmtune.units import format_bytes, format_mlups, format_rate
+
+CellsRead = Callable[[KernelConfig], float]
+"""Cells that a launch of a configuration reads per cell that it updates: 1 without halos."""
+NEAR = 0.9
+"""Share of a bound from which it counts as reached."""
+SLOWER = 0.01
+"""Relative loss of a sustained run against bursts from which power counts as its bound."""
+_MOST_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The best trial with a representation, a place of the state and a number of steps per launch.
+
+    bytes_per_update: without halos; halo_bytes: with each cell of a halo read from memory, of which caches save a part,
+    None if unknown; memory_mlups, issue_mlups: what bandwidth and issue slots allow, each alone, the latter None if
+    unknown; predicted_mlups: by all terms of the model.
+    """
+
+    number: int
+    kind: Kind
+    bytes_per_update: float
+    halo_bytes: float | None
+    memory_mlups: float
+    issue_mlups: float | None
+    predicted_mlups: float | None
+    mlups: float
+    sustained_mlups: float | None
+
+    @property
+    def title(self) -> str:
+        """Name the kernels of the stage, to begin a sentence."""
+        kind = self.kind
+        return kind.state.capitalize() if kind.on_chip else f"{kind.representation.capitalize()} with T = {kind.steps}"
+
+
+@dataclass(frozen=True)
+class StepsInfo:
+    """Data of the figure. ideal: bytes per update by representation, for 1, 2, ... steps; bytes_per_s: the ceiling.
+
+    one_step_mlups: what the ceiling allows populations with one step per launch; winner: of the study, one of the
+    stages unless the objective is not speed.
+    """
+
+    ideal: dict[str, tuple[float, ...]]
+    bytes_per_s: float
+    one_step_mlups: float
+    stages: tuple[Stage, ...]
+    winner: Stage
+
+
+def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> StepsInfo | None:
+    """Return the best of each stage; None if no verified kernel keeps moments, the state on chip, or fuses steps."""
+    best: dict[tuple[str, bool, int], Trial] = {}
+    for trial in sorted(study.ranked, key=lambda t: -(t.mlups or 0.0)):
+        kind = kind_of(from_flat(trial.config))
+        best.setdefault((kind.representation, kind.on_chip, kind.steps), trial)
+    if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
+        return None
+    configs = [from_flat(trial.config) for trial in best.values()]
+    stored = from_flat(study.ranked[0].config).stored.bytes
+    rate, stencil = study.header.ceiling.best_bytes_per_s, study.header.spec.case.stencil
+    values = {config.kept.name: config.kept.values(stencil) for config in configs}
+    values.setdefault("populations", stencil.q)
+    most = max(_MOST_STEPS if stencil.dimensions == 2 else _MOST_STEPS // 2, *(steps for *_, steps in best))
+    ideal = {kept: tuple(2 * n * stored / t for t in range(1, most + 1)) for kept, n in values.items()}
+    stages = tuple(_stage(best[key], rate, cells_read) for key in sorted(best))
+    first = study.ranked[0]
+    winner = next((s for s in stages if s.number == first.number), None) or _stage(first, rate, cells_read)
+    return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages, winner)
+
+
+def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
+    config, measured = from_flat(trial.config), trial.best_measurement
+    moved, predicted = measured.bytes_per_update, trial.prediction
+    return Stage(
+        number=trial.number,
+        kind=kind_of(config),
+        bytes_per_update=moved,
+        halo_bytes=moved * (1 + cells_read(config)) / 2 if cells_read else None,
+        memory_mlups=rate / moved / 1e6,
+        issue_mlups=issue_mlups(predicted),
+        predicted_mlups=predicted.mlups if predicted else None,
+        mlups=measured.mlups,
+        sustained_mlups=trial.sustained.mlups if trial.sustained else None,
+    )
+
+
+def explanation(study: StudyRecord, info: StepsInfo) -> tuple[str, ...]:
+    """Explain the best trial: the bound that it exceeds and why, what bounds it, and its sustained speed."""
+    winner, stage = study.ranked[0], info.winner
+    bound = _by_terms(winner, stage)
+    sentences = (
+        _past(study, winner, stage, info),
+        _beside_one_step(study, stage, info),
+        bound if bound or stage.kind.on_chip else _memory_bound(stage),
+        sustained_text(winner.sustained, stage.mlups),
+    )
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _past(study: StudyRecord, winner: Trial, stage: Stage, info: StepsInfo) -> str:
+    """Compare with the bound of one step; both sides name operator, domain and steps, which may not differ unsaid."""
+    case, storage = study.header.spec.case, winner.config["storage"]
+    what = f"{case_title(case)}, {' x '.join(map(str, case.domain))} cells, {storage}"
+    ratio = stage.mlups / info.one_step_mlups
+    if ratio <= 1:
+        return ""
+    through = ", through the L2 cache," if stage.kind.on_chip else ""
+    return (
+        f"{stage.title} ({what}) reach {format_mlups(stage.mlups)} MLUPS in bursts, "
+        f"{ratio:.2f} times what {format_rate(info.bytes_per_s)} allow populations with T = 1 ({what}), "
+        f"{format_mlups(info.one_step_mlups)} MLUPS: they move {stage.bytes_per_update:.3g} bytes per update{through} "
+        f"instead of {info.ideal['populations'][0]:.3g}."
+    )
+
+
+def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
+    """Compare with the best measured one step per launch, and say if memory bandwidth bounds that at all."""
+    single = (s for s in info.stages if s.kind.steps == 1 and not s.kind.on_chip)
+    one = max(single, key=lambda s: s.mlups, default=None)
+    if one is None or one.number == stage.number:
+        return ""
+    said = (
+        f"The best measured with T = 1, trial {one.number} ({one.kind.label}), reaches {format_mlups(one.mlups)} "
+        f"MLUPS; the winner is {stage.mlups / one.mlups:.2f} times as fast."
+    )
+    footprint = next(
+        t.prediction.footprint_bytes if t.prediction else 0 for t in study.trials if t.number == one.number
+    )
+    cache_bytes = study.header.last_cache_bytes
+    if not 0 < footprint <= cache_bytes:
+        above = one.mlups > one.memory_mlups
+        return said + (f" It exceeds what {format_rate(info.bytes_per_s)} allow: no bound here." if above else "")
+    return (
+        f"{said} The footprint of that trial, {format_bytes(footprint)}, fits in the last-level cache "
+        f"({format_bytes(cache_bytes)}): memory bandwidth does not bound it."
+    )
+
+
+def _by_terms(winner: Trial, stage: Stage) -> str:
+    """State the share of each term of the prediction; empty if terms do not add up, as for one step on a GPU."""
+    predicted = winner.prediction
+    overlaps = BACKENDS[from_flat(winner.config).backend].overlaps_memory
+    adds_up = not overlaps or stage.kind.on_chip or stage.issue_mlups is not None
+    if not adds_up or predicted is None or not predicted.terms:
+        return ""
+    first, *others = predicted.told
+    if stage.kind.on_chip and not others and first.name == MEMORY:
+        return (
+            f"The predicted {format_mlups(predicted.mlups)} MLUPS follow from bytes alone: the device was not "
+            "calibrated."
+        )
+    whole = sum(one.seconds for one in predicted.terms)
+    beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
+    alone = (
+        f" Alone, issue slots would allow {format_mlups(stage.issue_mlups)} MLUPS and bandwidth "
+        f"{format_mlups(stage.memory_mlups)}; the terms are the parts that do not overlap."
+        if stage.issue_mlups
+        else ""
+    )
+    return (
+        f"Terms of the model: {first.name} {first.seconds / whole:.0%} of an update{beside}; "
+        f"{format_mlups(predicted.mlups)} MLUPS, of which {stage.mlups / predicted.mlups:.0%} are reached.{alone}"
+    )
+
+
+def _memory_bound(stage: Stage) -> str:
+    """State which share of the memory bound was reached."""
+    reached = stage.mlups / stage.memory_mlups
+    said = "is the bound" if reached >= NEAR else "is the lowest known bound, and not reached"
+    return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."
+
+
+def sustained_text(run: Sustained | None, burst_mlups: float) -> str:
+    """State the sustained speed against bursts, and if power is its bound; empty without a sustained run."""
+    if run is None:
+        return ""
+    change = run.mlups / burst_mlups - 1
+    energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
+    mark = "disturbed, " if run.disturbed else ""
+    said = f"Sustained over {run.seconds:.1f} s: {mark}{format_mlups(run.mlups)} MLUPS ({change:+.1%}){energy}"
+    if not is_power_bound(run, burst_mlups):
+        return f"{said}."
+    share = max(value for reason, value in run.throttled.items() if "power" in reason)
+    drawn = f" ({run.power_w:.0f} W of {run.power_limit_w:.0f} W)" if run.power_w and run.power_limit_w else ""
+    return f"{said}; bound by power{drawn}, the reason for lower clocks in {share:.0%} of the samples."
+
+
+def is_power_bound(run: Sustained, burst_mlups: float) -> bool:
+    """Return if a sustained run is slower than bursts and a power limit was a reason for lower clocks."""
+    return run.mlups < (1 - SLOWER) * burst_mlups and any("power" in reason for reason in run.throttled)

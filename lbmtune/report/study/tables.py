@@ -1,0 +1,167 @@
+"""Tables of a study: all trials, case and protocol, with units in the column names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.records import Sustained, Trial
+from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.report.study.trials import flaws, varied_knobs
+from lbmtune.report.tables import Pairs, product_text
+
+Cell = str | float | int | None
+_LEADING: Mapping[str, int | None] = {
+    "trial": None,
+    "outcome": None,
+    "MLUPS": 1,
+    "95 % interval, +- %": 2,
+    "% of ceiling": 1,
+    "predicted MLUPS": 1,
+    "measured / predicted": 3,
+}
+"""Columns of every study, with their decimal places."""
+_SUSTAINED: Mapping[str, int | None] = {"sustained MLUPS": 1, "nJ / update": 2}
+"""Columns of a study with sustained runs, with their decimal places."""
+_END = {"registers": True, "spills (B)": True, "key": False, "reason": False}
+"""Columns behind the knobs; whether they hold numbers."""
+_REASON = 600
+_TITLES = {
+    "confidence": "relative half-width of the 95 % interval aimed at",
+    "bail_out": "factor of slowness at which a candidate is dismissed",
+    "min_cpu_share": "CPU share below which a sample is disturbed",
+}
+"""Titles of fields of the protocol whose names do not explain them."""
+
+
+class TrialTable(NamedTuple):
+    """All trials. rows: one list of values per trial; configs: their text forms; numeric: which columns are.
+
+    digits: decimal places by column; winner: the row of the best trial, -1 if there is none.
+    """
+
+    columns: list[str]
+    numeric: list[bool]
+    rows: list[list[Cell]]
+    configs: list[str]
+    digits: dict[str, int]
+    winner: int
+
+
+def trial_table(study: StudyRecord) -> TrialTable:
+    """Return all trials, in order."""
+    varied = varied_knobs(study)
+    run = any(trial.sustained for trial in study.trials)
+    lead = {**_LEADING, **(_SUSTAINED if run else {})}
+    rows = [_row(study, trial, varied, run=run) for trial in study.trials]
+    numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
+    numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
+    return TrialTable(
+        columns=[*lead, *varied, *_END],
+        numeric=[*numeric, *_END.values()],
+        rows=rows,
+        configs=[config_text(t.config) for t in study.trials],
+        digits={name: places for name, places in lead.items() if places is not None},
+        winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
+    )
+
+
+def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, run: bool) -> list[Cell]:
+    speed: list[Cell] = [None, None, None]
+    if trial.mlups is not None:
+        m = trial.best_measurement
+        width = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
+        speed = [round(m.mlups, 1), round(width, 2), round(100 * study.share_of_ceiling(trial), 1)]
+    predicted = trial.prediction.mlups if trial.prediction else None
+    resources = trial.resources if trial.resources and trial.resources.registers else None
+    return [
+        trial.number,
+        trial.outcome.value,
+        *speed,
+        round(predicted, 1) if predicted else None,
+        round(trial.mlups / predicted, 3) if trial.mlups and predicted else None,
+        *(_sustained(trial.sustained) if run else ()),
+        *(trial.config.get(name) for name in varied),
+        resources.registers if resources else None,
+        resources.spill_bytes if resources else None,
+        trial.key,
+        _remark(trial)[:_REASON],
+    ]
+
+
+def _sustained(run: Sustained | None) -> tuple[Cell, Cell]:
+    if run is None:
+        return None, None
+    return round(run.mlups, 1), None if run.nj_per_update is None else round(run.nj_per_update, 2)
+
+
+def _remark(trial: Trial) -> str:
+    if trial.mlups is None:
+        return trial.reason
+    run = ("sustained run disturbed",) if trial.sustained and trial.sustained.disturbed else ()
+    return "; ".join(filter(None, (trial.reason, *flaws(trial.best_measurement), *run)))
+
+
+def config_text(config: dict[str, Scalar]) -> str:
+    """Return the form that the command line reads."""
+    return from_flat(config).said
+
+
+def protocol_table(header: StudyHeader) -> Pairs:
+    """Return how configurations were verified and timed."""
+    protocol = header.spec.protocol
+    return [(_title(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
+
+
+def _title(field: str) -> str:
+    """Name a field of the protocol in words, with its unit."""
+    if field in _TITLES:
+        return _TITLES[field]
+    words = field.removesuffix("_s").replace("_", " ")
+    return f"{words} (s)" if field.endswith("_s") else words
+
+
+def case_table(study: StudyRecord) -> Pairs:
+    """Return what was solved and searched."""
+    header, case = study.header, study.header.spec.case
+    budget = header.spec.budget
+    limits = [f"{budget.trials} trials" if budget.trials else "", f"{budget.seconds:g} s" if budget.seconds else ""]
+    rows = [
+        ("flow", case.flow),
+        ("lattice", case.lattice),
+        ("collision", case.collision),
+        ("domain", f"{product_text(case.domain)} cells"),
+        ("geometry", case.geometry),
+        ("relaxation rate", f"{case.relaxation_rate:g} per time step"),
+        ("viscosity", f"{(1 / case.relaxation_rate - 0.5) / 3:.3g} in lattice units"),
+        ("magic parameter", f"{case.magic:g}" if case.collision == "trt" else ""),
+        ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
+        ("wall velocity", str(case.wall_velocity) if "moving" in case.faces else ""),
+        ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
+        ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
+        *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
+        ("force", str(case.force) if case.forced else ""),
+        ("objective", header.spec.objective),
+        ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
+        ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
+        ("legal configurations", f"{header.legal_configurations:,}"),
+        ("seed", str(header.spec.seed)),
+        ("lbmtune", header.version),
+        ("begun", header.date),
+        ("ceiling measured", header.ceiling.date),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _patch(patch: Patch) -> str:
+    """Name kind, value and place of a patch."""
+    value = f" {patch.density:g}" if patch.kind == "pressure" else f" {patch.velocity}" if any(patch.velocity) else ""
+    return f"{patch.kind}{value} at {patch.face or 'solid cells'}: {patch.where}"
+
+
+def moved(bytes_per_update: float) -> str:
+    """Return bytes per update as text."""
+    return f"{round(bytes_per_update, 1):g} B"

@@ -1,0 +1,97 @@
+"""Verified trials as points of figures, with labels and kinds, and the headline of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.operation_counts import flops_per_update
+from lbmtune.records import Measurement, Trial
+from lbmtune.records.study import StudyRecord
+from lbmtune.search.kinds import Kind, kind_of
+from lbmtune.units import format_mlups
+
+_LEADING = ("family", "representation", "steps", "scheme", "layout", "storage")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A verified trial. share: of the measured ceiling; intensity: flop per byte moved.
+
+    flaw: why its speed is no measure of the model's error; empty if it is one.
+    """
+
+    number: int
+    label: str
+    kind: Kind
+    mlups: float
+    predicted_mlups: float | None
+    share: float
+    intensity: float
+    flaw: str = ""
+
+
+def points(study: StudyRecord) -> tuple[Point, ...]:
+    """Return the verified trials, best first."""
+    varied, operations = varied_knobs(study), flops_per_update(study.header.spec.case)
+    return tuple(
+        Point(
+            number=t.number,
+            label=label(t, varied),
+            kind=kind_of(from_flat(t.config)),
+            mlups=t.mlups or 0.0,
+            predicted_mlups=t.prediction.mlups if t.prediction else None,
+            share=study.share_of_ceiling(t),
+            intensity=operations / t.best_measurement.bytes_per_update,
+            flaw=next(iter(flaws(t.best_measurement)), ""),
+        )
+        for t in study.ranked
+    )
+
+
+def by_kind(found: Sequence[Point]) -> dict[str, list[Point]]:
+    """Return the points of each kind of kernel, by the label of the kind."""
+    groups: dict[str, list[Point]] = {}
+    for point in sorted(found, key=lambda p: (p.kind.pattern, p.kind.steps, p.kind.on_chip)):
+        groups.setdefault(point.kind.label, []).append(point)
+    return groups
+
+
+def label(trial: Trial, varied: Sequence[str]) -> str:
+    """Name a configuration by the knobs that vary within the study."""
+    return ", ".join(f"{name} {trial.config[name]}" for name in varied if name in trial.config) or str(trial.key)
+
+
+def varied_knobs(study: StudyRecord) -> tuple[str, ...]:
+    """Return the knobs with more than one value among the trials; family, representation, scheme and so on first."""
+    seen: dict[str, set[Scalar]] = {}
+    for trial in study.trials:
+        for name, value in trial.config.items():
+            seen.setdefault(name, set()).add(value)
+    lead = [name for name in _LEADING if name in seen]
+    return tuple(n for n in [*lead, *(n for n in seen if n not in lead)] if len(seen[n]) > 1)
+
+
+def flaws(measurement: Measurement) -> tuple[str, ...]:
+    """Name how a measurement deviates from the protocol."""
+    marks = {"disturbed": measurement.disturbed, "dismissed after a first look": measurement.dismissed}
+    return tuple(mark for mark, holds in marks.items() if holds)
+
+
+def headline(study: StudyRecord) -> str:
+    """Summarise the study in one sentence."""
+    device = study.header.environment.device
+    if not study.ranked:
+        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}."
+    winner = study.ranked[0]
+    m = winner.best_measurement
+    against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
+    title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
+    share = study.share_of_ceiling(winner)
+    unit = study.header.spec.case.speed_unit
+    run = winner.sustained
+    sustained = f" ({format_mlups(run.mlups)} sustained{', disturbed' if run.disturbed else ''})" if run else ""
+    return (
+        f"{title}: {format_mlups(m.mlups)} {unit}{sustained} on {device}, {share:.1%} of the measured ceiling{against}."
+    )

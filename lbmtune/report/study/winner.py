@@ -1,0 +1,215 @@
+"""The winner of a study: measurement, verification, accuracy, launches and source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.records import Accuracy, Measurement, Prediction, Sustained, Trial, Verification
+from lbmtune.records.best import Kernel
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.roofline import roofline_info
+from lbmtune.report.study.tables import config_text, moved
+from lbmtune.report.tables import Pairs, conditions_table, product_text
+from lbmtune.search.kinds import rounding_of
+from lbmtune.units import format_bytes, format_mlups, format_rate
+
+
+def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
+    """Return the values of the section in the template. kernel: as this version prints it; None: left out."""
+    winner = study.ranked[0]
+    return {
+        "trial": winner,
+        "config": config_text(winner.config),
+        "axes": list(winner.config.items()),
+        "measured": winner_table(study, kernel),
+        "verification": verification_table(winner.verification),
+        "sustained": sustained_table(winner.sustained, study.header.spec.case.speed_unit),
+        "accuracy": accuracy_table(winner.accuracy),
+        "kinds": rounding_table(study),
+        "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
+        "conditions": conditions_table(winner.best_measurement.conditions),
+        "launches": launch_table(kernel) if kernel else [],
+        "buffers": _buffers(study, winner, kernel) if kernel else "",
+        "options": " ".join(kernel.options) if kernel else "",
+        "source": kernel.source if kernel else "",
+        "stale": stale_warning(winner, kernel) if kernel else "",
+    }
+
+
+def _buffers(study: StudyRecord, winner: Trial, kernel: Kernel) -> str:
+    """Name the copies of the state and the bytes of all buffers."""
+    config = from_flat(winner.config)
+    total = format_bytes(footprint_bytes(study.header.spec.case, config))
+    state = kernel.buffers[0]
+    return f"{config.copies} x {state.elements:,} elements of {state.dtype}, {total} in total"
+
+
+def stale_warning(winner: Trial, kernel: Kernel) -> str:
+    """Warn if the kernel is not the one that was measured; empty if it is, or if that was not recorded."""
+    now, then = kernel.source_digest, winner.source_digest
+    if then in ("", now):
+        return ""
+    return (
+        "This version of lbmtune prints another kernel than the one that was measured (source digest "
+        f"{now[:12]} now, {then[:12]} then)."
+    )
+
+
+def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
+    """Return the measurement of the winner, its shares of all bandwidths, prediction and resources."""
+    winner, case = study.ranked[0], study.header.spec.case
+    m = winner.best_measurement
+    rows = [
+        ("speed", f"{format_mlups(m.mlups)} {case.speed_unit}"),
+        (
+            "95 % interval of the median",
+            f"{format_mlups(m.ci_low_mlups)} to {format_mlups(m.ci_high_mlups)} {case.speed_unit}",
+        ),
+        ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
+        ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
+        ("bytes per update", moved(m.bytes_per_update)),
+        *_shares(study, m),
+        *(_prediction(winner.prediction, case.speed_unit) if winner.prediction else ()),
+    ]
+    if m.disturbed:
+        rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
+    fluid = [("fluid cells", f"{m.sites:,}")] if case.geometry else []
+    return [*rows, *_resources(winner, kernel), ("cells", f"{case.sites:,}"), *fluid]
+
+
+def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
+    info = roofline_info(study)
+    return [
+        (
+            f"of {roof.name}{', the ceiling' if roof is info.ceiling else ''}",
+            f"{measurement.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}",
+        )
+        for roof in info.roofs
+        if roof.bytes_per_s
+    ]
+
+
+def _prediction(prediction: Prediction, unit: str) -> Pairs:
+    return [
+        ("prediction", f"{format_mlups(prediction.mlups)} {unit}, limited by {prediction.limit}"),
+        (
+            "bandwidth of the prediction",
+            f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})",
+        ),
+        ("footprint", format_bytes(prediction.footprint_bytes)),
+    ]
+
+
+def _resources(trial: Trial, kernel: Kernel | None) -> Pairs:
+    r = trial.resources
+    if not r or not r.registers:
+        return [("registers", "unknown on this device")]
+    launched = [launch.shared_bytes for step in (*kernel.period, *kernel.opening) for launch in step] if kernel else []
+    return [
+        ("registers per thread", str(r.registers)),
+        ("spills", f"{r.spill_bytes} B"),
+        ("local memory per thread", f"{r.local_bytes} B"),
+        ("shared memory per block", f"{max(r.shared_bytes, *launched, 0):,} B"),
+        ("code", format_bytes(r.code_bytes)),
+    ]
+
+
+def verification_table(found: Verification | None) -> Pairs:
+    """Return how a kernel was verified."""
+    if not found:
+        return []
+    cell = ", ".join(map(str, found.worst_cell))
+    single = [("kernel of one step", _single(found.single))] if found.single else []
+    return [
+        ("result", "passed" if found.passed else "failed"),
+        ("largest error of a population", f"{found.error:.3g}"),
+        ("bound", f"{found.bound:.3g}"),
+        ("error / bound", f"{found.error / found.bound:.2%}" if found.bound else "-"),
+        ("found at", f"f_{found.worst_direction}, cell ({cell}), after {found.worst_steps} steps"),
+        ("domains", "; ".join("x".join(map(str, domain)) for domain in found.domains)),
+        ("full size", "verified at full size" if found.full_size else "not verified at full size"),
+        *single,
+    ]
+
+
+def _single(found: Verification) -> str:
+    """Return the verification of the kernel for left-over steps, run alternately with that of several."""
+    result = "passed" if found.passed else "failed"
+    return f"{result}, alternating with it, error / bound {found.error / found.bound:.2%}"
+
+
+def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
+    """Return L2 errors of the winner's precision, a row per peak velocity of the vortex."""
+    return [
+        {
+            "u0": f"{p.velocity_scale:g}",
+            "velocity against fp64": _error(p.velocity),
+            "density against fp64": _error(p.density),
+            "velocity against exact": _error(p.velocity_to_exact),
+            "velocity of fp64 against exact": _error(p.reference_velocity_to_exact),
+            "density against exact": _error(p.density_to_exact),
+            "density of fp64 against exact": _error(p.reference_density_to_exact),
+        }
+        for p in (found.points if found else ())
+    ]
+
+
+def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
+    """Return the error after many steps of each rounding among the finalists."""
+    errors = {rounding_of(from_flat(t.config)): t.accuracy.after for t in study.ranked if t.accuracy}
+    return [
+        {
+            "state": rounding.state,
+            "steps per launch": str(rounding.steps),
+            "stored": rounding.storage,
+            "computed": rounding.compute,
+            "time steps": f"{after.steps:,}",
+            "u0": f"{after.velocity_scale:g}",
+            "velocity against fp64": _error(after.velocity),
+            "density against fp64": _error(after.density),
+        }
+        for rounding, after in errors.items()
+        if after
+    ]
+
+
+def _error(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.2e}"
+
+
+def sustained_table(run: Sustained | None, unit: str) -> Pairs:
+    """Return the sustained run. unit: of speeds of the case."""
+    if run is None:
+        return []
+    reasons = ", ".join(f"{reason} in {share:.0%} of the samples" for reason, share in run.throttled.items())
+    clock = run.conditions.sm_clock_hz
+    rows = [
+        ("speed", f"{format_mlups(run.mlups)} {unit} over {run.seconds:.1f} s, {run.steps:,} time steps"),
+        ("energy", f"{run.nj_per_update:.3g} nJ per update, by {run.energy_source}" if run.nj_per_update else ""),
+        ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
+        ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
+        ("SM clock", f"{clock / 1e6:,.0f} MHz, median" if clock else ""),
+        ("reasons for lower clocks", (reasons or "none") if clock or reasons else ""),
+        ("temperature", f"{run.conditions.temperature_c:.0f} degrees C" if run.conditions.temperature_c else ""),
+        ("CPU share", f"{run.conditions.cpu_share:.1%}" if run.conditions.cpu_share else ""),
+        ("remark", "the conditions of the protocol were not met" if run.disturbed else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def launch_table(kernel: Kernel) -> list[dict[str, Any]]:
+    """Return the launches of one period."""
+    return [
+        {
+            "parity": parity,
+            "entry": launch.entry,
+            "block": product_text(launch.block),
+            "grid": product_text(launch.grid),
+            "covers": product_text(launch.covers),
+            "arguments": ", ".join(launch.arguments),
+        }
+        for parity, step in enumerate(kernel.period)
+        for launch in step
+    ]

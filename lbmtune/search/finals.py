@@ -1,0 +1,130 @@
+"""The end of a study: finals, sustained runs and accuracy of the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.records import Accuracy, Outcome, Trial
+from lbmtune.records.store import append_trial, read_study
+from lbmtune.records.study import StudyRecord
+from lbmtune.search.finalists import finalists_of
+from lbmtune.search.interfaces import Search
+from lbmtune.search.kinds import Rounding, rounding_of
+
+_MOST_FINALS = 20
+"""Rounds of finals in which finalists that fail are replaced by the next best."""
+
+
+def hold_finals(search: Search) -> None:
+    """Verify the finalists at full size and measure them interleaved, until as many as wanted have passed."""
+    for _ in range(_MOST_FINALS):
+        record = read_study(search.folder)
+        finalists = finalists_of(record)
+        if not finalists or _is_complete(record, finalists):
+            return
+        search.observer.finals(finalists)
+        _hold_round(search, record, finalists)
+
+
+def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
+    """Return if these finalists are proven and were measured together, or could not be measured."""
+    measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
+    return all(t.proven for t in finalists) and measured in (wanted, set())
+
+
+def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial]) -> None:
+    """Measure one round and append the finalists with both measurements."""
+    begin = time.perf_counter()
+    answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
+    prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
+    each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
+    for trial, answer in zip(finalists, answers, strict=True):
+        append_trial(search.folder, with_final(trial, answer, each_s))
+    numbers = {t.number for t in finalists}
+    for trial in record.trials:
+        if trial.final and trial.number not in numbers:
+            append_trial(search.folder, replace(trial, final=None, stands_for=""))  # not comparable with these
+
+
+def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
+    """Return a trial with its final, which takes its speed if it failed there.
+
+    One that was verified but could not be measured again keeps its speed, with the reason.
+    """
+    costs = replace(
+        trial.costs,
+        compile_s=trial.costs.compile_s + answer.costs.compile_s,
+        verify_s=trial.costs.verify_s + answer.costs.verify_s,
+        measure_s=trial.costs.measure_s + measure_s,
+    )
+    return replace(
+        trial,
+        verification=answer.verification or trial.verification,
+        final=answer.final,
+        costs=costs,
+        outcome=answer.outcome,
+        reason=f"in the finals: {answer.reason}" if answer.reason else "",
+    )
+
+
+def run_sustained(search: Search) -> None:
+    """Run the best for seconds each, except those whose run is on disk."""
+    if search.sustain is None:
+        return
+    record = read_study(search.folder)
+    wanted = [trial for trial in _best(record)[: record.header.spec.protocol.sustained_top] if not trial.sustained]
+    if not wanted:
+        return
+    search.observer.sustained(wanted)
+    answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
+    for trial, answer in zip(wanted, answers, strict=True):
+        append_trial(search.folder, with_sustained(trial, answer))
+    if any(_disqualifies(answer) for answer in answers):
+        hold_finals(search)  # the next best replace those that failed
+
+
+def _best(record: StudyRecord) -> list[Trial]:
+    """Return the winner, then the others by speed alone: some have finals because they lead a kind."""
+    if record.header.spec.objective != "mlups":
+        return list(record.ranked)
+    return [*record.ranked[:1], *sorted(record.ranked[1:], key=lambda trial: -(trial.mlups or 0.0))]
+
+
+def _disqualifies(answer: Trial) -> bool:
+    """Return if a sustained run failed for another reason than time, which a busy machine can take."""
+    return answer.outcome not in (Outcome.OK, Outcome.TIMED_OUT)
+
+
+def with_sustained(trial: Trial, answer: Trial) -> Trial:
+    """Return a trial with its sustained run, which takes its speed if it failed there.
+
+    One that timed out keeps the speed that was measured twice, with the reason.
+    """
+    names = ("compile_s", "verify_s", "measure_s")
+    spent = {name: getattr(trial.costs, name) + getattr(answer.costs, name) for name in names}
+    return replace(
+        trial,
+        verification=answer.verification or trial.verification,
+        sustained=answer.sustained,
+        costs=replace(trial.costs, **spent),
+        outcome=answer.outcome if _disqualifies(answer) else trial.outcome,
+        reason=f"in the sustained run: {answer.reason}" if answer.reason else trial.reason,
+    )
+
+
+def record_accuracy(search: Search) -> None:
+    """Record the accuracy of the winner and the other finalists, once per rounding, unless it is on disk."""
+    if search.accuracy is None:
+        return
+    known: dict[Rounding, Accuracy | None] = {}
+    for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
+        config = from_flat(trial.config)
+        rounding = rounding_of(config)
+        if rounding not in known:
+            known[rounding] = trial.accuracy or search.accuracy(config)
+        accuracy = known[rounding]
+        if accuracy and not trial.accuracy:
+            append_trial(search.folder, replace(trial, accuracy=accuracy))

@@ -1,0 +1,107 @@
+"""Kinds of kernels: what rankings, finals, accuracy and figures tell apart, by the family of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import KernelConfig
+
+ON_CHIP = "on chip"
+_STATE_PLACES: Mapping[str, str] = {"persistent": ON_CHIP, "face-exchange": "by the faces of tiles"}
+"""Place of the state, by family, if it is not in arrays of all cells."""
+_LATTICES = {1: "one lattice", 2: "two lattices"}
+_LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
+
+
+class Requirements(NamedTuple):
+    """What a solver has to provide for a kernel.
+
+    state: representation and place of the state; lattices: copies of the state; links: source of cut links, "compiled",
+    "flags" or "list"; several: whether a launch does several time steps.
+    """
+
+    state: str
+    lattices: int
+    links: str
+    several: bool
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kernels that are compared with one another by their best.
+
+    representation: "populations" or "moments"; place: of the state, empty for arrays of all cells; lattices: copies of
+    the state; links: source of cut links, "compiled", "flags" or "list"; steps: time steps per launch.
+    """
+
+    representation: str
+    place: str
+    lattices: int
+    links: str
+    scheme: str
+    steps: int
+
+    @property
+    def state(self) -> str:
+        """Name what a cell stores and where, such as "moments on chip"."""
+        return f"{self.representation} {self.place}".rstrip()
+
+    @property
+    def requirements(self) -> Requirements:
+        """Return what a solver has to provide.
+
+        One step and several differ: in place, one step would have no final if several steps lead.
+        """
+        return Requirements(self.state, self.lattices, self.links, self.steps > 1)
+
+    @property
+    def on_chip(self) -> bool:
+        """Return if the state stays on chip through all steps of a launch, whose number is an argument."""
+        return self.place == ON_CHIP
+
+    @property
+    def pattern(self) -> str:
+        """Name the scheme, or the representation if that is not populations."""
+        return self.scheme if self.representation == "populations" else self.representation
+
+    @property
+    def label(self) -> str:
+        """Name the kind in figures, such as "aa" or "moments, 2 steps per launch"."""
+        if self.on_chip:
+            return f"{self.pattern} {self.place}"
+        if self.steps == 1 and self.pattern == self.scheme:
+            return self.scheme
+        return f"{self.pattern}, {steps_per_launch(self.steps)}"
+
+    def __str__(self) -> str:
+        """Name the kind in tables, such as "aa, populations in one lattice, flags read"."""
+        several = f", {self.steps} steps per launch" if self.steps > 1 else ""
+        return f"{self.scheme}, {self.state} in {_LATTICES[self.lattices]}{_LINKS[self.links]}{several}"
+
+
+class Rounding(NamedTuple):
+    """Kernels that round alike, except for the order of sums. steps: time steps per launch."""
+
+    state: str
+    storage: str
+    compute: str
+    steps: int
+
+
+def kind_of(config: KernelConfig) -> Kind:
+    """Return the kind of a configuration."""
+    links = "list" if config.family == "sparse" else "flags" if config.flags == "memory" else "compiled"
+    place = _STATE_PLACES.get(config.family, "")
+    return Kind(config.kept.name, place, config.copies, links, config.scheme, config.fused_steps)
+
+
+def rounding_of(config: KernelConfig) -> Rounding:
+    """Return what the rounding of a configuration depends on."""
+    return Rounding(kind_of(config).state, config.storage, config.compute, config.fused_steps)
+
+
+def steps_per_launch(steps: int) -> str:
+    """Name a number of time steps per launch."""
+    return f"{steps} step{'' if steps == 1 else 's'} per launch"

@@ -1,0 +1,209 @@
+"""Write the pages that follow from the code: families and knobs, exit codes, schema of best.json, decisions.
+
+    python -m scripts.docs_reference [--check]
+
+Writes docs/reference/*.md and docs/decisions/README.md; with --check, writes nothing and fails if a page is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lbmtune import errors
+from lbmtune.catalogue.axes import AXES
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import defaults
+from lbmtune.errors import LbmtuneError
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+DECISIONS = ROOT / "docs" / "decisions"
+SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
+_WRITTEN = "<!-- Written by scripts/docs_reference.py from the code; edit the code, not this page. -->"
+_OTHER_CODES = {
+    0: "Done. `explain` of an illegal configuration is an answer, too.",
+    130: "Stopped with Ctrl-C. Every finished trial is kept; `--resume` continues.",
+    141: "The reader of the output has ended, for example `head`.",
+}
+
+
+class KnobRow(NamedTuple):
+    """A knob as texts."""
+
+    name: str
+    meaning: str
+    unit: str
+    default: str
+    values: str
+
+
+class Family(NamedTuple):
+    """A kernel family with its knobs; title: a noun phrase."""
+
+    backend: str
+    name: str
+    title: str
+    knobs: Sequence[KnobRow]
+
+
+def families() -> Iterator[Family]:
+    """Yield every family with its knobs. The only place that knows how the catalogue declares them."""
+    for backend in BACKENDS.values():
+        usual = defaults(backend.name)
+        rows = [
+            KnobRow(
+                axis.name,
+                axis.title,
+                "",
+                str(usual.get(axis.name, "")),
+                ", ".join(map(str, axis.names or axis.values)),
+            )
+            for axis in AXES[backend.name]
+        ]
+        yield Family(backend.name, "all", f"every kernel for {backend.title}", rows)
+
+
+def families_page() -> str:
+    """Return the page of families and knobs."""
+    lines = [
+        "# Families and their knobs",
+        "",
+        "A configuration names its backend and family and sets knobs. A knob that is left out has its default.",
+        "The [glossary](glossary.md) explains the words. `lbmtune list` prints the same for a case.",
+    ]
+    for family in families():
+        lines += ["", f"## {family.backend}: {family.name}", "", f"{family.title[0].upper()}{family.title[1:]}.", ""]
+        units = any(row.unit for row in family.knobs)
+        head = ("knob", "meaning", *(("unit",) if units else ()), "default", "values")
+        lines += _table(head, [_cells(row, units) for row in family.knobs])
+    return _page(lines)
+
+
+def _cells(row: KnobRow, units: bool) -> tuple[str, ...]:
+    unit = (row.unit or "-",) if units else ()
+    return (f"`{row.name}`", row.meaning, *unit, f"`{row.default}`", row.values)
+
+
+def exit_codes_page() -> str:
+    """Return the page of exit codes."""
+    found = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, LbmtuneError)]
+    raised = {one.exit_code: f"{_first_line(one)} Python: `{one.__name__}`." for one in found if one != LbmtuneError}
+    rows = [(str(code), text) for code, text in sorted({**_OTHER_CODES, **raised}.items())]
+    return _page(
+        [
+            "# Exit codes",
+            "",
+            "An error is one sentence on standard error. It gives the value, the rule that it breaks and what to do.",
+            "Errors are subclasses of `lbmtune.errors.LbmtuneError`; any other exception is a bug.",
+            "",
+            *_table(("code", "meaning"), rows),
+        ]
+    )
+
+
+def _first_line(found: type) -> str:
+    return (found.__doc__ or "").strip().split("\n")[0]
+
+
+def schema_page() -> str:
+    """Return the page of the schema of best.json."""
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    lines = [
+        "# The schema of best.json",
+        "",
+        f"{schema['title']}. The JSON Schema itself is `lbmtune/records/best.schema.json`. How to use the file is in",
+        "[best.json for the author of a solver](../guide/best-json.md). A field without a default is required.",
+    ]
+    for name, record in schema["$defs"].items():
+        lines += ["", f"## {name}", "", *_paragraphs(record.get("description", "")), ""]
+        required = record.get("required", [])
+        rows = [(f"`{key}`", _type(one), _default(key, one, required)) for key, one in record["properties"].items()]
+        lines += _table(("field", "type", "default"), rows)
+    return _page(lines)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return a docstring as Markdown: its paragraphs on lines of their own, with blank lines in between."""
+    blocks = [" ".join(line.strip() for line in block.splitlines()) for block in text.split("\n\n")]
+    return "\n\n".join(block for block in blocks if block).replace("<", "&lt;").split("\n")
+
+
+def _default(key: str, found: Mapping[str, Any], required: Sequence[str]) -> str:
+    if "const" in found:
+        return f"always `{json.dumps(found['const'])}`"
+    return "-" if key in required else f"`{json.dumps(found.get('default', {}))}`"
+
+
+def decisions_page() -> str:
+    """Return the list of decisions, by title."""
+    files = sorted(path for path in DECISIONS.glob("*.md") if path.name != "README.md")
+    titles = [(path.read_text(encoding="utf-8").split("\n")[0].removeprefix("# "), path.name) for path in files]
+    return _page(
+        [
+            "# Decisions",
+            "",
+            "One short file each: what was decided, why, and what was rejected.",
+            "",
+            *(f"- [{title}]({name})" for title, name in sorted(titles, key=lambda one: one[0].casefold())),
+        ]
+    )
+
+
+def _type(found: Mapping[str, Any]) -> str:
+    """Return the type of a field in a few words."""
+    if "$ref" in found:
+        name = found["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in found:
+        return " or ".join(map(_type, found["anyOf"]))
+    if "enum" in found:
+        return ", ".join(f"`{value}`" for value in found["enum"])
+    if found.get("type") == "array":
+        if parts := found.get("prefixItems"):
+            return f"{len(parts)} x {_type(parts[0])}"
+        return f"list of {_type(found['items'])}"
+    if found.get("type") == "object" and "additionalProperties" in found:
+        return f"name -> {_type(found['additionalProperties'])}"
+    return str(found.get("type", "any"))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+def _page(lines: Sequence[str]) -> str:
+    return "\n".join([lines[0], "", _WRITTEN, *lines[1:]]) + "\n"
+
+
+def pages() -> Mapping[Path, str]:
+    """Return the text of each page by its path."""
+    return {
+        FOLDER / "families.md": families_page(),
+        FOLDER / "exit-codes.md": exit_codes_page(),
+        FOLDER / "best-json-schema.md": schema_page(),
+        DECISIONS / "README.md": decisions_page(),
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check every page; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is out of date")
+    given = parser.parse_args(arguments)
+    stale = {path: text for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text}
+    for path, text in stale.items():
+        print(f"{path.relative_to(ROOT)}: {'out of date' if given.check else 'written'}")
+        if not given.check:
+            path.write_text(text, encoding="utf-8")
+    return int(given.check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""The tutorials, executed as a reader would: in order, in one folder, with the output that the pages show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lbmtune.cli import main
+
+TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
+SMALL = ("--set", "case.domain=48x24x20", "--set", "budget.trials=4")
+"""What makes the study of the tutorial short; tables say the extents that are then printed."""
+
+
+def blocks(page: str) -> Iterator[tuple[str, str]]:
+    """Yield language and text of each fenced block of a page, in order."""
+    text = (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
+    yield from re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the first two tutorials, with the study file of the first."""
+    made = tmp_path_factory.mktemp("tutorial")
+    study = next(text for language, text in blocks("find-the-fastest-kernel") if language == "toml")
+    (made / "cavity.toml").write_text(study, encoding="utf-8")
+    return made
+
+
+def _run(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    arguments = shlex.split(command)
+    assert arguments[0] == "lbmtune"
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments[1:], *(SMALL if arguments[1] == "study" else ())])
+    output = capsys.readouterr()
+    assert not ended.value.code, output.err
+    return output.out
+
+
+def _pattern(shown: str) -> str:
+    """Return a pattern for a line of a page: any numbers, any blanks, anything for '...'."""
+    words = [re.escape(word).replace(re.escape("..."), ".*") for word in shown.split()]
+    return r"\s+".join(re.sub(r"\d[\d,.]*|\.\*", lambda found: r"[\d,.]+" if found[0][0].isdigit() else ".*", word)
+                       for word in words)  # fmt: skip
+
+
+def test_the_first_tutorial_prints_what_it_shows(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "200")
+    done = []
+    for language, text in blocks("find-the-fastest-kernel"):
+        if language != "console":
+            continue
+        command, _, shown = text.partition("\n")
+        printed = _run(command.removeprefix("$ "), capsys)
+        lines = iter(printed.splitlines())
+        for line in (line for line in shown.splitlines() if line.strip(". ")):
+            assert any(re.match(_pattern(line), there.strip()) for there in lines), f"{line!r} is not in:\n{printed}"
+        done.append(command.split()[2])
+    assert done == ["explain", "explain", "explain", "predict", "verify", "study", "report"]
+    assert (folder / "results" / "report.html").exists()
+
+
+@pytest.mark.filterwarnings("ignore:this kernel was tuned")
+def test_the_second_tutorial_runs_what_the_first_one_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file of its own, if the first was not run in this process."""
+    monkeypatch.chdir(folder)
+    if not (folder / "results" / "best.json").exists():
+        with pytest.raises(SystemExit):
+            main(["study", "cavity.toml", "--device", "cpu", "--out", "results", *SMALL])
+    names: dict[str, Any] = {}
+    ran = [exec(text, names) for language, text in blocks("put-it-into-a-solver") if language == "python"]
+    assert len(ran) == 4
+    assert names["mlups"] > 0

@@ -1,0 +1,22 @@
+"""Pages of studies as the command line makes them: with the winner's kernel and its halos."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import lbmtune.report
+from lbmtune.export import printed_kernel
+from lbmtune.model.predict import cells_read
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study import page as study_page
+
+
+def page(study: StudyRecord) -> str:
+    """Return the HTML text."""
+    return study_page.page(study, printed_kernel(study), partial(cells_read, study.header.spec.case))
+
+
+def write_report(study: StudyRecord, path: Path) -> None:
+    """Write the page."""
+    lbmtune.report.write_report(study, path, printed_kernel(study), partial(cells_read, study.header.spec.case))
