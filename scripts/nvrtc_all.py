@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Backend:
     """Traits of the devices and compilers of one kind.
 
-    name: in configurations, records and study files; title: for people.
+    name: in configurations, records and study files; title: for people; device_kind: its devices, with an article.
     shares_host: programs of the host take processor time, caches and bandwidth from kernels.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
@@ -20,6 +20,7 @@ class Backend:
 
     name: str
     title: str
+    device_kind: str
     shares_host: bool
     write_allocates: bool
     reports_resources: bool
@@ -33,6 +34,7 @@ BACKENDS: Mapping[str, Backend] = {
         Backend(
             name="cuda",
             title="CUDA",
+            device_kind="an NVIDIA GPU",
             shares_host=False,
             write_allocates=False,
             reports_resources=True,
@@ -42,6 +44,7 @@ BACKENDS: Mapping[str, Backend] = {
         Backend(
             name="cpu",
             title="CPU",
+            device_kind="a CPU",
             shares_host=True,
             write_allocates=True,
             reports_resources=False,

@@ -23,7 +23,7 @@ from lbmtune.records.store import write_atomically
 from lbmtune.search.kinds import kind_of
 
 if TYPE_CHECKING:
-    from lbmtune.backend.compiled_cache import Compiled
+    from lbmtune.backend.cuda.compiled_cache import Compiled
     from lbmtune.catalogue.config import KernelConfig
     from lbmtune.catalogue.problem.case import Case
     from lbmtune.model.machine.description import Machine
@@ -196,7 +196,7 @@ def _name(spec: StudySpec, described: Machine, compiler: str, compiled: int) -> 
 
 def compiler_of(described: Machine, say: Say) -> str:
     """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
-    from lbmtune.backend import nvrtc
+    from lbmtune.backend.cuda import nvrtc
 
     if described.environment.backend == "cpu":
         return ""
@@ -269,7 +269,7 @@ def _first(
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
     """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
-    from lbmtune.backend.compiled_cache import compiled_all
+    from lbmtune.backend.cuda.compiled_cache import compiled_all
 
     said_s, count = time.monotonic(), len(configs)
     for done, one in enumerate(compiled_all(case, configs, architecture, usable_cores()), 1):

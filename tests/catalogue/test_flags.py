@@ -10,7 +10,7 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
 from lbmtune.catalogue.config import CudaConfig

@@ -518,7 +518,7 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
             main(["render", "scheme=aa", "--device", "cpu"])
         captured = capsys.readouterr()
         assert not ended.value.code
-        assert "backend=cpu,scheme=aa" in captured.out
+        assert "direct box d3q19 bgk: AA pattern" in captured.out
         sentence = (
             f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
         )

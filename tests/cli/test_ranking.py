@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.backend import compiled_cache as backend_compiled
-from lbmtune.backend import nvrtc
-from lbmtune.backend.compiled_cache import Compiled, compiled, compiled_all, compiled_before
+from lbmtune.backend.cuda import compiled_cache as backend_compiled
+from lbmtune.backend.cuda import nvrtc
+from lbmtune.backend.cuda.compiled_cache import Compiled, compiled, compiled_all, compiled_before
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import CudaConfig, from_flat, parse_config
 from lbmtune.catalogue.families.rules import cuda_limits

@@ -17,7 +17,7 @@ import pytest
 from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.cpu.modules import import_text
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli.arguments.devices import disturbance

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import CpuConfig, CudaConfig

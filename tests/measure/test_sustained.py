@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lbmtune.backend import nvml
 from lbmtune.backend.cpu import energy as rapl
+from lbmtune.backend.cuda import nvml
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.measure.timing.protocol import WrongResultError
 from lbmtune.measure.timing.sustained import Look, energy, sustain, throttled

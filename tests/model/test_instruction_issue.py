@@ -9,12 +9,12 @@ from statistics import median
 
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.cli.files.studyfile import load_study
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.backend.nvrtc import architectures, compile_cuda, compile_text
-from lbmtune.backend.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
+from lbmtune.backend.cuda.nvrtc import architectures, compile_cuda, compile_text
+from lbmtune.backend.cuda.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE

@@ -13,7 +13,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.render import render
 from lbmtune.records import Entry, Resources, Trial

@@ -10,7 +10,7 @@ from itertools import islice, product
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS

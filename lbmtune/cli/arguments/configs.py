@@ -75,7 +75,7 @@ class Subject:
     def compiled(self, machine: Machine) -> Resources | None:
         """What the kernel uses on that machine, where it was recorded there, or compiled for it by a ranking."""
         if self.ranked and self.config.backend == "cuda" and not self.reason:
-            from lbmtune.backend.compiled_cache import compiled_before  # here: it loads the code generator
+            from lbmtune.backend.cuda.compiled_cache import compiled_before  # here: it loads the code generator
 
             return compiled_before(self.case, machine.environment.architecture, self.config)
         return self.before.resources if self.before and not self.elsewhere(machine) else None

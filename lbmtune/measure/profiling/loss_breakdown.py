@@ -6,7 +6,7 @@ streams     as many streams as a cell has values, by the accesses of the kernel,
 streaming   the kernel without collision
 kernel      the kernel
 
-Kernels with parts removed (`codegen.cuda.shared.ablation`) are timed besides. Times are of the whole device per
+Kernels with parts removed (`codegen.cuda.ablation`) are timed besides. Times are of the whole device per
 update. What the model expects of a level comes from the machine description and the compiled kernel only.
 """
 
@@ -35,7 +35,7 @@ from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case
-from lbmtune.codegen.cuda.shared.ablation import alone, can_be_alone
+from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -245,11 +245,11 @@ class _GpuLosses(_LossBreakdown):
 
     def _ablations(self, full: Program, free: Program) -> Iterator[Rung]:
         """Time kernels with parts removed, if the kernel has separable parts."""
-        if not can_be_alone(full):
+        if not can_be_ablated(full):
             return
-        yield self._ablation(READS, alone(free, reads=True, writes=False))
-        yield self._ablation(WRITES, alone(free, reads=False, writes=True))
-        yield self._ablation(COLLISION, alone(full, reads=False, writes=False))
+        yield self._ablation(READS, ablated(free, reads=True, writes=False))
+        yield self._ablation(WRITES, ablated(free, reads=False, writes=True))
+        yield self._ablation(COLLISION, ablated(full, reads=False, writes=False))
 
     def _ablation(self, name: str, program: Program) -> Rung:
         self._progress(name)

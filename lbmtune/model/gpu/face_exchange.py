@@ -19,7 +19,7 @@ from lbmtune.catalogue.families.cuda.face_exchange import face_values, through
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import SHARES
 from lbmtune.model.gpu.inputs import Inputs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.config import CudaConfig
@@ -314,8 +314,8 @@ def test_stores_without_vectors_are_ordinary() -> None:
 
 
 def test_the_skeleton_compiles_as_it_stands() -> None:
-    folder = kernels_folder() / "cuda"
-    text = (folder / "one_step.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
+    folder = kernels_folder() / "cuda" / "shared"
+    text = (folder / "box.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
     options = ("--std=c++17", "--device-as-default-execution-space", f"--include-path={folder}")
     binary = nvrtc.compile_text(text, (*options, "--gpu-architecture=sm_80"))
     assert binary.resources.registers > 0
@@ -334,8 +334,8 @@ def test_the_same_text_is_assembled_with_fewer_optimisations() -> None:
 def test_a_compile_error_points_into_the_skeleton() -> None:
     program = render(BOX, CudaConfig())
     broken = replace(program, source=program.source.replace("if (!inside) return;", "if (!inside) return oops;"))
-    line = 1 + (kernels_folder() / "cuda/one_step.cu").read_text().splitlines().index("    if (!inside) return;")
-    with pytest.raises(CompileError, match=rf"kernels/cuda/one_step.cu\({line}\): error.*oops"):
+    line = 1 + (kernels_folder() / "cuda/direct/one_step.cu").read_text().splitlines().index("    if (!inside) return;")
+    with pytest.raises(CompileError, match=rf"kernels/cuda/direct/one_step.cu\({line}\): error.*oops"):
         nvrtc.compile_cuda(broken)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, tile_bytes
 from lbmtune.catalogue.families.rules import Limits, broken

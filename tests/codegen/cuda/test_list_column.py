@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.catalogue.families.rules import broken

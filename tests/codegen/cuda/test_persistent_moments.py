@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cut_links import OPEN, cut_kind, may_cut
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes

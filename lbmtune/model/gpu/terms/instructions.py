@@ -9,8 +9,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.limits import SCHEDULERS
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.cuda.shared.physics import collide_function, collision_scalars
-from lbmtune.codegen.cuda.temporal_blocking import moments
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
