@@ -14,6 +14,7 @@ class Backend:
     shares_host: programs of the host take processor time, caches and bandwidth from kernels.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
+    power_capped: load without pauses lowers the clocks, so samples that are compared need pauses.
     slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
     overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """
@@ -24,6 +25,7 @@ class Backend:
     shares_host: bool
     write_allocates: bool
     reports_resources: bool
+    power_capped: bool
     slot_pointers: bool
     overlaps_memory: bool
 
@@ -38,6 +40,7 @@ BACKENDS: Mapping[str, Backend] = {
             shares_host=False,
             write_allocates=False,
             reports_resources=True,
+            power_capped=True,
             slot_pointers=True,
             overlaps_memory=True,
         ),
@@ -48,6 +51,7 @@ BACKENDS: Mapping[str, Backend] = {
             shares_host=True,
             write_allocates=True,
             reports_resources=False,
+            power_capped=False,
             slot_pointers=False,
             overlaps_memory=False,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.codegen.program import Launch, Mode, Program
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
@@ -183,4 +183,4 @@ def _program(
         )
         for entry, names in arguments.items()
     )
-    return Program("cuda", CASE, CudaConfig(block=block), skeleton(f"cuda/probes/{name}.cu"), options, (launches,))
+    return Program("cuda", CASE, cuda.Direct(block=block), skeleton(f"cuda/probes/{name}.cu"), options, (launches,))

@@ -6,7 +6,7 @@ import hashlib
 from string import Template
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
@@ -62,7 +62,7 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
         Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),
         Launch(SCALE, ("array", "factor", "accesses"), block=block, covers=block),
     )
-    return Program("cuda", CASE, CudaConfig(block=block), skeleton("cuda/probes/streams.cu"), options, (launches,))
+    return Program("cuda", CASE, cuda.Direct(block=block), skeleton("cuda/probes/streams.cu"), options, (launches,))
 
 
 def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
@@ -83,4 +83,4 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),
     )
-    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))
+    return Program("cpu", CASE, cpu.Direct(threads=threads), source, (), (launches,))

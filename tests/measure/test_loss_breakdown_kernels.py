@@ -15,7 +15,7 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case, box
 from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
@@ -26,9 +26,11 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Rate
 from lbmtune.measure.profiling import loss_breakdown as ladder
 from lbmtune.measure.profiling.loss_breakdown import provable
-from lbmtune.measure.timing.protocol import excite, measure
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
@@ -85,13 +87,13 @@ def test_the_oracle_without_collision_streams() -> None:
 
 
 def test_cpu_kernels_stream_too() -> None:
-    text = render(box("d2q9", NO_COLLISION, (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)).source
+    text = render(box("d2q9", NO_COLLISION, (64, 48, 1)), cpu.Direct(vector_bits=0)).source
     assert "omega" not in text
     assert "g3 = f3" in text
 
 
 def test_no_study_may_ask_for_it() -> None:
-    from lbmtune.cli.files.studyfile import load_study
+    from lbmtune.files.studyfile import load_study
 
     with pytest.raises(InputError, match="unknown collision 'none'"):
         load_study("quick", ["case.collision=none"])
@@ -153,7 +155,7 @@ def counts(program: Program) -> dict[str, int]:
 
 def test_kernels_of_several_launches_have_no_parts() -> None:
     assert not can_be_ablated(render(flows("d2q9", "bgk")["box"], config(scheme="push", wrap="ghost")))
-    assert not can_be_ablated(render(box("d2q9", "bgk", (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)))
+    assert not can_be_ablated(render(box("d2q9", "bgk", (64, 48, 1)), cpu.Direct(vector_bits=0)))
 
 
 @needs_nvrtc

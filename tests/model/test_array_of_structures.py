@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu.families import inputs_of
@@ -307,7 +308,7 @@ def test_cells_of_a_list_lie_in_no_planes() -> None:
 def test_tiles_with_faces_are_copied_where_they_lie() -> None:
     """Of a tile of moments nothing is displaced, in structures either."""
     assert CARD.calibration is not None
-    tiles = CudaConfig(representation="moments", halo="faces", layout="aos", block=(8, 8, 8))
+    tiles = cuda.FaceExchange(layout=AoS())
     case = box("d3q19", "regularised", (256, 256, 256))
     found = inputs_of(case, tiles, CARD, Resources(registers=64))
     assert bandwidth(found) == min(

@@ -1,13 +1,13 @@
-// One time step in which every thread goes up a column: MARCH cells along z, one after another.
+// One time step of a box: every thread updates a column of MARCH cells along z, one after another.
 //
-// What the index of a cell owes to its row along y stays; what it owes to its plane is carried along: the plane above
-// becomes the present one, and only that above it is worked out.
+// The part of an index that depends on the row along y is computed once. The part that depends on the plane moves up
+// with the thread: only that of the plane above is new.
 
 //@begin constants
 constexpr int MARCH = 4;
 //@end constants
 
-// Index parts of the plane of a cell and of its neighbours.
+// Index parts of the plane of a cell and of the planes below and above.
 struct Planes {
     Index below, level, above;
 };
@@ -17,7 +17,7 @@ __device__ __forceinline__ Planes planes_at(const int z, const int nz, const Ext
         along_z(before(z, nz, ORIGIN_Z), n), along_z(here(z, ORIGIN_Z), n), along_z(after(z, nz, ORIGIN_Z), n)};
 }
 
-// Those of plane z from those of the one below it.
+// Returns the index parts of plane z, given those of the plane below.
 __device__ __forceinline__ Planes planes_above(const Planes& from, const int z, const int nz, const Extents& n) {
     return {from.level, from.above, along_z(after(z, nz, ORIGIN_Z), n)};
 }

@@ -1,11 +1,11 @@
-// One time step by columns with two sets of registers: the next cell is read before the present one is
-// collided and written, so that its loads are under way meanwhile.
+// A column with two sets of registers: the next cell is loaded before the present one is collided and stored, so that
+// its loads overlap.
 
 //@begin variants
 //@begin loop
     Planes ahead = planes_at(first, nz, n), planes = ahead;
     Real next[Q][CELLS], f[Q][CELLS];
-    // the first time round nothing has been read yet, the last time nothing is left to be
+    // the first iteration only loads, the last one only updates
 #pragma unroll 1
     for (int next_z = first; next_z <= end; ++next_z) {
         if (next_z < end) {

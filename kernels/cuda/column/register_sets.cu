@@ -1,7 +1,7 @@
-// One time step by columns with AHEAD + 1 sets of registers: a cell is read AHEAD cells before its turn comes, so that
-// the loads of several cells are under way at once.
+// A column with AHEAD + 1 sets of registers: a cell is loaded AHEAD cells before its update, so that the loads of
+// several cells overlap.
 //
-// Sets take turns; none is copied into another one, since a thread that copies what it loads waits for it.
+// The sets rotate by unrolling. Copying one set to another would wait for its loads.
 
 //@begin constants
 constexpr int AHEAD = 2;
@@ -11,7 +11,7 @@ constexpr int AHEAD = 2;
 //@begin loop
     Planes ahead = planes_at(first, nz, n), present = ahead;
     Real sets[AHEAD + 1][Q][CELLS];
-    // the first rounds only read, the last ones have nothing left to read
+    // the first rounds only load, the last ones only update
 #pragma unroll 1
     for (int round = first; round < end + AHEAD; round += AHEAD + 1) {
 #pragma unroll

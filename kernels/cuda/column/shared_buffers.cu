@@ -1,7 +1,6 @@
-// One time step by columns in which the next AHEAD cells of a thread wait in shared memory: what is read there is copied
-// while the thread goes on, and takes no registers meanwhile.
+// A column whose next AHEAD cells are copied to shared memory asynchronously, where they occupy no registers.
 //
-// Only open links are followed ahead. What is read of cut ones along y and z is read when its turn comes.
+// Only open links are prefetched. Values of links that walls cut along y and z are loaded when the cell is updated.
 
 //@begin constants
 constexpr int AHEAD = 2;
@@ -11,13 +10,13 @@ constexpr int AHEAD = 2;
 #include "../shared/copy_groups.cu"
 //@end copies
 
-// The cell beyond an end of the row that a warp has of it; a copy has four bytes at least.
+// The cell beyond an end of a warp's part of a row; a copy moves at least four bytes.
 constexpr int IN_END = sizeof(Stored) < 4 ? 4 / sizeof(Stored) : 1;
 struct alignas(sizeof(Stored) < 4 ? 4 : sizeof(Stored)) End {
     Stored of[IN_END];
 };
 
-// Where a population waits: of each thread its cells, of each part of a row the cell beyond the end.
+// Buffers of a population: the cells of each thread, and for each part of a row the cell beyond its end.
 constexpr int THREADS = BLOCK_X * BLOCK_Y, ENDS = CELLS > 1 ? THREADS / SEGMENT : 0;
 struct Waiting {
     Pack* cells;
@@ -29,7 +28,7 @@ __device__ __forceinline__ void take_cells(Real (&f)[CELLS], const Pack& cells) 
 __device__ __forceinline__ Real take_cell(const Stored& cell) { return widen(cell); }
 //@end taken
 
-// The number of the place among those that are copied at once.
+// Returns the position of a value within the elements of one copy.
 __device__ __forceinline__ int in_end(const Stored* place) {
     return reinterpret_cast<size_t>(place) / sizeof(Stored) % IN_END;
 }
@@ -108,7 +107,7 @@ __device__ __forceinline__ void take_after(
 //@end buffers
 //@begin loop
     Planes ahead = planes_at(first, nz, n), present = ahead;
-    // the first rounds only copy, the last ones have nothing left to copy
+    // the first rounds only copy, the last ones only update
 #pragma unroll 1
     for (int round = first; round < end + AHEAD; ++round) {
         const int set = (round - first) % AHEAD;
@@ -142,7 +141,7 @@ __device__ __forceinline__ void take_after(
             //@end fetch
             ahead = planes_above(ahead, z + 1, nz, n);
         }
-        copies_begin();  // a group in every round, so that they can be counted
+        copies_begin();  // one group per round, so that groups can be counted
         if (round >= first + AHEAD) {
             const int z = round - AHEAD;
             const Planes& planes = present;

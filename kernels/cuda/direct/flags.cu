@@ -1,9 +1,9 @@
-// Cut links by flags: one word per cell, in the order of the cells of the domain. Bit i says that a wall or a solid
-// cell cuts the link by which f_i arrives; bit 0 that the cell itself is solid, and then all others are set as well.
+// Cut links by flags: one word per cell, in the order of the cells of the domain. Bit i: a wall or a solid cell cuts
+// the link by which f_i arrives. Bit 0: the cell itself is solid, and all other bits are set.
 //
-// All threads read and exchange as if every link were open. What arrives by a cut link is read once more from its own
-// place by the thread that updates the cell, and only that thread writes it; of a vector that others share, each
-// element is written only where the link that leads there is open. So no place has two threads within a launch.
+// All threads load and exchange as if every link were open. The thread that updates a cell then loads again what
+// arrives by cut links, from their own places, and only that thread stores there. An element of a vector is stored
+// only if the link that leads there is open. So no place is accessed by two threads within a launch.
 
 typedef unsigned int Word;
 
@@ -12,11 +12,11 @@ struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Words {
 };
 
 struct Flags {
-    Word shut[CELLS + 2];  // of the cells and of those before and after; all bits where another warp holds one
-    Word cut[CELLS];       // of the fluid cells of the thread; nothing where one is solid
-    bool any;              // whether such a link is cut
+    Word shut[CELLS + 2];  // of the cells and their neighbours; all bits if in another warp
+    Word cut[CELLS];       // of fluid cells; zero for solid cells
+    bool any;              // whether a link of a fluid cell is cut
     bool open;             // whether all links of the cells and of their neighbours in the row are open
-    bool solid;            // whether no cell of the thread is fluid
+    bool solid;            // whether all cells of the thread are solid
 };
 
 __device__ __forceinline__ Words read_words(
@@ -50,7 +50,7 @@ __device__ __forceinline__ Flags make_flags(const Words own, const Lane& lane) {
     return made;
 }
 
-// f_i of the cells whose link is cut, from the place of that, `shift` cells along x.
+// Load or store f_i of the cells whose link is cut, at the place of the cut link, `shift` cells along x.
 __device__ __forceinline__ void read_cut(
     Real (&f)[CELLS], const Word (&cut)[CELLS], const int i, const Stored* slot, const Index row, const Lane& lane,
     const int shift) {
@@ -74,7 +74,7 @@ __device__ __forceinline__ void add_cut(Real (&f)[CELLS], const Words& moving, c
     for (int v = 0; v < CELLS; ++v) f[v] += moving.of[v] >> i & 1u ? gain : Real(0);
 }
 
-// The elements of a vector whose links are open: element v takes what cell v - shift sends along link i.
+// Stores the elements of a vector whose links are open; element v is what cell v - shift sends along link i.
 __device__ __forceinline__ void write_open(
     const Real (&moved)[CELLS], Stored* slot, const Index row, const Lane& lane, const Flags& flags, const int i,
     const int shift) {
@@ -130,12 +130,12 @@ __device__ __forceinline__ void write_before_open(
     if (open && (CELLS == 1 || lane.first)) slot[row + lane.before] = narrow(f[0]);
 }
 
-// Whether no thread that exchanges values with this one has a fluid cell.
+// Returns whether all threads that exchange values with this one have solid cells only.
 __device__ __forceinline__ bool nothing_to_do(const Flags& flags, const Lane& lane) {
     return CELLS == 1 ? flags.solid : !__ballot_sync(lane.active, !flags.solid);
 }
 
-// One of two places, without a branch: for one cell per thread.
+// Selects one of two places without a branch; for one cell per thread.
 template <class Pointer>
 __device__ __forceinline__ Pointer either(const Flags& flags, const int i, Pointer open, Pointer cut) {
     return flags.cut[0] >> i & 1u ? cut : open;

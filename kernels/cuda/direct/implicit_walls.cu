@@ -1,8 +1,8 @@
-// Implicit bounce-back: a cell that is skipped leaves its populations where the next step, which goes through the slots
-// the other way round, finds them as those of the opposite directions. So a solid cell is a wall at no cost but its
-// flag: bit 0 of its word (see flags.cu). What a wall sends back comes after two steps. Source: Geier, Schoenherr 2017.
+// Implicit bounce-back: solid cells are skipped. Their populations stay where the next step, which uses the slots in
+// opposite order, finds them as those of the opposite directions. A solid cell thus costs only its flag (bit 0 of its
+// word, see flags.cu). What a wall reflects arrives after two steps. Source: Geier, Schoenherr 2017.
 
-// Whether no thread that exchanges values with this one has a fluid cell.
+// Returns whether all threads that exchange values with this one have solid cells only.
 __device__ __forceinline__ bool skipped(const Words& flags, const Lane& lane) {
     bool fluid = false;
 #pragma unroll
@@ -10,7 +10,7 @@ __device__ __forceinline__ bool skipped(const Words& flags, const Lane& lane) {
     return CELLS == 1 ? !fluid : !__ballot_sync(lane.active, fluid);
 }
 
-// What leaves a solid cell among the fluid ones of a thread as it was: it is written back opposite to where it was read.
+// Leaves solid cell v of a vector unchanged: the step stores each population opposite to where it was loaded.
 __device__ __forceinline__ void reverse(Real (&f)[Q][CELLS], const int v) {
     const auto exchange = [&](const int i, const int j) {
         const Real kept = f[i][v];

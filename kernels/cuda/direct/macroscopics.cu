@@ -1,5 +1,5 @@
 //@begin moments
-// Density and velocity of cell v before the collision, from populations as stored: shifted by the weights.
+// Computes density and velocity of cell v before the collision. Stored populations are shifted by the weights.
 __device__ __forceinline__ void moments(const Real (&f)[Q][CELLS], const int v, Real (&m)[4][CELLS]) {
     const Real rho = f[0][v] + f[1][v] + f[2][v] + unit;
     m[0][v] = rho / unit;
@@ -9,7 +9,7 @@ __device__ __forceinline__ void moments(const Real (&f)[Q][CELLS], const int v, 
 }
 //@end moments
 
-// Leaves the moments of the thread's cells in four arrays of nx x ny x nz, without padding.
+// Stores density and velocity of the thread's cells in four arrays of nx x ny x nz, without padding.
 __device__ __forceinline__ void leave(
     const Real (&m)[4][CELLS], Real* target, const int x, const int y, const int z, const int nx, const int ny,
     const int nz) {

@@ -1,4 +1,4 @@
-// The entry of a kernel whose threads update one vector of CELLS cells of a row each.
+// The entry of one time step of a box: every thread updates one vector of CELLS cells of a row.
 
 //@begin entry
 //@begin signature

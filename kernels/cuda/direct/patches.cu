@@ -1,26 +1,26 @@
-// Parts of faces by the coordinates of their cells, as lbmtune.catalogue.patches has them: shapes in shares of the face.
-// Their words are worked out where others read them from memory (flags.cu). Roundings are those of NumPy.
+// Words of cells at faces with patches, computed from coordinates instead of loaded (flags.cu). Shapes are given in
+// fractions of the face, as in lbmtune.catalogue.problem.patches; rounding is that of NumPy.
 
-// Whether cell i of n lies between the rounded ends of a range; one cell at least does.
+// Returns whether cell i of n lies between the rounded ends of a range, which holds at least one cell.
 __device__ __forceinline__ bool between(const int i, const int n, const double low, const double high) {
     const int lowest = static_cast<int>(rint(low * n)), last = static_cast<int>(rint(high * n));
     const int first = lowest < n - 1 ? lowest : n - 1;
     return i >= first && i < (last > first + 1 ? last : first + 1);
 }
 
-// The cell of n that is the nearest to a point; of two the first.
+// Returns the cell of n nearest to a point; the first one if two are.
 __device__ __forceinline__ int nearest(const int n, const double at) {
     const int cell = static_cast<int>(ceil(__dmul_rn(at, n))) - 1;
     return cell < 0 ? 0 : cell;
 }
 
-// The square of the distance of the centre of cell i of n from a point. What is one cell wide has no distances.
+// Returns the squared distance of the centre of cell i of n from a point; 0 if the face is one cell wide.
 __device__ __forceinline__ double squared(const int i, const int n, const double at) {
     const double away = __dsub_rn(i + 0.5, __dmul_rn(at, n));
     return n == 1 ? 0 : __dmul_rn(away, away);
 }
 
-// Whether a cell lies within a radius, a share of the shorter edge, or is the one at the point.
+// Returns whether a cell is the nearest to the centre, or lies within a radius given as a fraction of the shorter edge.
 __device__ __forceinline__ bool in_disc(
     const int i, const int n, const double at, const int j, const int m, const double beside, const double radius) {
     if (i == nearest(n, at) && j == nearest(m, beside)) return true;
@@ -29,7 +29,7 @@ __device__ __forceinline__ bool in_disc(
 }
 
 //@begin owners
-// Number of the patch that a cell of a face belongs to; 0: none.
+// Returns the number of the patch that a cell of a face belongs to; 0: none.
 __device__ __forceinline__ int patch_x_low(const int y, const int z, const int ny, const int nz) {
     int patch = 0;
     if (between(y, ny, 0.25, 0.75) && between(z, nz, 0.0, 1.0)) patch = 1;
@@ -52,7 +52,7 @@ __device__ __forceinline__ Words words_here(
     return made;
 }
 
-// The same of links that a moving wall cuts.
+// Returns the bits of links that a moving wall cuts.
 __device__ __forceinline__ Words moving_here(
     const int x, const int y, const int z, const int nx, const int ny, const int nz) {
     Words made;

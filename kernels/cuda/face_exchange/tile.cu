@@ -1,29 +1,28 @@
-// One time step of the moment representation in place: a block has a tile of cells, rebuilds their populations, and moves
-// them within the tile; what crosses between tiles waits at their faces from one launch to the next.
-//
+// Face exchange: one time step of moments in place. A block has a tile of cells, computes their populations and streams
+// them within the tile; populations that cross tiles are kept at the faces from one launch to the next.
 //@begin title
 //@end title
-// A link between two tiles has two places. In a step each of its ends has one of them: there the cell finds what comes to
-// it, and leaves what goes the other way; in the next step the two places are exchanged. So one copy of the moments and
-// of what crosses is enough, and no place is touched by two threads in one launch.
+// A link between two tiles has two places, one for each end in a step: the cell loads what arrives from it and stores
+// what leaves the other way. The next step exchanges the two places. So one copy of the moments and of the faces
+// suffices, and no place is accessed by two threads in one launch.
 
 //@begin constants
 typedef float Real;          // arithmetic
-typedef unsigned int Index;  // elements within one component
-typedef unsigned int Place;  // elements of what crosses between tiles
+typedef unsigned int Index;  // elements of one component
+typedef unsigned int Place;  // elements of the arrays of faces
 constexpr int Q = 3;
-constexpr int CELLS = 1;                              // of a thread
+constexpr int CELLS = 1;                              // cells of a thread
 constexpr int BLOCK_X = 8, BLOCK_Y = 8, BLOCK_Z = 8;  // cells of a tile
-constexpr int CROSSING = 960;                         // links of a tile to those after it, along all axes
-constexpr int LISTS_Y = 320, LISTS_Z = 640;           // where the lists of its faces across y and z begin
+constexpr int CROSSING = 960;                         // links of a tile to the tiles after it, along all axes
+constexpr int LISTS_Y = 320, LISTS_Z = 640;           // first links across y and z
 constexpr bool WALL_LOW_X = false, WALL_LOW_Y = false, WALL_LOW_Z = false;
 constexpr bool WALL_HIGH_X = false, WALL_HIGH_Y = false, WALL_HIGH_Z = false;
-constexpr Real unit = 1;                              // the density one, as stored
+constexpr Real unit = 1;                              // density 1 as stored
 constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9;
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
-typedef unsigned int Word;          // of a cell: bit i says that what arrives by link i is sent back; of a solid one all
+typedef unsigned int Word;          // word of a cell. Bit i: the link by which f_i arrives is cut
 
 //@begin storage
 #include "../shared/storage_plain.cu"
@@ -58,28 +57,27 @@ __device__ __forceinline__ void total(
 //@end stage
 
 #ifdef __CUDACC__
-// A number that the compiler knows nothing of: what follows from it is worked out where it is used, and takes no registers
-// meanwhile.
+// Hides a number from the compiler: what depends on it is recomputed where it is used, and occupies no registers.
 __device__ __forceinline__ int anew(int number) {
     asm volatile("" : "+r"(number));
     return number;
 }
-// Asks the L2 cache for a line.
+// Prefetches a cache line into L2.
 __device__ __forceinline__ void ask_for(const void* line) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(line) : "memory");
 }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
-// A cell of a tile along an axis.
+// Position of a cell of a tile along an axis.
 struct Seat {
-    bool inside;          // the domain
-    bool first, last;     // of the tile
-    bool low, high;       // whether there is a tile beyond, and no wall
-    int end, before_end;  // last cells of the tile and of the one before it
-    Place before, after;  // links from those of the tile to those of the tiles beside it
+    bool inside;          // whether the cell is in the domain
+    bool first, last;     // whether the cell is the first, or the last, of the tile
+    bool low, high;       // whether another tile, not a wall, lies beyond
+    int end, before_end;  // last cell of the tile, and of the tile before it
+    Place before, after;  // distances to the links of the neighbouring tiles
 };
 
-// step: tiles to the next one.
+// step: tiles from one tile to the next.
 __device__ __forceinline__ Seat take_seat(
     const int cell, const int tile, const int tiles, const Place step, const int size, const int extent,
     const bool wall_low, const bool wall_high) {
@@ -98,8 +96,8 @@ __device__ __forceinline__ Seat take_seat(
 }
 
 struct Cell {
-    int x, y, z;  // in the tile
-    Place tile;   // where its links begin
+    int x, y, z;  // position in the tile
+    Place tile;   // first link of the tile
     Seat along_x, along_y, along_z;
     __device__ __forceinline__ bool inside() const { return along_x.inside && along_y.inside && along_z.inside; }
     __device__ __forceinline__ bool at_face() const {
@@ -118,19 +116,19 @@ __device__ __forceinline__ Cell take_seats(const int x, const int y, const int z
 
 extern __shared__ uint4 shared[];
 
-// Where a tile keeps what moves along link number k; around all of it is room for what cells at faces read in vain.
+// Buffer of the populations of link k. Margins around all buffers receive the unused reads of cells at faces.
 constexpr int TILE = BLOCK_X * BLOCK_Y * BLOCK_Z;
 constexpr int REACH = (BLOCK_Z > 1 ? BLOCK_X * BLOCK_Y : 0) + BLOCK_X + 1;
 __device__ __forceinline__ Real* moving(const int k) { return reinterpret_cast<Real*>(shared) + REACH + k * TILE; }
 
-// Where waits what is copied from the lower or the upper faces of the tile; only the thread that asked for it looks there.
+// Buffer of what is copied from the lower or the upper faces of the tile; a thread reads only what it copied.
 __device__ __forceinline__ Real* waiting(const int side) { return moving(Q - 1) + REACH + side * CROSSING; }
 
-// From a cell to the one that (CX, CY, CZ) comes from; of a cell at a face that is some other one, or none.
+// Distance from a cell to the cell that (CX, CY, CZ) leaves; at a face that is another cell, or none.
 template <int CX, int CY, int CZ>
 constexpr int BEHIND = -((CZ * BLOCK_Y + CY) * BLOCK_X + CX);
 
-// Links from those of a cell to those of the one a STEP beside it, in a list with so many from cell to cell.
+// Distance in a list, with APART links from cell to cell, between the links of a cell and of its neighbour at STEP.
 template <int STEP, int APART>
 __device__ __forceinline__ Place beside(const Seat& seat) {
     if (STEP < 0) return seat.first ? seat.before + Place(seat.before_end * APART) : Place(0) - APART;
@@ -138,13 +136,13 @@ __device__ __forceinline__ Place beside(const Seat& seat) {
     return 0;
 }
 
-// Where a cell stands in the lists of a face.
+// Returns the position of a cell in the lists of a face.
 template <int AXIS>
 __device__ __forceinline__ int spot(const Cell& cell) {
     return AXIS == 0 ? cell.z * BLOCK_Y + cell.y : AXIS == 1 ? cell.z * BLOCK_X + cell.x : cell.y * BLOCK_X + cell.x;
 }
 
-// Where the link lies by which (CX, CY, CZ) comes to a cell across a face of its tile: with the lower of its ends.
+// Returns the link by which (CX, CY, CZ) enters a cell through a face of its tile; it belongs to the lower of its ends.
 template <int AXIS, int CX, int CY, int CZ>
 __device__ __forceinline__ Place link(const Cell& cell) {
     constexpr bool RISES = (AXIS == 0 ? CX : AXIS == 1 ? CY : CZ) > 0;
@@ -156,7 +154,7 @@ __device__ __forceinline__ Place link(const Cell& cell) {
     return own + beside<X, 1>(cell.along_x) + beside<Y, BLOCK_X>(cell.along_y);
 }
 
-// Has brought nearer, by a few threads, what comes in through the faces of the tile, but for edges, which are few.
+// A few threads prefetch into L2 what enters through the faces of the tile, except at the few edges.
 __device__ __forceinline__ void ask_ahead(const Stored* rising, const Stored* falling, const int thread, const Cell& cell) {
     constexpr int LINE = 128 / sizeof(Stored);
     const int k = thread * LINE;
@@ -166,7 +164,7 @@ __device__ __forceinline__ void ask_ahead(const Stored* rising, const Stored* fa
     ask_for(rising + Place(cell.tile + before + k));
 }
 
-// Leaves at the faces of the tile what crosses them in the next step.
+// Stores at the faces of the tile what crosses them in the next step.
 __device__ __forceinline__ void leave(
     const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], Stored* rising, Stored* falling,
     const Cell& cell) {
@@ -178,7 +176,7 @@ __device__ __forceinline__ void leave(
 }
 
 //@begin entry
-// What a step finds at the faces: before the first one, and where relaxation has changed.
+// Fills the faces before the first step, and after the relaxation rate has changed.
 //@begin opening
 extern "C" __global__ void __launch_bounds__(512) fill_faces(
     const Stored* moments, Stored* rising, Stored* falling, const int nx, const int ny, const int nz, const Real omega)
@@ -260,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(512) step_0(
 }
 //@end entry
 
-// Prefetch to shared memory.
+// If what enters through faces is copied to shared memory (prefetch_to=shared).
 //@begin prefetch
 //@begin ahead
 //@end ahead

@@ -1,5 +1,5 @@
 #ifdef __CUDACC__
-// What the block has written, all can read who have seen it arrive.
+// Release: what the block wrote is visible to all that see its arrival.
 __device__ __forceinline__ void arrive(unsigned* arrivals) {
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(arrivals) : "memory");
 }
@@ -7,33 +7,33 @@ __device__ __forceinline__ void wait_for(unsigned* arrivals, const unsigned want
     unsigned seen;
     do {
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrivals) : "memory");
-    } while (static_cast<int>(seen - wanted) < 0);  // counts go round
+    } while (static_cast<int>(seen - wanted) < 0);  // counts may wrap around
 }
-// The same of one block alone, which says how far it is.
+// Release of one block: publishes the steps that it has done.
 __device__ __forceinline__ void say(unsigned* flag, const unsigned step) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(step) : "memory");
 }
-// A number that the compiler knows nothing of: what follows from it is worked out where it is used, and not before the
-// loop over the steps, through which hundreds of addresses would have to be kept.
+// Hides a number from the compiler: what depends on it is recomputed where it is used. Otherwise hundreds of addresses
+// would be kept in registers across the loop over steps.
 __device__ __forceinline__ int anew(int number) {
     asm volatile("" : "+r"(number));
     return number;
 }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
-// The last block to go finds nobody waiting and leaves the count as it was found.
+// The last block to leave resets the count for the next launch.
 __device__ __forceinline__ void go(unsigned* barrier, const unsigned blocks) {
     if (atomicInc(barrier + 1, blocks - 1) == blocks - 1) barrier[0] = 0;
 }
 
 constexpr int THREADS = BLOCK_X * BLOCK_Y;
-constexpr int APART = 32;  // words from the flag of one block to that of the next: a line of the cache each
+constexpr int APART = 32;  // words from one block's flag to the next: a cache line each
 
 __device__ __forceinline__ unsigned* flag_of(unsigned* barrier, const int y, const int z) {
     return barrier + APART * (z * gridDim.y + y);
 }
 
-// Waits until the blocks around this one are as far, one thread for each.
+// Waits until the surrounding blocks have done `step` steps; one thread per neighbour.
 __device__ __forceinline__ void wait_for_neighbours(unsigned* barrier, const int number, const unsigned step) {
     for (int n = number; n < 9; n += THREADS) {
         const int y = (blockIdx.y + gridDim.y + n % 3 - 1) % gridDim.y, z = (blockIdx.z + gridDim.z + n / 3 - 1) % gridDim.z;

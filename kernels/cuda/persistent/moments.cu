@@ -1,25 +1,24 @@
-// Any number of time steps in one launch, for domains whose moments fit on chip.
-//
+// Persistent kernel of moments: any number of time steps in one launch, for domains whose moments fit on chip.
 //@begin title
 //@end title
-// A block keeps the moments of a tile, whole rows of the domain: those of a plane in shared memory, those of some planes
-// in registers. In each step it goes up the planes of the tile as kernels that march do, without a halo: along x a row is
-// a ring of lanes, along y threads hand on sums through shared memory, along z they wait for the next plane. What leaves
-// the tile are such sums, too. As moments are linear in them, sums that come from other tiles are added when the moments
-// are taken up again in the next step: blocks meet once per step, and nothing is computed twice.
+// A block keeps the moments of a tile of whole rows: some planes in registers, the others in shared memory. In each
+// step it goes up the planes of the tile, without a halo: a row is a ring of lanes along x, threads send sums along y
+// through shared memory, and buffer them along z until the next plane. Sums also cross tiles, through global memory.
+// Moments are linear in these sums, so sums of other tiles are added when the next step loads the moments. Blocks
+// synchronise once per step, and nothing is computed redundantly.
 
 //@begin constants
 typedef float Real;          // arithmetic
-typedef unsigned int Index;  // elements within one component
-constexpr int CELLS = 1;                              // of a vector in memory
-constexpr int BLOCK_X = 32, BLOCK_Y = 8;              // lanes of a row; threads across rows
+typedef unsigned int Index;  // elements of one component
+constexpr int CELLS = 1;                              // cells of a vector in memory
+constexpr int BLOCK_X = 32, BLOCK_Y = 8;              // lanes of a row; threads along y
 constexpr int WIDE = 2, ROWS = 1, COLUMN = 4;         // cells of a thread along x, its rows, planes of the tile
-constexpr bool HOLDS = false;                         // whether registers keep the moments of some
-constexpr int TOGETHER = 1;                           // planes that one pass of the loop takes
+constexpr bool HOLDS = false;                         // whether registers keep the moments of some planes
+constexpr int TOGETHER = 1;                           // planes per pass of the loop
 constexpr bool FLAT = false;                          // two dimensions: the tiles of a block lie one above the other
-constexpr Real unit = 1;                              // the density one, as stored
+constexpr Real unit = 1;                              // density 1 as stored
 constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9, CURRENT = 9, PENDING = 5;
-// Along z go the sums of a row that are handed on along y.
+// c_z of a sum that is sent along y.
 __device__ __forceinline__ constexpr int way(const int sum) { return sum < 1 ? -1 : sum < 4 ? 0 : 1; }
 //@end constants
 
@@ -67,7 +66,7 @@ __device__ __forceinline__ void finish(Real (&m)[MOMENTS], const Real (&current)
 
 constexpr int LANES = BLOCK_X, SEATS = BLOCK_Y;
 
-// Values of a cell lie in pieces, as large as an access may be; those of all cells side by side.
+// Values of a cell form pieces as large as an access may be; equal pieces of all cells are contiguous.
 constexpr int piece(const int bytes, const int values) {
     int size = 1;
     while (2 * size <= values && 2 * size * bytes <= 16) size *= 2;
@@ -86,7 +85,7 @@ struct alignas(SIZE * sizeof(Value)) Piece<Value, SIZE, true> {
     }
 };
 
-// Moments of a cell, to and from places of which there are COUNT in each piece.
+// Store and load the moments of a cell, in buffers of COUNT cells.
 template <int COUNT, int FIRST = 0>
 __device__ __forceinline__ void keep(Stored* to, const int place, const Real (&m)[MOMENTS]) {
     constexpr int SIZE = piece(sizeof(Stored), MOMENTS - FIRST);
@@ -104,13 +103,13 @@ __device__ __forceinline__ void take_up(Real (&m)[MOMENTS], const Stored* from, 
 
 constexpr int WIDTH = LANES * WIDE;
 constexpr int PLANE = THREADS * WIDE * ROWS;                     // cells of a plane of the tile
-constexpr int SENT = 2 * ACROSS;                                 // values that a thread hands on along y, per cell
+constexpr int SENT = 2 * ACROSS;                                 // values that a thread sends along y, per cell
 constexpr int WHOLE = ACROSS / piece(sizeof(Real), ACROSS) * piece(sizeof(Real), ACROSS);
-// A plane whose moments have been taken up leaves as much room as its sums take; they never lie where others' moments do.
+// If sizes match, a plane's sums replace its moments, which have been loaded; otherwise they have buffers of their own.
 constexpr bool IN_PLACE = SENT == MOMENTS && sizeof(Stored) == sizeof(Real);
-constexpr int ROOM = IN_PLACE ? PLANE : THREADS * WIDE;          // places of each piece that is handed on
+constexpr int ROOM = IN_PLACE ? PLANE : THREADS * WIDE;          // cells of a buffer of sums
 
-// What a thread hands on: whole pieces up, whole pieces down, then what is left over.
+// Order of the sums that a thread sends: whole pieces up, whole pieces down, then the rest.
 __device__ __forceinline__ constexpr int sent_up(const int sum) { return sum < WHOLE ? sum : WHOLE + sum; }
 __device__ __forceinline__ constexpr int sent_down(const int sum) { return sum < WHOLE ? WHOLE + sum : ACROSS + sum; }
 
@@ -123,11 +122,11 @@ __device__ __forceinline__ void hand_on(Real* to, const int place, const Real (&
     *reinterpret_cast<Piece<Real, SIZE>*>(to + FIRST * ROOM + place * SIZE) = found;
     if constexpr (FIRST + SIZE < SENT) hand_on<FIRST + SIZE>(to, place, sums);
 }
-// Those that go up from a place, or down.
+// Loads the sums that a cell sent up, or down.
 template <bool DOWN, int FIRST = 0>
 __device__ __forceinline__ void get(Real (&sums)[ACROSS], const Real* from, const int place) {
     constexpr int SIZE = FIRST < WHOLE ? piece(sizeof(Real), WHOLE - FIRST) : 1;
-    constexpr int PIECE = FIRST < WHOLE ? SIZE : piece(sizeof(Real), SENT - 2 * WHOLE);  // in which they lie
+    constexpr int PIECE = FIRST < WHOLE ? SIZE : piece(sizeof(Real), SENT - 2 * WHOLE);  // piece that contains them
     constexpr int SLOT = DOWN ? sent_down(FIRST) : sent_up(FIRST), WITHIN = (SLOT - (FIRST < WHOLE ? 0 : 2 * WHOLE)) % PIECE;
     const Real* const values = from + (SLOT - WITHIN) * ROOM + place * PIECE + WITHIN;
     const auto found = *reinterpret_cast<const Piece<Real, SIZE>*>(values);
@@ -136,7 +135,7 @@ __device__ __forceinline__ void get(Real (&sums)[ACROSS], const Real* from, cons
     if constexpr (FIRST + SIZE < ACROSS) get<DOWN, FIRST + SIZE>(sums, from, place);
 }
 
-// Where a thread is. first, last: whether its first row is that of the tile, its last row the last one.
+// Position of a thread. first, last: whether its rows include the first, or the last, row of the tile.
 struct Seat {
     int x, y, line, layer, bottom, planes, number;
     bool first, last;
@@ -155,8 +154,8 @@ __device__ __forceinline__ Seat take_seat(const int x, const int y, const int he
     return seat;
 }
 
-// Sums that leave tiles, in the order of lanes: those handed on along y by each plane of a row of tiles, and those that
-// go up and down by each row of a layer of tiles.
+// Sums that cross tiles, in the order of lanes: along y for each plane of a row of tiles, along z for each row of a
+// layer of tiles.
 struct Faces {
     Real *up, *down, *rising, *falling;
 };
@@ -170,13 +169,13 @@ __device__ __forceinline__ Faces faces_of(Real* memory, const int step, const in
 __device__ __forceinline__ int before(const int i, const int count) { return i == 0 ? count - 1 : i - 1; }
 __device__ __forceinline__ int after(const int i, const int count) { return i == count - 1 ? 0 : i + 1; }
 
-// What a thread at the rim of the tile gets from the next row of tiles, and sends there; a thread alone has two sides.
+// What an outer thread receives from the next row of tiles and sends to it; a single thread has two sides.
 constexpr int SIDES = FLAT ? 0 : SEATS == 1 ? 2 : 1, ENTERING = SIDES ? SIDES : 1, NEXT = ACROSS * WIDTH;
 typedef Real Entering[ENTERING][WIDE][ACROSS];
 struct Sides {
-    const Real* in[ENTERING];  // sums of the plane that is next
+    const Real* in[ENTERING];  // sums of the next plane
     Real* out[ENTERING];
-    int below, above;          // from the tile's lowest plane to the one below, and from its highest one to that above
+    int below, above;          // distances from the lowest and the highest plane of the tile to their neighbours
 };
 __device__ __forceinline__ bool at_rim(const Seat& seat) { return SIDES && (seat.first || seat.last); }
 __device__ __forceinline__ Sides sides_of(const Faces& received, const Faces& sent, const Seat& seat, const int height) {
@@ -215,7 +214,7 @@ __device__ __forceinline__ void send_side(const Real (&sums)[WIDE][ACROSS], Real
     }
 }
 
-// Those that come in from below the tile, or from above.
+// Load and store the sums that cross tiles along z.
 typedef Real Crossing[ROWS][WIDE][PENDING];
 __device__ __forceinline__ void expect_layer(
     Crossing& sums, const Real* from, const int layer, const int lines, const Seat& seat) {
@@ -251,7 +250,8 @@ __device__ __forceinline__ void add_side(Cells& m, const Entering& sums, const S
     }
 }
 
-// What goes along x: from cell to cell of a lane, and from its last ones to the lanes beside it. A row is a ring.
+// Streams along x: from cell to cell of a lane, and by shuffles from its outer cells to the neighbouring lanes (a
+// ring).
 __device__ __forceinline__ void hand_across(Real (&right)[WIDE][MOVERS], Real (&left)[WIDE][MOVERS], const int lane) {
 #pragma unroll
     for (int k = 0; k < MOVERS; ++k) {
@@ -266,12 +266,12 @@ __device__ __forceinline__ void hand_across(Real (&right)[WIDE][MOVERS], Real (&
     }
 }
 
-// A pass takes some planes. Where registers keep moments, it is those of the first plane of each pass: then every pass
-// is written out, since registers have no index.
+// A pass takes TOGETHER planes. If registers keep moments, they are those of the first plane of each pass, and every
+// pass is unrolled, since registers have no index.
 constexpr int PASSES = (COLUMN + TOGETHER - 1) / TOGETHER, HELD = HOLDS ? PASSES : 0, SHELVES = COLUMN - HELD;
 __device__ __forceinline__ int shelf_of(const int k) { return HOLDS ? k - (k + TOGETHER - 1) / TOGETHER : k; }
 
-// Moments as they are stored, two in a register where that holds them.
+// Stored moments in registers, two per register if they are 16 bits wide.
 typedef Piece<Stored, sizeof(Stored) == 2 ? 2 : 1> Register;
 constexpr int IN_ONE = sizeof(Register) / sizeof(Stored);
 typedef Register Held[ROWS][WIDE][MOMENTS / IN_ONE];
@@ -310,11 +310,11 @@ template <int NUMBER>
 struct Number {
     __device__ __forceinline__ constexpr operator int() const { return NUMBER; }
 };
-// Whether the plane with this number in its pass may be the last one of a tile, or the one before: where registers keep
-// moments, tiles end with a pass.
+// Returns whether plane j of a pass may be the last plane of a tile (before = 1), or the last but one (before = 2). If
+// registers keep moments, tiles end with a pass.
 __device__ __forceinline__ constexpr bool ends(const int j, const int before) { return !HOLDS || j == TOGETHER - before; }
 
-// Until one says that there is no plane left.
+// Runs passes until one returns false: no planes are left.
 template <int COUNT, class Does>
 __device__ __forceinline__ bool one_by_one(const Does& does) {
     if constexpr (COUNT == 0) {
@@ -335,7 +335,7 @@ __device__ __forceinline__ void each_pass(const Does& does) {
     }
 }
 
-// Moments of plane k, of which a pass has the one with number j.
+// Load and store the moments of plane k, which is plane j of its pass.
 __device__ __forceinline__ void take_plane(Cells& m, const Held& held, const int k, const int j, const int number) {
     if (HOLDS && j == 0) return read(m, held);
 #pragma unroll
@@ -353,7 +353,7 @@ __device__ __forceinline__ void keep_plane(const Cells& m, Held& held, const int
     }
 }
 
-// Where sums of plane k are handed on: where its moments lay, or in one of two buffers in turn.
+// Returns where the sums of plane k are exchanged: in the place of its moments, or in two buffers in turn.
 __device__ __forceinline__ Real* exchange_of(const int k, const int j) {
     Real* const behind = reinterpret_cast<Real*>(reinterpret_cast<Stored*>(shared) + SHELVES * (PLANE * MOMENTS));
     if (!IN_PLACE) return behind + k % 2 * (SENT * ROOM);
@@ -368,8 +368,8 @@ __device__ __forceinline__ Offset cell_of(const Seat& seat, const int k, const i
     return along_x(seat.x * WIDE + v, n) + (FLAT ? along_y(z, n) : along_y(seat.line + r, n) + along_z(z, n));
 }
 
-// What the last step leaves in a tile still lacks what comes in: of 16 bits it would be rounded twice, and lies in both
-// lattices meanwhile, one half of its bits in each.
+// After the last step, sums of other tiles are still to be added. 16-bit values would be rounded twice, so 32-bit ones
+// are kept meanwhile, with one half of their bits in each lattice copy.
 constexpr bool HALVED = sizeof(Stored) == 2;
 __device__ __forceinline__ void leave_plane(
     const Cells& m, Stored* source, Stored* target, const int k, const int nx, const int ny, const int nz) {

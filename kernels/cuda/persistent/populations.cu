@@ -1,21 +1,19 @@
-// Any number of time steps in one launch, for domains whose populations fit on chip.
-//
+// Persistent kernel of populations: any number of time steps in one launch, for domains that fit in shared memory.
 //@begin title
 //@end title
 // A block keeps the populations of a tile in shared memory: BLOCK_X x BLOCK_Y x COLUMN cells, whole rows of the domain.
-// A thread owns a column of the tile. As in the pull scheme, populations wait at the cell that they left; only what
-// leaves through a face of the tile also goes through global memory, to the place where that scheme has it, in one copy
-// of the lattice after the other. All blocks run at once and meet once per step, all or each with its neighbours; what a
-// thread finds in its own tile it reads before it waits.
+// A thread owns a column of the tile. As in the pull scheme, populations stay at the cell that they leave. Those that
+// cross a face of the tile also go through global memory, in the two lattice copies in turn. All blocks are resident
+// and synchronise once per step, with all others or with their neighbours. A thread reads its own tile before it waits.
 
 //@begin constants
 typedef float Real;          // arithmetic
-typedef unsigned int Index;  // elements within one component
+typedef unsigned int Index;  // elements of one component
 constexpr int Q = 3;
-constexpr int CELLS = 1;                 // of a vector
+constexpr int CELLS = 1;                 // cells of a vector
 constexpr int BLOCK_X = 64, BLOCK_Y = 4; // cells of a row, rows of a plane of the tile
 constexpr int COLUMN = 8;                // planes of the tile
-constexpr Real unit = 1;                 // the density one, as stored
+constexpr Real unit = 1;                 // density 1 as stored
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
@@ -49,23 +47,23 @@ __device__ __forceinline__ void collide(Real (&f)[Q][CELLS], const int v, const 
 #include "grid_barrier.cu"
 //@end barrier
 
-// Where population i of a plane of the tile begins.
+// Returns where population i of plane k of the tile begins.
 __device__ __forceinline__ Stored* plane(const int i, const int k) {
     return reinterpret_cast<Stored*>(shared) + (i * COLUMN + k) * THREADS;
 }
 
-// Index parts of a coordinate and of those before and after it.
+// Index parts of a coordinate, and of the coordinates before and after it.
 struct Around {
     Index before, here, after;
     __device__ __forceinline__ Index at(const int step) const { return step < 0 ? before : step > 0 ? after : here; }
 };
 
 struct Seat {
-    int x, y;           // of the column in the tile
+    int x, y;           // position of the column in the tile
     bool first, last;   // whether the row is the first or the last one of the tile
     Around along, row;  // elements along x and y
     Index below, above; // along z, of the planes next to the tile
-    int bottom;         // the tile's first plane
+    int bottom;         // first plane of the tile
 };
 
 __device__ __forceinline__ Seat take_seat(const int x, const int y, const int ny, const int nz, const Extents& n) {
@@ -90,7 +88,7 @@ __device__ __forceinline__ Index elements(const Seat& seat, const int k, const E
 
 typedef Real Cells[COLUMN][Q][CELLS];
 
-// What moves with (CX, CY, CZ) and stays in the tile, from the cells that it left.
+// Loads the population of velocity (CX, CY, CZ) from cells of the same tile.
 template <int CX, int CY, int CZ>
 __device__ __forceinline__ void take(Cells& f, const int i, const Seat& seat) {
     if (CY > 0 ? seat.first : CY < 0 && seat.last) return;
@@ -103,7 +101,7 @@ __device__ __forceinline__ void take(Cells& f, const int i, const Seat& seat) {
     }
 }
 
-// What comes in through a face of the tile.
+// Loads what enters through a face of the tile.
 template <int CX, int CY, int CZ>
 __device__ __forceinline__ void receive(
     Cells& f, const int i, const Stored* faces, const Seat& seat, const Extents& n) {
@@ -117,18 +115,18 @@ __device__ __forceinline__ void receive(
     }
 }
 
-// What a wall sends back: what the cell itself left along the opposite direction.
+// Half-way bounce-back: what the cell itself sent in the opposite direction.
 __device__ __forceinline__ void back(Cells& f, const int i, const int opposite, const int k, const Seat& seat) {
     f[k][i][0] = widen(plane(opposite, k)[seat.y * BLOCK_X + seat.x]);
 }
 
-// Flags of a cell: bit i says that what arrives by link i is sent back; of a solid cell all bits are set.
+// Word of a cell. Bit i: the link by which f_i arrives is cut; all bits are set in solid cells.
 typedef unsigned int Word;
 __device__ __forceinline__ Word word_of(const Word* words, const int k, const Seat& seat, const int ny) {
     return words[((seat.bottom + k) * ny + blockIdx.y * BLOCK_Y + seat.y) * BLOCK_X + seat.x];
 }
 
-// What goes out through a face of the tile.
+// Stores what leaves through a face of the tile.
 template <int CX, int CY, int CZ>
 __device__ __forceinline__ void send(
     const Cells& f, const int i, Stored* faces, const Seat& seat, const Extents& n) {

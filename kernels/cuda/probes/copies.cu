@@ -1,7 +1,7 @@
-// Micro-benchmarks of what bounds kernels besides the bandwidth of aligned streams. No lattice is in them. The options
-// define STREAMS and ACCESS (the type that a thread moves at once), RUN (accesses of a stream that lie together before
-// those of the next one begin; 0: all of them), ROW (accesses of a row that a block takes; 0: its threads are side by
-// side), LOCAL (words of local memory of a thread) and EARLY (whether a launch begins before the one before it has ended).
+// Micro-benchmarks of bounds other than the bandwidth of aligned streams; they have no lattice. Compiler options
+// define: STREAMS; ACCESS, the type of one access; RUN, contiguous accesses of a stream before the next one (0: all of
+// them); ROW, accesses of a row that a block takes (0: threads are contiguous); LOCAL, words of local memory of a
+// thread; EARLY, whether launches are programmatic dependent launches.
 
 __device__ __forceinline__ unsigned long long place(const int q, const int at, const int accesses) {
     if (RUN == 0) return (unsigned long long)q * accesses + at;
@@ -14,7 +14,7 @@ __device__ __forceinline__ unsigned first(const unsigned value) { return value; 
 __device__ __forceinline__ unsigned first(const uint2 value) { return value.x; }
 __device__ __forceinline__ unsigned first(const uint4 value) { return value.x; }
 
-// A copy of all streams. All loads come before all stores.
+// Copies all streams. All loads precede all stores.
 extern "C" __global__ void copy_runs(const ACCESS* source, ACCESS* target, const int accesses) {
 #if EARLY
     asm volatile("griddepcontrol.launch_dependents;");
@@ -29,14 +29,13 @@ extern "C" __global__ void copy_runs(const ACCESS* source, ACCESS* target, const
     for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
 }
 
-// By how many accesses a stream is displaced: the first by `near` back, the next one not at all, the one after it by as
-// many forward, and so on; and by groups of three, back, not at all and forward by `far`.
+// Displaces streams in turn by -near, 0 and +near accesses, and groups of three by -far, 0 and +far.
 __device__ __forceinline__ int displaced(const int q, const int at, const int near, const int far, const int accesses) {
     const int to = at + near * (q % 3 - 1) + far * (q / 3 % 3 - 1);
     return to < 0 ? to + accesses : to < accesses ? to : to - accesses;
 }
 
-// Which access a thread takes first. Of rows of 256 accesses, a block takes a part of as many as it has threads for.
+// Returns the first access of a thread. A block takes a part of rows of 256 accesses.
 __device__ __forceinline__ int first_access() {
     const int in_row = blockIdx.x * blockDim.x + threadIdx.x;
     if (ROW == 0) return in_row;
@@ -45,8 +44,7 @@ __device__ __forceinline__ int first_access() {
     return row * length + blockIdx.x % across * wide + threadIdx.x % wide;
 }
 
-// The same where loads, or stores, are displaced, each stream by an amount of its own; by threads that take `steps`
-// accesses one after another, `apart` from one to the next.
+// Copies with displaced loads or stores. Threads take `steps` accesses, `apart` from one to the next.
 extern "C" __global__ void copy_displaced(
     const ACCESS* source, ACCESS* target, const int accesses, const int load, const int load_far, const int store,
     const int store_far, const int apart, const int steps) {
@@ -67,8 +65,8 @@ extern "C" __global__ void copy_displaced(
     }
 }
 
-// A copy whose loads, or stores, or both find their place in a list with an entry for each stream and access. ahead:
-// accesses ahead of which entries are asked for; 0: none are.
+// Copies with loads, stores or both at places from a list with an entry for each stream and access. ahead: accesses by
+// which entries are prefetched; 0: none.
 extern "C" __global__ void copy_listed(
     const ACCESS* source, ACCESS* target, const unsigned* __restrict__ list, const int accesses, const int loads,
     const int stores, const int ahead) {
@@ -90,7 +88,7 @@ extern "C" __global__ void copy_listed(
     for (int q = 0; q < STREAMS; ++q) target[place(q, stores ? entry[q] : at, accesses)] = value[q];
 }
 
-// Whether an element is the one that its sector lacks: those of `holes` sectors in 64 do, in no order.
+// Returns whether an element is the one that its sector lacks, in `holes` of 64 sectors, pseudorandomly.
 __device__ __forceinline__ bool lacking(const int at, const int holes) {
     constexpr int together = 32 / sizeof(ACCESS);
     unsigned mixed = at / together;
@@ -99,7 +97,7 @@ __device__ __forceinline__ bool lacking(const int at, const int holes) {
     return at % together == 0 && (mixed >> 16) % 64 < holes;
 }
 
-// A copy, to another array or in place, that leaves out the same elements of all streams.
+// Copies, to another array or in place, leaving out the same elements of all streams.
 extern "C" __global__ void copy_holes(const ACCESS* source, ACCESS* target, const int accesses, const int holes) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= accesses || lacking(at, holes)) return;
@@ -110,8 +108,8 @@ extern "C" __global__ void copy_holes(const ACCESS* source, ACCESS* target, cons
     for (int q = 0; q < STREAMS; ++q) target[place(q, at, accesses)] = value[q];
 }
 
-// A copy of all streams that stores a sector in two pieces where one of the copy before would lack an element: that one
-// comes from a thread `later` accesses further on, or back (a power of two).
+// Copies all streams; where copy_holes would leave out an element, a thread `later` accesses away (a power of two)
+// stores it, so that the sector is written in two pieces.
 extern "C" __global__ void copy_pieces(
     const ACCESS* source, ACCESS* target, const int accesses, const int pieces, const int later) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -124,7 +122,7 @@ extern "C" __global__ void copy_pieces(
     for (int q = 0; q < STREAMS; ++q) target[place(q, to, accesses)] = value[q];
 }
 
-// Copies tiles one after another, and reads each of them again when so many others have been copied since.
+// Copies tiles one after another, and loads each tile again after `back` others have been copied.
 extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, const int tiles, const int back) {
     constexpr int EACH = 8;  // accesses of a thread
     const unsigned long long before = (blockIdx.x + (unsigned long long)(tiles - back)) % tiles;
@@ -138,19 +136,19 @@ extern "C" __global__ void copy_again(const ACCESS* source, ACCESS* target, cons
     for (int k = 0; k < EACH; ++k) seen[k] = other[k * blockDim.x];
 #pragma unroll
     for (int k = 0; k < EACH; ++k) {
-        // what has been seen stands in the copy where it is the same, and no compiler knows whether it is
+        // a value loaded again replaces its copy, so that the compiler cannot drop the load
         to[k * blockDim.x] = first(seen[k]) == 0xffffffffu ? seen[k] : value[k];
     }
 }
 
-// Follows pointers, from where the launch before left off: each load waits for the one before.
+// Follows pointers, from where the previous launch ended: each load depends on the one before.
 extern "C" __global__ void chase(const unsigned* next, unsigned* place, const int steps) {
     unsigned at = place[0];
     for (int step = 0; step < steps; ++step) at = next[at];
     place[0] = at;
 }
 
-// Writes and reads local memory, as what finds no register does.
+// Stores and loads local memory, as spilled registers do.
 extern "C" __global__ void spill(unsigned* target, const int turns) {
     volatile unsigned kept[LOCAL];
     unsigned sum = threadIdx.x;

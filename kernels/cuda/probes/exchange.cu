@@ -1,10 +1,9 @@
-// Micro-benchmark of blocks whose warps exchange words between stages, as marches do. No lattice is in it. The option
-// MEETS says who waits for whom before the words are read: 0 nobody, 1 the warps of a block, 2 those beside each other
-// (since compute capability 8.0).
+// Micro-benchmark of blocks whose warps exchange words between stages, as temporal blocking does. Option MEETS: what a
+// warp waits for before it reads the words: 0 nothing, 1 its block, 2 the warps beside it (compute capability 8.0).
 
 typedef unsigned long long Flag;
 
-// ASIDE is 0, which the assembler does not know: what follows from it stays in registers instead of being asked for again.
+// `aside` is 0, which the assembler cannot know; values that depend on it stay in registers.
 __device__ __forceinline__ unsigned address(const void* place, const unsigned aside) {
     return static_cast<unsigned>(__cvta_generic_to_shared(place)) + aside;
 }
@@ -42,11 +41,11 @@ __device__ __forceinline__ void await(const unsigned flag, const unsigned parity
     }
 }
 
-constexpr int MOST = 512, ROOM = MOST + 64;  // threads; each has one place more on either side
+constexpr int MOST = 512, ROOM = MOST + 64;  // threads; and a warp more on either side
 
 extern "C" __global__ void __launch_bounds__(MOST) exchange(
     float* target, const int* nothing, const float factor, const int turns, const int length) {
-    __shared__ float4 sent[4 * ROOM];  // up, then down, each for every other turn
+    __shared__ float4 sent[4 * ROOM];  // up, then down, each for alternating turns
     __shared__ Flag flags[2][MOST / 32];
     const unsigned aside = nothing[0];
     const int thread = threadIdx.x + aside, lane = thread % 32 + aside, warp = thread / 32 + aside;
@@ -57,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(MOST) exchange(
     }
     for (int i = thread; i < 4 * ROOM; i += blockDim.x) sent[i] = {0, 0, 0, 0};
     __syncthreads();
-    // what was sent lies a warp further up, or down, than what is taken
+    // values are stored a warp further up, or down, than they are loaded
     constexpr unsigned WARP = 32 * sizeof(float4), OTHER = ROOM * sizeof(float4), BELOW = OTHER * 2;
     const unsigned first = address(&sent[thread], aside), own = address(&flags[0][warp], aside);
     float value[8];

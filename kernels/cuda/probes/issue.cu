@@ -1,7 +1,6 @@
-// Micro-benchmarks of the issue of instructions, and of blocks that meet. No lattice is in them. The options define KIND
-// (what is done: 0 multiply and add, 1 convert to 16 bits and back, 2 move by shuffles, 3 through shared memory), Number
-// (the type), CHAINS (of instructions that do not wait for each other), LENGTH (instructions of each between two meetings
-// of the warps of a block) and MEETS (whether they do).
+// Micro-benchmarks of instruction issue and of grid-wide barriers. Compiler options define: KIND, 0 multiply-add, 1
+// conversion to 16 bits and back, 2 shuffle, 3 shared memory; Number, the type; CHAINS of independent instructions;
+// LENGTH, instructions of each between two barriers of a block; MEETS, whether there are barriers.
 
 __device__ __forceinline__ float there_and_back(const float value) {
     unsigned short half;
@@ -43,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(1024) stages(Number* target, const 
     target[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// All blocks meet again and again; in between each thread sends a word, and reads what the next block has sent.
+// Repeats a grid-wide barrier; in between each thread sends a word and reads that of the next block.
 extern "C" __global__ void meet(unsigned* words, unsigned* arrivals, const int turns) {
     const unsigned block = blockIdx.x, next = (block + 1) % gridDim.x, threads = blockDim.x;
     unsigned sum = threadIdx.x;
@@ -64,7 +63,7 @@ extern "C" __global__ void meet(unsigned* words, unsigned* arrivals, const int t
         asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(got) : "l"(sent + next * threads + threadIdx.x) : "memory");
         sum += got;
     }
-    // the last block to go leaves the count as it was found
+    // the last block to leave resets the count
     __syncthreads();
     if (threadIdx.x == 0 && atomicInc(arrivals + 1, gridDim.x - 1) == gridDim.x - 1) arrivals[0] = 0;
     words[2 * gridDim.x * threads + block * threads + threadIdx.x] = sum;

@@ -1,6 +1,6 @@
-// Micro-benchmark of vectors of which a lane takes elements from, and leaves them to, the lane beside it. No lattice is in
-// it. The options define STREAMS, ELEMENT and VECTOR (elements that a thread moves at once, a power of two), and RUN
-// (vectors of a stream that lie together before those of the next one begin; 0: all of them).
+// Micro-benchmark of vectors that are shifted by one element through warp shuffles. Compiler options define STREAMS,
+// ELEMENT, VECTOR (elements of one access, a power of two) and RUN (contiguous vectors of a stream before the next one;
+// 0: all of them).
 
 struct alignas(VECTOR * sizeof(ELEMENT)) Vector {
     ELEMENT of[VECTOR];
@@ -26,7 +26,7 @@ __device__ __forceinline__ unsigned short shuffled(const unsigned short value, c
     return (unsigned short)__shfl_sync(0xffffffffu, (unsigned)value, lane);
 }
 
-// SIZE elements, a power of two, to a place that is aligned to as many.
+// Stores SIZE elements, a power of two, to a place of that alignment.
 template <int SIZE>
 __device__ __forceinline__ void write_part(const ELEMENT* value, ELEMENT* to) {
     struct alignas(SIZE * sizeof(ELEMENT)) Part {
@@ -37,7 +37,7 @@ __device__ __forceinline__ void write_part(const ELEMENT* value, ELEMENT* to) {
     *reinterpret_cast<Part*>(to) = part;
 }
 
-// All elements but the last, and all but the first, in as few parts as there are.
+// Store all elements but the last, or all but the first, in the fewest parts.
 template <int SIZE>
 __device__ __forceinline__ void write_first(const ELEMENT* value, ELEMENT* to) {
     if constexpr (SIZE > 0) {
@@ -53,8 +53,7 @@ __device__ __forceinline__ void write_last(const ELEMENT* value, ELEMENT* to) {
     }
 }
 
-// By how many elements a stream is displaced: the first by one back, the next one not at all, the one after it by one
-// forward, and so on. Rows as in copy_displaced.
+// Streams are displaced in turn by -1, 0 and +1 elements, and by rows as in copy_displaced.
 __device__ __forceinline__ int rows(const int q, const int far) { return far * (q / 3 % 3 - 1); }
 
 __device__ __forceinline__ Vector read(
@@ -88,7 +87,7 @@ __device__ __forceinline__ void write(
         const int from = v - by;
         moved.of[v] = from < 0 || from >= VECTOR ? beside : value.of[from];
     }
-    // the last lane has nobody who leaves it an element, or the first one
+    // the outermost lane receives no element from a neighbour
     if (lane != (by < 0 ? 31 : 0)) {
         *to = moved;
     } else if (by < 0) {
@@ -102,8 +101,7 @@ __device__ __forceinline__ void write(
     }
 }
 
-// As copy_displaced, by vectors: streams are displaced by an element each, and by as many vectors as rows have. All lanes
-// of a warp take as many.
+// Copies vectors that are displaced by an element each, and by rows. All lanes of a warp take the same number.
 extern "C" __global__ void copy_shuffled(
     const Vector* source, Vector* target, const int accesses, const int load, const int load_far, const int store,
     const int store_far, const int apart, const int steps) {

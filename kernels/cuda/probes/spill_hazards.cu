@@ -1,6 +1,6 @@
-// Micro-benchmark of words that are stored while a load of the same word is on its way. No lattice is in it. The options
-// define LOCAL (words of local memory that a thread goes through), TOGETHER (of them that it takes in a turn, far from
-// each other) and OVERTAKES (whether each is stored before anybody waits for what was loaded, or behind that).
+// Micro-benchmark of local words that are stored while a load of the same word is in flight. Compiler options define
+// LOCAL (words of local memory of a thread), TOGETHER (words per turn, far from each other) and OVERTAKES (whether a
+// word is stored before, or after, its load is waited for).
 
 __device__ __forceinline__ float loaded(const unsigned long long place) {
     float value;
@@ -10,7 +10,7 @@ __device__ __forceinline__ float loaded(const unsigned long long place) {
 __device__ __forceinline__ void store(const unsigned long long place, const float value) {
     asm volatile("st.local.f32 [%0], %1;" ::"l"(place), "f"(value) : "memory");
 }
-// Not to be moved: what stands behind it in the text waits for the value.
+// Uses a value, in program order: later instructions wait for it.
 __device__ __forceinline__ void use(float& sum, const float value) {
     asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(sum) : "f"(value));
 }

@@ -1,9 +1,8 @@
-// Micro-benchmark of registers that a kernel has spilled. No lattice is in it. The options define STREAMS and ACCESS (the
-// type that a thread moves at once) and LOCAL (words of local memory that a thread has room for).
+// Micro-benchmark of spilled registers. Compiler options define STREAMS, ACCESS (type of one access) and LOCAL (words
+// of local memory of a thread).
 
-// A copy of all streams by threads that write words of local memory when their loads are done, read them again, and then
-// store; they take `steps` accesses one after another, `apart` from one to the next. words: a multiple of four, less
-// than LOCAL.
+// Copies all streams; after its loads a thread stores words of local memory and loads them again, then it stores. A
+// thread takes `steps` accesses, `apart` from one to the next. words: a multiple of four, less than LOCAL.
 extern "C" __global__ void copy_spilled(
     const ACCESS* source, ACCESS* target, const int accesses, const int words, const int apart, const int steps) {
     const int thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,7 +15,7 @@ extern "C" __global__ void copy_spilled(
 #pragma unroll
         for (int q = 0; q < STREAMS; ++q) value[q] = source[(unsigned long long)q * accesses + at];
         const unsigned sum = sum_of_words(kept, value, at, words);
-        // nothing is stored before the words are there: their sum, which is even, is looked at first
+        // stores depend on the words: their sum is even, so this test never holds
         if (words && sum == 0xffffffffu) return;
 #pragma unroll
         for (int q = 0; q < STREAMS; ++q) target[(unsigned long long)q * accesses + at] = value[q];

@@ -1,8 +1,8 @@
-// The traffic of a lattice Boltzmann kernel without its arithmetic: what a kernel with as many streams and the same
-// access width can at most reach. The options define STREAMS (arrays read, and as many written), ACCESS (the type
-// that one thread moves at once) and APART (__restrict__ or nothing: without it, all loads come before all stores).
+// The traffic of a lattice Boltzmann kernel without its arithmetic: the ceiling of kernels with the same number of
+// streams and access width. Compiler options define STREAMS (arrays read, and as many written), ACCESS (type of one
+// access) and APART (__restrict__, or nothing: then all loads precede all stores).
 
-// STREAMS arrays to STREAMS others; those of one side lie one after the other, `accesses` long each.
+// Copies STREAMS arrays to STREAMS others; those of one side are contiguous, each `accesses` long.
 extern "C" __global__ void copy_streams(
     const ACCESS* APART source, ACCESS* APART target, const int accesses) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -14,7 +14,7 @@ extern "C" __global__ void copy_streams(
     for (int q = 0; q < STREAMS; ++q) target[(unsigned long long)q * accesses + at] = value[q];
 }
 
-// One array, read and written in place.
+// Scales one array in place.
 extern "C" __global__ void scale(float4* array, const float factor, const int accesses) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= accesses) return;

@@ -1,18 +1,16 @@
-// Micro-benchmark of arrays of structures, and of what the L2 cache keeps of them. No lattice is in it. The options
-// define STREAMS (elements of a structure), ACCESS (their type) and LOCAL (words of local memory that a thread has room
-// for).
+// Micro-benchmark of arrays of structures, and of what the L2 cache keeps of them. Compiler options define STREAMS
+// (elements of a structure), ACCESS (their type) and LOCAL (words of local memory of a thread).
 
-// Where an element lies: the first one is displaced by `near` structures back, the next one not at all, the one after it
-// by as many forward, and so on; and by groups of three, back, not at all and forward by `far`.
+// Returns the place of an element; elements are displaced in turn by -near, 0 and +near structures, and groups of three
+// by -far, 0 and +far.
 __device__ __forceinline__ unsigned long long place(
     const int q, const int at, const int near, const int far, const int accesses) {
     const int to = at + near * (q % 3 - 1) + far * (q / 3 % 3 - 1);
     return (unsigned long long)(to < 0 ? to + accesses : to < accesses ? to : to - accesses) * STREAMS + q;
 }
 
-// A copy of all structures by as many threads as are there at the same time: each takes `steps` of them one after
-// another, `apart` from one to the next. When its loads are done it writes words of local memory and reads them again
-// before it stores. words: a multiple of four, less than LOCAL.
+// Copies all structures with as many threads as are resident: each takes `steps` of them, `apart` from one to the next.
+// After its loads it stores words of local memory and loads them again. words: a multiple of four, less than LOCAL.
 extern "C" __global__ void copy_structures(
     const ACCESS* source, ACCESS* target, const int accesses, const int load, const int load_far, const int store,
     const int store_far, const int words, const int apart, const int steps) {
@@ -26,15 +24,15 @@ extern "C" __global__ void copy_structures(
 #pragma unroll
         for (int q = 0; q < STREAMS; ++q) value[q] = source[place(q, at, load, load_far, accesses)];
         const unsigned sum = sum_of_words(kept, value, at, words);
-        // nothing is stored before the words are there: their sum, which is even, is looked at first
+        // stores depend on the words: their sum is even, so this test never holds
         if (words && sum == 0xffffffffu) return;
 #pragma unroll
         for (int q = 0; q < STREAMS; ++q) target[place(q, at, store, store_far, accesses)] = value[q];
     }
 }
 
-// A copy of some elements of each structure: those of a mask, from one array into the same places of another one. What it
-// stores is a part of nearly all of its sectors.
+// Copies the elements of a mask of each structure, to the same places of another array. Nearly all of its sectors are
+// written in part.
 extern "C" __global__ void copy_parts(const ACCESS* source, ACCESS* target, const int accesses, const unsigned mask) {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= accesses) return;

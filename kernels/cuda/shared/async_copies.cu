@@ -1,5 +1,5 @@
 #ifdef __CUDACC__
-// To shared memory, while the thread goes on.
+// Copies BYTES to shared memory asynchronously (cp.async).
 template <int BYTES>
 __device__ __forceinline__ void copy_later(void* to, const void* from) {
     constexpr int ONCE = BYTES < 16 ? BYTES : 16;
@@ -15,11 +15,11 @@ __device__ __forceinline__ void copy_later(void* to, const void* from) {
 }
 __device__ __forceinline__ void copies_begin() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void copies_end() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
 //@begin variants
 //@begin l2_only
-        // copies in flight through L1 must fit there, and with walls shared memory leaves little room for the cache
+        // copies in flight through L1 must fit there, and walls leave little of shared memory to the cache
         if (ONCE == 16) {
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place + k),
                          "l"(static_cast<const char*>(from) + k)

@@ -1,4 +1,4 @@
-// bfloat16: the upper half of a float. To nearest, ties to even; NaN stays NaN.
+// bfloat16 is the upper half of a float. Rounds to nearest, ties to even; NaN stays NaN.
 __device__ __forceinline__ float decoded(const unsigned short code) {
     return __uint_as_float(static_cast<unsigned>(code) << 16);
 }

@@ -1,24 +1,24 @@
 //@begin title
-// What stands between //@begin and //@end is an example (rest and +-x, two lattices, pull, periodic), so that this
-// file compiles as it is. For a configuration these regions are printed anew from the tables of its scheme, layout,
-// lattice and case; the entry is printed once per parity of the scheme.
+// Lines between //@begin and //@end are an example (rest and +-x, two lattices, pull, periodic), so that this file
+// compiles as it is. For a configuration, regions are printed from the tables of its scheme, layout, lattice and
+// case, and the entry is printed once per parity of the scheme.
 //@end title
 // One time step of a propagation scheme on a box; every thread updates CELLS consecutive cells of a row.
 //
-// A population one cell before or after is moved as the aligned vector of the same thread plus one warp shuffle;
-// only at the ends of a warp's part of a row is one value loaded or stored alone. Every value that is used was
-// read, and every place written, by the same thread in both forms, so schemes that work in place stay free of races:
-// what a vector load at such an end takes from a place of another thread is thrown away.
+// A population that moves by one cell along x is an aligned vector access of the thread plus one warp shuffle. Only
+// the ends of a warp's part of a row load or store one more value. In both forms the same thread reads a value
+// and writes its place, so schemes that work in place have no races. A vector load at such an end may read values of
+// another thread; they are discarded.
 
 //@begin constants
 typedef float Real;          // arithmetic
-typedef unsigned int Index;  // elements within one component
+typedef unsigned int Index;  // elements of one component
 constexpr int Q = 3;
 constexpr int CELLS = 4;
 constexpr int BLOCK_X = 64, BLOCK_Y = 1, BLOCK_Z = 1;
 constexpr int ORIGIN_Y = 0, ORIGIN_Z = 0;  // storage coordinates of the first row
-constexpr bool WRAPS = true;               // whether rows beyond y and z faces are found by arithmetic, or ghost rows
-constexpr Real unit = 1;                   // the density one, as stored
+constexpr bool WRAPS = true;               // whether index arithmetic finds periodic rows along y and z, not ghost rows
+constexpr Real unit = 1;                   // density 1 as stored
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
@@ -41,7 +41,7 @@ __device__ __forceinline__ Index along_z(const Index z, const Extents& n) { retu
 __device__ __forceinline__ Offset component(const Offset q, const Extents& n) { return q * (n.x * n.y * n.z); }
 //@end layout
 
-// Storage coordinates along y or z: of row i, of the one before it, and of the one after it.
+// Return storage coordinates along y or z: of row i, of the row before it, and of the row after it.
 __device__ __forceinline__ Index here(const int i, const int origin) { return i + origin; }
 __device__ __forceinline__ Index before(const int i, const int extent, const int origin) {
     return WRAPS && i == 0 ? extent - 1 : i - 1 + origin;
@@ -50,19 +50,19 @@ __device__ __forceinline__ Index after(const int i, const int extent, const int 
     return WRAPS && i + 1 == extent ? 0 : i + 1 + origin;
 }
 
-// Threads of one warp that work on the same row.
+// Threads of a warp that share a row.
 constexpr int SEGMENT = BLOCK_X < 32 ? BLOCK_X : 32;
 
 struct Lane {
-    Index at, before, after;  // elements along x: the thread's first cell, the cell before it, the one after its last
+    Index at, before, after;  // elements along x: first cell of the thread, cell before it, cell after its last
     int previous, next;       // lanes of the segment that hold those two cells
-    bool first, last;         // whether they are held by another warp instead
+    bool first, last;         // whether another warp holds them
     unsigned active;          // lanes inside the domain
 };
 
 __device__ __forceinline__ Lane make_lane(const int x, const int nx, const Extents& n, const unsigned active) {
     const int lane = threadIdx.x % SEGMENT;
-    const bool ring = nx <= CELLS * SEGMENT;  // the segment holds the row: its lanes are a ring
+    const bool ring = nx <= CELLS * SEGMENT;  // the segment holds a whole row: its lanes form a ring
     const bool starts = lane == 0;
     const bool ends = lane == SEGMENT - 1 || x + CELLS == nx;
     Lane made;
@@ -77,7 +77,7 @@ __device__ __forceinline__ Lane make_lane(const int x, const int nx, const Exten
     return made;
 }
 
-// Where cell `number` of the thread lies along x; -1 and CELLS are the cells before and after.
+// Return the element of cell `number` along x; -1 and CELLS are the cells before and after those of the thread.
 __device__ __forceinline__ Index element(const Lane& lane, const int number) {
     return number < 0 ? lane.before : number >= CELLS ? lane.after : lane.at + number;
 }
@@ -94,7 +94,7 @@ __device__ __forceinline__ void read_here(Real (&f)[CELLS], const Stored* slot, 
     }
 }
 
-// wall: whether a wall cuts the link over the end, so that the value there comes from the place `bounced` instead.
+// wall: whether a wall cuts the link at the end of the row; that value is then loaded from `bounced`.
 __device__ __forceinline__ void read_before(
     Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane, const bool wall = false,
     const Stored* bounced = nullptr) {
@@ -131,7 +131,7 @@ __device__ __forceinline__ void read_after(
     for (int v = 0; v < CELLS - 1; ++v) f[v] = own[v + 1];
 }
 
-// Cell by cell, `shift` cells along x: for the rare rows along a wall.
+// Loads cell by cell, `shift` cells along x; for rows along a wall only.
 __device__ __forceinline__ void read_each(
     Real (&f)[CELLS], const Stored* slot, const Index row, const Lane& lane, const int shift) {
 #pragma unroll
@@ -142,7 +142,7 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     if (CELLS == 1) {
         slot[row + lane.at] = narrow(f[0]);
     } else {
-        // an ordinary store may be split again by the compiler
+        // the compiler may split an ordinary store
         const Pack packed = pack(f);
         Vector vector;
         memcpy(&vector, &packed, sizeof vector);
@@ -150,7 +150,7 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     }
 }
 
-// All cells but the first, or but the last: parts of 1, 2 and 4 cells.
+// Store all cells but the first, or all but the last, in parts of 1, 2 and 4 cells.
 template <int SIZE>
 __device__ __forceinline__ void write_tail(const Real (&f)[CELLS], Stored* place) {
     if constexpr (SIZE < CELLS) {
@@ -167,7 +167,7 @@ __device__ __forceinline__ void write_head(const Real (&f)[CELLS], Stored* place
     }
 }
 
-// Only the cells whose link is open: that of the first or of the last one may be cut.
+// Stores the cells whose link is open; the link of the first or of the last cell may be cut.
 __device__ __forceinline__ void write_here_open(
     const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool first, const bool last) {
     if (first && last) {
@@ -179,8 +179,8 @@ __device__ __forceinline__ void write_here_open(
     }
 }
 
-// open: whether the links of the row are open; arrives: whether that of the previous thread's last cell is, too.
-// wall: whether one cuts the link over the end, so that the value there goes to the place `bounced` instead.
+// open: whether the links of the row are open; arrives: whether the link of the previous thread's last cell is open.
+// wall: whether a wall cuts the link at the end of the row; that value is then stored to `bounced`.
 __device__ __forceinline__ void write_after(
     const Real (&f)[CELLS], Stored* slot, const Index row, const Lane& lane, const bool open = true,
     const bool arrives = true, const bool wall = false, Stored* bounced = nullptr) {

@@ -1,7 +1,7 @@
-// Loads and stores of populations with cache hints, over the storage format in the namespace `plain`.
+// Loads and stores of populations with cache hints, on top of the storage format in namespace `plain`.
 //
-// A `Stored`, a `Pack` and a `Vector` are places in memory here: what widens or unpacks one loads it, and what
-// assigns to one stores it, so that the moves of the step need not know of hints.
+// `Stored`, `Pack` and `Vector` are places in memory here. Widening or unpacking loads one and assignment stores one,
+// so the code of a step is the same with and without hints.
 
 //@begin hints
 #define LOAD "ld.global.nc.L1::no_allocate.L2::128B"
@@ -10,7 +10,7 @@
 //@end hints
 
 #ifdef __CUDACC__
-#if IN_PLACE  // places are written after they were read: no load may move beyond a store
+#if IN_PLACE  // in place, values are stored after they were loaded: no load may move past a store
 #define FETCH(...) asm volatile(__VA_ARGS__ : "memory")
 #else
 #define FETCH(...) asm(__VA_ARGS__)
@@ -41,9 +41,9 @@ __device__ __forceinline__ void leave(const uint2 from, void* to) {
 __device__ __forceinline__ void leave(const uint4 from, void* to) {
     LEAVE(STORE ".v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(from.x), "r"(from.y), "r"(from.z), "r"(from.w));
 }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
-// The registers that so many bytes travel in.
+// Registers that hold BYTES.
 template <int BYTES>
 struct Registers;
 template <>

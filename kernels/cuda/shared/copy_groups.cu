@@ -1,16 +1,16 @@
-// Copies to shared memory that are under way while the thread goes on. A thread takes only what it has copied itself, so
-// that it waits for no others.
+// Asynchronous copies to shared memory, waited for by group. A thread takes only what it copied itself, so no
+// barrier is needed.
 
 //@begin copies
 #include "async_copies.cu"
 //@end copies
 
 #ifdef __CUDACC__
-// Waits for all groups of copies but the last LEFT ones.
+// Waits for all but the last LEFT groups of copies.
 template <int LEFT>
 __device__ __forceinline__ void copies_left() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
 extern __shared__ uint4 shared[];

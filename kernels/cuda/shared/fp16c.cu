@@ -1,8 +1,8 @@
-// A sign, 4 exponent and 11 mantissa bits, exponent bias 15; no infinity, no NaN. To nearest, ties to even; what is
-// beyond the largest number becomes that one. Source: Lehmann et al. 2022 (arXiv 2112.08926), format FP16C.
+// FP16C: a sign bit, 4 exponent bits (bias 15) and 11 mantissa bits; neither infinity nor NaN. Rounds to nearest, ties
+// to even, and saturates. Source: Lehmann et al. 2022 (arXiv 2112.08926).
 //
-// The bits of a code, moved to where a float has them, want 112 added to their exponent. A subnormal one (exponent 0)
-// gets 113 and so an implicit one that it does not have, 2^-14, which is taken away again.
+// To decode, the bits of a code move to their places in a float and 112 is added to the exponent. A subnormal code
+// (exponent 0) gets 113, which adds an implicit one of 2^-14; that is subtracted again.
 __device__ __forceinline__ float decoded(const unsigned short code) {
     const unsigned rest = (code & 0x7fffu) << 12;
     const bool subnormal = rest < 0x00800000u;
@@ -11,7 +11,7 @@ __device__ __forceinline__ float decoded(const unsigned short code) {
     return __uint_as_float(__float_as_uint(magnitude) | (code & 0x8000u) << 16);
 }
 
-// Below 2^-14 the sum with 0.25 has the nearest multiple of 2^-25 in its last bits.
+// Below 2^-14, adding 0.25 rounds to the nearest multiple of 2^-25, in the last bits.
 __device__ __forceinline__ unsigned short encoded(const float value) {
     const unsigned bits = __float_as_uint(value), rest = bits & 0x7fffffffu;
     const unsigned normal = (rest - 0x38000000u + 0x7ffu + (rest >> 12 & 1u)) >> 12;

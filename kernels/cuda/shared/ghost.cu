@@ -1,7 +1,7 @@
 // Refresh of the ghost rows beyond the y and z faces: one thread per ghost cell, numbered along the shell.
 //
-// Before a step that reads ghost cells they take the value of their periodic image; after a step that wrote to
-// them the image takes theirs. A copy is made only where a cell of the domain uses the place over an open link.
+// Before a step that reads ghost cells, their periodic images are copied to them; after a step that writes to them,
+// they are copied to their images. A value is copied only if a cell of the domain uses its place over an open link.
 
 constexpr int SHELL_THREADS = 128;
 
@@ -9,7 +9,7 @@ struct Point {
     int x, y, z;
 };
 
-// The ghost cell of that number: first the planes below and above, then the two rows beside every other plane.
+// Returns ghost cell `number`: first the planes below and above, then the two rows beside every other plane.
 __device__ __forceinline__ Point shell_cell(const int number, const int nx, const int ny, const int nz) {
     const int plane = nx * (ny + 2), planes = GHOST_Z ? 2 * plane : 0;
     if (number < planes) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ Point shell_cell(const int number, const int nx, cons
     return {rest % nx, rest < nx ? -1 : ny, (number - planes) / (2 * nx)};
 }
 
-// The coordinate that i stands for, one cell beyond a face.
+// Returns the periodic image of coordinate i, which may lie one cell beyond a face.
 __device__ __forceinline__ int image(const int i, const int extent) { return i < 0 ? extent - 1 : i == extent ? 0 : i; }
 
 __device__ __forceinline__ Index cell_index(const int x, const int y, const int z, const Extents& n) {
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(SHELL_THREADS) refresh_read_0(
     const Index from = cell_index(ghost.x, image(ghost.y, ny), image(ghost.z, nz), n);
     const Index to = cell_index(ghost.x, ghost.y, ghost.z, n);
     //@end places
-    // Whether the cell that uses the ghost cell from (dx, dy, dz) away exists, and no wall cuts the link of that use.
+    // returns whether the cell at distance (-dx, -dy, -dz) from the ghost cell exists and its link is open
     const auto used = [&](const int dx, const int dy, const int dz, const auto cut) {
         const int x = image(ghost.x - dx, nx), y = ghost.y - dy, z = ghost.z - dz;
         return y >= 0 && y < ny && z >= 0 && z < nz && !cut(x, y, z);

@@ -1,4 +1,4 @@
-// Where walls move with several velocities: words of moving links of those cells of a thread whose wall it is.
+// Several moving walls: returns the words of moving links for the cells at wall `number`, and zeros for others.
 __device__ __forceinline__ Words of_wall(
     const Words& moving, const Word (&types)[CELLS], const int shift, const Word mask, const Word number) {
     Words made;

@@ -1,5 +1,5 @@
-// Launches that begin before the one that they depend on has ended: blocks come to the multiprocessors as those of the
-// launch before go, and wait there until all that it has written can be read.
+// Programmatic dependent launch: blocks start when those of the previous launch retire, and wait here until all that
+// it wrote is visible.
 
 __device__ __forceinline__ void begin_early() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -1,11 +1,11 @@
-// Refresh of the ring of ghost cells around the cells of each block: one thread block for each.
+// Refresh of the ring of ghost cells around the cells of each block: one thread block per block of cells.
 //
-// Before a step that reads ghost cells they take the value of the cell that they stand for, in whichever block that
-// cell lies. A copy is made only where a cell of the block uses the place over an open link.
+// Before a step that reads ghost cells, each gets the value of the cell that it mirrors, in whichever block that lies.
+// A value is copied only if a cell of the block uses its place over an open link.
 
 constexpr int RING_THREADS = 128;
 
-// Storage coordinate of a cell of the domain, for blocks of `block` cells with `ring` ghost cells on either side.
+// Returns the storage coordinate of cell i, for blocks of `block` cells with `ring` ghost cells on either side.
 __device__ __forceinline__ int stored_at(const int i, const int block, const int ring) {
     return i / block * (block + 2 * ring) + i % block + ring;
 }
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(RING_THREADS) refresh_read_0(
         const Index to = cell_index(
             stored_at(first_x, BLOCK_X, 1) + ghost_x, stored_at(first_y, BLOCK_Y, 1) + ghost_y,
             stored_at(first_z, BLOCK_Z, RING_Z) + ghost_z, n);
-        // Whether the cell that uses the ghost cell from (dx, dy, dz) away is one of the block, and no wall cuts that link.
+        // returns whether the cell at distance (-dx, -dy, -dz) is one of the block and its link is open
         const auto used = [&](const int dx, const int dy, const int dz, const auto cut) {
             const int x = ghost_x - dx, y = ghost_y - dy, z = ghost_z - dz;
             return x >= 0 && x < cells_x && y >= 0 && y < cells_y && z >= 0 && z < cells_z &&

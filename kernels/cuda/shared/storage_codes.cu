@@ -1,9 +1,9 @@
-// Populations stored in a 16-bit format of its own, two at a time where they come in vectors. What is a number of the
-// format and what is the nearest one is said by three functions: decoded, encoded and encoded_pair.
+// Populations stored in a 16-bit format that has no C type, converted in pairs if they come in vectors. The functions
+// decoded, encoded and encoded_pair define the format.
 
 typedef unsigned short Stored;
 //@begin vector
-typedef uint4 Vector;  // CELLS of them
+typedef uint4 Vector;  // of CELLS values
 //@end vector
 
 //@begin conversion
@@ -31,7 +31,7 @@ __device__ __forceinline__ Pack pack(const Real (&f)[CELLS]) {
     return packed;
 }
 
-// SIZE cells, a power of two, to a place that is aligned to as many.
+// Stores SIZE cells, a power of two, to a place of that alignment.
 template <int SIZE>
 __device__ __forceinline__ void write_part(const Real* f, Stored* place) {
     if constexpr (SIZE == 1) {

@@ -1,9 +1,9 @@
-// Populations stored as scaled IEEE halves, converted by the hardware, two at a time where they come in vectors.
-// Scaled when the fields are initialised: nothing is rescaled here.
+// Populations stored as scaled IEEE halves, converted by the hardware, in pairs if they come in vectors. The scale is
+// applied when fields are initialised; steps do not rescale.
 
 typedef unsigned short Stored;
 //@begin vector
-typedef uint4 Vector;  // CELLS of them
+typedef uint4 Vector;  // of CELLS values
 //@end vector
 
 #ifdef __CUDACC__
@@ -22,7 +22,7 @@ __device__ __forceinline__ unsigned floats_to_halves(const float low, const floa
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
     return halves;
 }
-#endif  // elsewhere the host provides these three
+#endif  // the host provides these otherwise
 
 struct alignas(CELLS > 1 ? 2 * CELLS : 4) Pack {
     unsigned pair[CELLS > 1 ? CELLS / 2 : 1];
@@ -45,7 +45,7 @@ __device__ __forceinline__ Pack pack(const Real (&f)[CELLS]) {
     return packed;
 }
 
-// SIZE cells, a power of two, to a place that is aligned to as many.
+// Stores SIZE cells, a power of two, to a place of that alignment.
 template <int SIZE>
 __device__ __forceinline__ void write_part(const Real* f, Stored* place) {
     if constexpr (SIZE == 1) {

@@ -2,7 +2,7 @@
 
 //@begin stored
 typedef float Stored;
-typedef float4 Vector;  // CELLS of them
+typedef float4 Vector;  // of CELLS values
 //@end stored
 
 struct alignas(CELLS * sizeof(Stored)) Pack {
@@ -24,7 +24,7 @@ __device__ __forceinline__ Pack pack(const Real (&f)[CELLS]) {
     return packed;
 }
 
-// SIZE cells, a power of two, to a place that is aligned to as many.
+// Stores SIZE cells, a power of two, to a place of that alignment.
 template <int SIZE>
 __device__ __forceinline__ void write_part(const Real* f, Stored* place) {
     struct alignas(SIZE * sizeof(Stored)) Part {

@@ -1,13 +1,13 @@
-// Blocks of the grid in the order of a z-curve over two of its axes, rather than row by row.
+// Thread blocks along a z-curve over two axes of the grid instead of row by row.
 //
-// Devices start blocks row by row. The curve goes through squares of 2^k by 2^k blocks, as large as divide both
-// extents, which follow one another in rows: so each place of any grid is taken once, and none is left out.
+// Devices start blocks row by row. The curve covers squares of 2^k by 2^k blocks, the largest that divide both extents,
+// and the squares follow one another in rows. So every grid is covered exactly once.
 
 //@begin axes
-constexpr bool FLAT = false;  // the curve is over x and y; otherwise over y and z
+constexpr bool FLAT = false;  // whether the curve is over x and y; otherwise over y and z
 //@end axes
 
-// Every second bit, moved together (Morton 1966; the masks halve the gaps between groups of bits).
+// Gathers every second bit (Morton 1966; the masks halve the gaps between groups of bits).
 __device__ __forceinline__ unsigned even_bits(unsigned number) {
     number &= 0x55555555u;
     number = (number | number >> 1) & 0x33333333u;
@@ -19,7 +19,7 @@ __device__ __forceinline__ unsigned even_bits(unsigned number) {
 __device__ __forceinline__ uint3 place_on_curve(const uint3 block, const dim3 grid) {
     const unsigned fast = FLAT ? grid.x : grid.y, slow = FLAT ? grid.y : grid.z;
     const unsigned common = fast | slow;
-    const unsigned edge = common & -common;  // the largest power of two that divides both
+    const unsigned edge = common & -common;  // largest power of two that divides both
     const unsigned number = FLAT ? block.x + fast * block.y : block.y + fast * block.z;
     const unsigned square = number / (edge * edge), within = number % (edge * edge), squares = fast / edge;
     const unsigned u = square % squares * edge + even_bits(within);
@@ -28,5 +28,5 @@ __device__ __forceinline__ uint3 place_on_curve(const uint3 block, const dim3 gr
     return place;
 }
 
-// A block of this grid says where it is by its place on the curve.
+// From here on, blockIdx is the place of the block on the curve.
 #define blockIdx place_on_curve(blockIdx, gridDim)

@@ -1,7 +1,7 @@
-// One pass over fluid sites in which a thread goes on to further ones, MARCH times in all, and reads their words of the
-// list AHEAD times before it reads their populations: nothing waits for a word before it can ask for what that leads to.
+// One pass over fluid sites: a thread updates MARCH groups of sites, each a block further on, and loads their
+// list words AHEAD groups before their populations. So no load of a population waits for the word that it depends on.
 //
-// Sets of words take turns; none is copied into another one, since a thread that copies what it loads waits for it.
+// The sets of words rotate by unrolling. Copying one set to another would wait for its loads.
 
 //@begin constants
 constexpr int MARCH = 4, AHEAD = 1;
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) step_0(
     const Extents n = {static_cast<Index>(nodes), 1, 1};
     //@default loop
     Kept sets[AHEAD + 1];
-    // the first rounds only read words, the last ones have none left to read
+    // the first rounds only load words, the last ones only update
 #pragma unroll 1
     for (int round = 0; round < MARCH + AHEAD; round += AHEAD + 1) {
 #pragma unroll

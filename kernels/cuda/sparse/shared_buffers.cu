@@ -1,7 +1,7 @@
-// One pass over fluid sites in which a thread goes on to further ones, MARCH times in all, and words of the list wait in
-// shared memory for the next AHEAD of them: they are copied there while the thread goes on, and take no registers.
+// Groups of sites whose list words are copied to shared memory asynchronously, AHEAD groups before their update; there
+// they occupy no registers.
 //
-// Words that are found through others are read when their turn comes.
+// Words that are found through other words are loaded when the group is updated.
 
 //@begin copies
 #include "../shared/copy_groups.cu"
@@ -20,7 +20,7 @@ __device__ __forceinline__ void fetch_words(
     //@end words_copied
 //@end count
 //@begin loop
-    // the first rounds only copy words, the last ones have none left to copy
+    // the first rounds only copy words, the last ones only update
 #pragma unroll 1
     for (int next = 0; next < MARCH + AHEAD; ++next) {
         Words* const waiting = reinterpret_cast<Words*>(shared) + (next % AHEAD * (COPIED * BLOCK) + threadIdx.x);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void fetch_words(
             fetch_words(waiting + 1 * BLOCK, links, 1, sites, site);
             //@end fetch
         }
-        copies_begin();  // a group in every round, so that they can be counted
+        copies_begin();  // one group per round, so that groups can be counted
         if (due) {
             const int site = first + present * (BLOCK * CELLS);
             const Index at = along_x(site, n);

@@ -1,27 +1,27 @@
 //@begin title
-// What stands between //@begin and //@end is an example (rest and +-x, two lattices, pull, walls), so that this
-// file compiles as it is. For a configuration these regions are printed anew from the tables of its scheme, layout,
-// lattice and case; the entry is printed once per pass of the scheme.
+// Lines between //@begin and //@end are an example (rest and +-x, two lattices, pull, walls), so that this file
+// compiles as it is. For a configuration, regions are printed from the tables of its scheme, layout, lattice and
+// case, and the entry is printed once per pass of the scheme.
 //@end title
 // One pass of a propagation scheme over the fluid sites of a domain; every thread updates CELLS consecutive sites.
 //
-// Sites are counted in one dimension, and each is the node of the same number. Places in other nodes are found by a
-// links: rows of one word per site, the number of a node with two flags above it, or a mask of flags (see
-// lbmtune.catalogue.indirect). Places in the node itself are moved as vectors.
+// Sites are numbered in one dimension, and site n is node n. An index list leads to places in other nodes: rows of one
+// word per site, with the number of a node and two flags above it, or a mask of flags (see
+// lbmtune.catalogue.sparse.index_list). Places in the node itself are accessed as vectors.
 
 //@begin constants
 typedef float Real;          // arithmetic
-typedef unsigned int Index;  // elements within one component
+typedef unsigned int Index;  // elements of one component
 constexpr int Q = 3;
 constexpr int CELLS = 2;
 constexpr int BLOCK = 128;
-constexpr Real unit = 1;  // the density one, as stored
+constexpr Real unit = 1;  // density 1 as stored
 //@end constants
 
 typedef unsigned long long Offset;  // elements of a whole buffer
-typedef unsigned int Word;          // of the list
+typedef unsigned int Word;          // word of the index list
 
-constexpr int CUT = 31, MOVING = 30;  // bits of a word that leads to a node
+constexpr int CUT = 31, MOVING = 30;  // flag bits of a word that leads to a node
 constexpr Word NODE = (1u << MOVING) - 1;
 
 //@begin storage
@@ -41,7 +41,7 @@ struct alignas(sizeof(Word) * (CELLS < 4 ? CELLS : 4)) Words {
     Word of[CELLS];
 };
 
-// The words of the thread's sites in a row of the list.
+// Returns the words of the thread's sites in a row of the list.
 __device__ __forceinline__ Words words(const Word* __restrict__ links, const int row, const int sites, const int site) {
     return *reinterpret_cast<const Words*>(links + (static_cast<Offset>(row) * sites + site));
 }
@@ -69,7 +69,7 @@ __device__ __forceinline__ void read_here(Real (&f)[CELLS], const Stored* slot, 
     }
 }
 
-// The place of a cut link lies in the node, too, but in another slot.
+// A cut link has its place in the same node, in another slot.
 __device__ __forceinline__ void read_here(
     Real (&f)[CELLS], const Stored* slot, const Stored* cut, const Index at, const Words& flags, const int bit) {
     if (CELLS > 1 && !any(flags, bit)) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ void write_here(const Real (&f)[CELLS], Stored* slot,
     if (CELLS == 1) {
         slot[at] = narrow(f[0]);
     } else {
-        // an ordinary store may be split again by the compiler
+        // the compiler may split an ordinary store
         const Pack packed = pack(f);
         Vector vector;
         memcpy(&vector, &packed, sizeof vector);
@@ -128,7 +128,7 @@ __device__ __forceinline__ void write_node(
     for (int v = 0; v < CELLS; ++v) (flag(flags, bit, v) ? cut : slot)[element(nodes, v, n)] = narrow(f[v]);
 }
 
-// Where the flag says that a moving wall cuts the link.
+// Adds the momentum of a moving wall to the cells whose flag is set.
 __device__ __forceinline__ void add(Real (&f)[CELLS], const Real gain, const Words& flags, const int bit) {
 #pragma unroll
     for (int v = 0; v < CELLS; ++v) f[v] += flag(flags, bit, v) ? gain : Real(0);

@@ -1,8 +1,8 @@
-// Planes that bulk copies bring to shared memory: one lane of a warp asks for the runs in which all lies that its lanes
-// take of their rows, and a flag of the warp says that all bytes are there. Runs begin and end with whole pieces of 16
-// bytes, and go on with the first cell of the row beyond the periodic face.
+// Bulk copies (TMA) of planes to shared memory: one lane of a warp requests the runs that hold the warp's part of its
+// rows, and an mbarrier of the warp counts their bytes. Runs start and end at multiples of 16 bytes, and continue with
+// the first cell of the row beyond the periodic face.
 #ifdef __CUDACC__
-// Raises the flag when so many bytes have come.
+// The flag completes its phase after `bytes` have arrived.
 __device__ __forceinline__ void expect(Flag* flag, const unsigned bytes) {
     asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;\n}" ::"r"(address(flag)),
                  "r"(bytes)
@@ -14,33 +14,33 @@ __device__ __forceinline__ void copy_run(void* to, const void* from, const unsig
                  "l"(from), "r"(bytes), "r"(address(flag))
                  : "memory");
 }
-// Of one lane of the warp: a compiler that knows it to be one alone asks once, and not lane by lane.
+// Returns true for one lane of the warp. With elect.sync the compiler issues the copies once and not lane by lane.
 __device__ __forceinline__ bool chosen() {
     int found = 0;
     asm volatile("{\n.reg .pred yes;\nelect.sync _|yes, 0xffffffff;\n@yes mov.s32 %0, 1;\n}" : "+r"(found));
     return found;
 }
-// What threads have done in shared memory comes before what bulk copies do there.
+// Orders accesses of threads to shared memory before those of bulk copies.
 __device__ __forceinline__ void before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-#endif  // elsewhere the host provides these
+#endif  // the host provides these otherwise
 
 //@begin runs
-constexpr int PIECE = 2, RUN = 34;  // cells of whole pieces; cells of a run
-constexpr int SHIFT = 1;            // cells of a run before those of the warp, -1: other ones in each block
+constexpr int PIECE = 2, RUN = 34;  // cells of whole 16-byte pieces; cells of a run
+constexpr int SHIFT = 1;            // cells of a run before those of the warp; -1: differs from block to block
 //@end runs
 
-// Places of a row in shared memory: of each warp a run of each group.
+// A row in shared memory: for each warp, a run of each group of values.
 constexpr int OF_WARP = RUN * MOMENTS * sizeof(Stored), SLOTS = OF_WARP * WARPS;  // bytes
 __device__ __forceinline__ char* runs_of(void* memory, const int r, const int warp) {
     return static_cast<char*>(memory) + r * SLOTS + warp * OF_WARP;
 }
-// What the first lane of a warp has: a compiler that knows all lanes to have it works with it once.
+// Broadcasts the value of lane 0, so that the compiler knows it to be uniform.
 template <class T>
 __device__ __forceinline__ T of_first(const T value) {
     return __shfl_sync(0xffffffffu, value, 0, 32);
 }
 
-// Of a lane.
+// Where a lane reads its cells.
 struct Slots {
     const char *group, *rest;
 };
@@ -58,7 +58,7 @@ __device__ __forceinline__ void take_cells(Cells& cells, const Slots& slots) {
     if (LEFT_OVER) cells.rest = *reinterpret_cast<const Rest*>(slots.rest);
 }
 
-// What lies side by side in memory: so many cells from x on, which are the cells of a run from `first` on.
+// `cells` contiguous cells in memory from x on; they are the cells of a run from `first` on.
 struct Part {
     int first, x, cells;
 };
@@ -66,7 +66,7 @@ __device__ __forceinline__ Part part_of(const int first, const int x, const int 
     return {first, x, least(RUN - first, nx - x)};
 }
 
-// Asks for a part of a row; place: of the cell x; pitch: elements from a group to the next one.
+// Requests a part of a row. place: address of cell x; pitch: elements from one group to the next.
 __device__ __forceinline__ void ask_for_cells(
     const Part& part, void* memory, const int r, const int warp, Flag* arrived, const Stored* place, const Index pitch,
     const int x) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ void ask_for_cells(
     }
 }
 
-// Flags of all warps, lowered.
+// Initialises the flags of all warps.
 __device__ __forceinline__ Flag* lowered(void* memory) {
     Flag* const arrived = static_cast<Flag*>(memory);
     if (threadIdx.x == 0) {
@@ -103,7 +103,7 @@ __device__ __forceinline__ Flag* lowered(void* memory) {
     //@end shift
 //@end arrivals
 //@begin fetch_rows
-        __syncwarp();  // all lanes have taken what is there
+        __syncwarp();  // all lanes have read the previous plane
         const int own = of_first(warp), begin_x = of_first(x);
         Index begins[ROWS];
 #pragma unroll

@@ -1,5 +1,5 @@
-// The entry of march.cu in two dimensions: each warp marches along y on its own. There is nothing that goes to the side,
-// so it needs no barrier, and of shared memory only what waits there. What is z in three dimensions is y here.
+// The entry in two dimensions: each warp goes up along y on its own. Nothing crosses warps, so there is no barrier, and
+// shared memory holds prefetched values only. What is z in three dimensions is y here.
 
 //@begin entry
 //@begin signature
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
             hand_across(right, left, lane);
 #pragma unroll
             for (int v = 0; v < CELLS; ++v) {
-                Real up[ACROSS], down[ACROSS], level[LEVEL];  // nothing goes up or down
+                Real up[ACROSS], down[ACROSS], level[LEVEL];  // nothing moves across warps
                 sum_up(still[v], right[v], left[v], up, down, level);
                 gather(up, down, level, current[t][v], pending[t][v], m[v]);
             }
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 }
 //@end entry
 
-// What it has in addition if links can be cut.
+// If links can be cut.
 //@begin walls
 //@begin links
     void* const behind = reinterpret_cast<char*>(shared) + WORDS;
@@ -139,14 +139,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 //@end returned
 //@end walls
 
-// Words in memory.
+// If words in memory give the cut links.
 //@begin words
 //@begin fetch_links
         fetch_links(links, words, next_y, nx, 1, ny);
 //@end fetch_links
 //@end words
 
-// Bulk copies.
+// If bulk copies fetch the next row.
 //@begin bulk
 //@begin take_row
         if (PREFETCH == 2) take_cells(waiting, slots_of(behind, 0, shift));

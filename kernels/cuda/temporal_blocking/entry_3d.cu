@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     const int seat = warp * NEXT + lane, thread = warp * 32 + lane;
     //@end seat
 
-    // beyond a wall there is nothing to be computed, so that the first and the last tile have no halo there
+    // nothing is computed beyond a wall, so the first and the last tile have no halo there
     const int width = WALLED_X ? WIDTH : (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
     const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
     };
     if (PREFETCH) fetch_plane();
 
-    // two planes at a time where the text is short: what waits for the next plane then stays in its register
+    // short loop bodies take two planes per iteration, so that pending sums stay in their registers
 #pragma unroll (TOGETHER)
     for (int plane = 0; plane < planes; ++plane) {
         if (TOGETHER > 1) forget(pitch);
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
                 put<LANES>(sent.down.value, down[0][v], seat + v * 32);
             }
             //@default ahead
-            // with a branch, which a compiler does not move what is read ahead past
+            // inside a branch, because the compiler does not move the prefetch across it
             if (PREFETCH && t == 0 && (BEYOND || plane + 1 < planes)) fetch_plane();
             //@end ahead
             //@default meet
@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 }
 //@end entry
 
-// Chunks of planes become shorter in the order in which blocks start, so that all blocks finish together.
+// Tapered chunks: blocks that start later have fewer planes, so that all blocks finish at about the same time.
 //@begin tapered
 //@begin chunk
     const int chunks = gridDim.z;

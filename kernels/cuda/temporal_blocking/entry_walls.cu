@@ -1,4 +1,4 @@
-// What the entry in three dimensions has instead if links can be cut.
+// Regions of the entry in three dimensions if links can be cut.
 
 //@begin variants
 //@begin warp
@@ -16,7 +16,7 @@
         stored[r] = inside && line >= 0 && line < height && first_y + r < ny ? row[r] : NOWHERE;
 //@end stored
 //@begin links
-    // all of this lies behind the rows, a constant away from each other, so that one register says where
+    // buffers at constant distances behind the rows, so that one register addresses all of them
     Real* const returned = reinterpret_cast<Real*>(row.first - thread + (2 * ROWS + 1) * THREADS) + seat;
     Real* const owed = returned + ROWS * RETURNED * LANES;
     char* const marks = reinterpret_cast<char*>(owed - seat + STEPS * ROWS * LANES);
@@ -33,9 +33,8 @@
             fetch_cells(waiting[PREFETCH == 2 ? 0 : r], slots_of(behind, r), source + (from + at[r]), pitch, x);
 //@end fetch_row
 //@begin next
-        // what was asked for in the plane before is there. Words come first, since they say which way the warp goes in
-        // all stages; neither they nor the planes have an address that waits in a register, of which there are too few
-        // with walls
+        // the plane prefetched one iteration ago has arrived. Words come first, since they select the code of all
+        // stages. Their addresses are recomputed, because registers are scarce with walls
         next_links(links, marks);
 //@end next
 //@begin way
@@ -53,7 +52,7 @@
 //@end store_row
 //@end variants
 
-// What a stage has in addition for warps of any cut links.
+// Regions of a stage of warps with any cut links.
 //@begin stage
 //@begin cut
             if (plane < 2 * t) {  // no later stage uses what this one would finish
@@ -105,7 +104,7 @@
 //@end returned
 //@end stage
 
-// Words in memory.
+// If words in memory give the cut links.
 //@begin words
 //@begin fetch_links
         fetch_links(links, words, next_z, nx, ny, nz);

@@ -1,11 +1,10 @@
-// STEPS time steps of the moment representation in one launch: blocks march along z, halos are computed twice.
+// Temporal blocking: STEPS time steps per launch. Thread blocks go up along z; halos are computed redundantly.
 //
-// A block has a tile of cells across x and y, with a halo of STEPS cells, and goes up a chunk of planes, with STEPS more
-// before and after. A stage takes the moments of one plane, relaxes them, and moves what each direction carries: along x
-// to the neighbouring lane, along y through shared memory, along z by waiting for the next plane. It so finishes the
-// plane before, which is what the next stage takes. Halo cells come to nonsense, which is never stored. What is between
-// links and returned is there where links can be cut (march_walls.cu).
-//
+// A block has a tile of cells across x and y with a halo of STEPS cells, and goes up a chunk of planes, with STEPS more
+// before and after it. A stage relaxes the values of one plane and streams them: along x by warp shuffles, along y
+// through shared memory, along z by buffering until the next plane. This completes the plane below, which the next
+// stage takes. Halo results are invalid and discarded. Cells hold moments or populations (MOMENTS values each). Entries
+// whose links can be cut have further regions (walls.cu, entry_walls.cu).
 //@begin title
 //@end title
 
@@ -13,16 +12,16 @@
 typedef float Real;          // arithmetic
 typedef unsigned int Index;  // elements of a buffer
 constexpr int STEPS = 1;
-constexpr int CELLS = 2, ROWS = 1, WARPS = 10;  // cells of a lane along x, rows of a thread along y, warps of a block
-constexpr int PACK = 1;                         // moments of a cell that lie together
-constexpr int SECTOR = 8;                       // cells that a tile is a multiple of
-constexpr int PREFETCH = 1;                     // where the next plane waits: 0 nowhere, 1 registers, 2 shared memory
-constexpr Real unit = 1;                        // the density one, as stored
-constexpr int TOGETHER = 1;                     // planes that one pass of the loop takes
-constexpr bool BEYOND = false;                  // whether a plane more is read ahead than there are
-constexpr bool SHELVED = false;                 // whether what goes up waits in shared memory
+constexpr int CELLS = 2, ROWS = 1, WARPS = 10;  // cells of a lane along x, rows of a thread, warps of a block
+constexpr int PACK = 1;                         // values of a cell that lie together
+constexpr int SECTOR = 8;                       // a tile is a multiple of this many cells along x
+constexpr int PREFETCH = 1;                     // buffer of the next plane: 0 none, 1 registers, 2 shared memory
+constexpr Real unit = 1;                        // density 1 as stored
+constexpr int TOGETHER = 1;                     // planes per iteration of the loop
+constexpr bool BEYOND = false;                  // whether one plane past the chunk is read, to save a tail branch
+constexpr bool SHELVED = false;                 // whether values that move up are buffered in shared memory
 constexpr bool WALLED_X = false;
-constexpr int WIDTH = 60, BEFORE = 2;  // cells that a tile between walls finishes; those before the first one's halo ends
+constexpr int WIDTH = 60, BEFORE = 2;  // cells of a tile between walls; cells before the first tile
 constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9, CURRENT = 9, PENDING = 5;
 //@end constants
 
@@ -30,7 +29,7 @@ constexpr int MOMENTS = 10, LINES = 9, MOVERS = 5, ACROSS = 5, LEVEL = 9, CURREN
 #include "../shared/storage_plain.cu"
 //@end storage
 
-constexpr int HALO = (STEPS + CELLS - 1) / CELLS * CELLS;  // cells of a tile's rim along x: whole lanes
+constexpr int HALO = (STEPS + CELLS - 1) / CELLS * CELLS;  // cells of the halo along x: whole lanes
 
 struct Extents {
     Index x, y, z;
@@ -57,8 +56,8 @@ __device__ __forceinline__ void gather(
     Real (&pending)[PENDING], Real (&m)[MOMENTS]) {}
 //@end stage
 
-// SIZE stored values, moved 16 bytes at a time at most. Halves stay in pairs: a compiler that takes them apart as soon as
-// they are loaded waits for what was asked for ahead.
+// SIZE stored values, moved by accesses of up to 16 bytes. Halves stay in pairs: unpacking them right after the load
+// would wait for the prefetch.
 constexpr int alignment(const int bytes) { return bytes < 16 ? bytes : 16; }
 template <int SIZE, bool PAIRED = sizeof(Stored) == 2 && SIZE % 2 == 0>
 struct alignas(alignment(SIZE * sizeof(Stored))) Words {
@@ -73,7 +72,7 @@ struct alignas(alignment(SIZE * sizeof(Stored))) Words<SIZE, true> {
     }
 };
 
-// The stored moments of the cells of a lane: groups of PACK, and what is left over.
+// The stored values of the cells of a lane: groups of PACK, and the rest.
 constexpr int GROUPS = MOMENTS / PACK, REST = MOMENTS % PACK ? MOMENTS % PACK : 1;
 constexpr bool LEFT_OVER = MOMENTS % PACK;
 typedef Words<PACK * CELLS> Group;
@@ -87,7 +86,7 @@ struct Cells {
 #include "../shared/async_copies.cu"
 //@end copies
 
-// A place of one size in memory, copied at once or later.
+// Copies a value at once, or asynchronously.
 template <class T>
 __device__ __forceinline__ void copy(T* to, const T* from, const bool later) {
     if (later) {
@@ -97,7 +96,7 @@ __device__ __forceinline__ void copy(T* to, const T* from, const bool later) {
     }
 }
 
-// Places of the groups of a row in shared memory: what neighbouring lanes copy at once lies side by side.
+// A row in shared memory, by groups: values that neighbouring lanes copy together are contiguous.
 constexpr int THREADS = 32 * WARPS;
 //@default slots
 constexpr int SLOTS = (GROUPS * sizeof(Group) + LEFT_OVER * sizeof(Rest)) * THREADS;  // bytes of a row
@@ -111,7 +110,7 @@ __device__ __forceinline__ Slots slots_of(void* memory, const int r) {
     return {reinterpret_cast<Group*>(row) + thread, reinterpret_cast<Rest*>(row + GROUPS * sizeof(Group) * THREADS) + thread};
 }
 
-// Reads a row into registers, or into its slots; pitch: elements from a group to the next one.
+// Loads a row into registers or into its slots. pitch: elements from one group to the next.
 __device__ __forceinline__ void fetch_cells(
     Cells& cells, const Slots& slots, const Stored* row, const Index pitch, const int x) {
 #pragma unroll
@@ -160,9 +159,9 @@ __device__ __forceinline__ void store_cells(
     }
 }
 
-// A compiler that knows a value to be the same in every plane works out its multiples beforehand, and adds each of them to
-// a row in two instructions; one that does not multiplies and adds in one. It pays where a pass takes several planes:
-// with one alone the registers that such multiples take are there, and three steps are 3 % faster with them.
+// Hides that a value is the same in every plane. Otherwise the compiler precomputes its multiples and adds them in two
+// instructions where one multiply-add would do. Used if an iteration takes several planes; with one plane, registers
+// suffice for the multiples, and three steps are 3 % faster with them.
 __device__ __forceinline__ void forget(unsigned int& value) {
 #ifdef __CUDACC__
     asm volatile("" : "+r"(value));
@@ -179,8 +178,8 @@ __device__ __forceinline__ void forget(unsigned long long& value) {
 #endif
 }
 
-// Values of all threads of a block in shared memory, of each thread COUNT values that are APART: four at a time as far as
-// they go where they are floats.
+// Values of all threads of a block in shared memory: COUNT values of each thread, APART elements from one to the next.
+// Floats are moved four at a time.
 struct alignas(16) Four {
     Real value[4];
 };
@@ -208,8 +207,8 @@ __device__ __forceinline__ void take(Real (&values)[COUNT], const Real* from, co
     for (int k = whole(COUNT); k < COUNT; ++k) values[k] = from[k * APART + place];
 }
 
-// What the rows at the rim of a thread hand on along y. The first and the last row find something beyond, too, though
-// nothing that anybody needs: so a neighbour's place is a constant away from one's own.
+// Buffers of what the outer rows of a thread send along y. They extend past the first and the last row, so that a
+// neighbour is at a constant distance; values read there are not used.
 constexpr int LANES = 32 * CELLS * WARPS, NEXT = 32 * CELLS, RIM = NEXT * (whole(ACROSS) ? 4 : 1);
 struct alignas(16) Sent {
     Real value[ACROSS * LANES];
@@ -220,13 +219,13 @@ struct Exchange {
     Real after[RIM];
 };
 
-// What goes up from a cell of each thread and waits for the next plane: on a shelf it takes no registers meanwhile.
+// Buffer of what moves up from a cell until the next plane (z_buffer=shared); it occupies no registers.
 struct alignas(16) Shelf {
     Real value[PENDING * THREADS];
 };
 constexpr int SHELVES = SHELVED ? STEPS * ROWS * CELLS : 0;
 
-// What goes along x: from cell to cell of a lane, and from its last ones to the neighbouring lanes.
+// Streams along x: from cell to cell of a lane, and by shuffles from its outer cells to the neighbouring lanes.
 __device__ __forceinline__ void hand_across(Real (&right)[CELLS][MOVERS], Real (&left)[CELLS][MOVERS], const int lane) {
 #pragma unroll
     for (int k = 0; k < MOVERS; ++k) {
@@ -249,7 +248,7 @@ __device__ __forceinline__ int wrapped(int i, const int extent) {
 
 __device__ __forceinline__ int least(const int a, const int b) { return a < b ? a : b; }
 
-// Buffers of the exchange: one per stage; where that is one alone, two in turn, so that one barrier is enough.
+// Exchange buffers: one per stage; a single stage alternates between two, so that one barrier per plane suffices.
 constexpr int EXCHANGES = STEPS == 1 ? 2 : STEPS;
 extern __shared__ uint4 shared[];
 

@@ -1,4 +1,5 @@
-// Warps that wait for the two that they exchange rows with.
+// A warp waits for its two neighbours only, and not for its thread block, so that warps compute while others exchange.
+// Each exchange has a flag per warp; the neighbours have seen it before it is used again.
 __device__ __forceinline__ void make_flags(Flag* flags, const int lane, const int warp) {
     for (int k = 0; lane == 0 && k < EXCHANGES; ++k) make(flags + k * WARPS + warp);
     __syncthreads();

@@ -1,9 +1,9 @@
-// Cut links from the faces of the box alone. Lanes beyond the faces across x compute something that nobody sees.
+// Cut links from the faces of the box. Lanes beyond the faces across x compute invalid values, which are discarded.
 constexpr int WORDS = 0;  // bytes of shared memory
 struct Links {
     Word across[CELLS];
     int first_y;
-    bool low, high, near;  // whether the warp has cells at the faces across x; at one across y
+    bool low, high, near;  // whether the warp has cells at the faces across x, or at a face across y
     Way side;
 };
 
@@ -24,17 +24,17 @@ __device__ __forceinline__ void find_links(
 
 __device__ __forceinline__ void next_links(Links& links, void* memory) {}
 
-// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+// Returns whether faces across y or z cut links of the warp's cells in a plane or in the plane below.
 __device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
     return links.near || (WALLED_Z && (z <= 1 || z >= nz - 1));
 }
 
-// Whether any link was cut in the plane before.
+// Returns whether any link was cut in the plane below.
 __device__ __forceinline__ bool cut_before(const Links& links, const int t, const int z, const int nz) {
     return links.near || links.side != OPEN || (WALLED_Z && (z <= 1 || z >= nz));
 }
 
-// What the faces across y and z cut of a row.
+// Returns the links of a row that faces across y and z cut.
 __device__ __forceinline__ Word links_of_row(const Links& links, const int r, const int z, const int ny, const int nz) {
     return at_faces(links.first_y + r, ny, WALLED_Y, CUT_Y_LOW, CUT_Y_HIGH) |
            at_faces(z, nz, WALLED_Z, CUT_Z_LOW, CUT_Z_HIGH);

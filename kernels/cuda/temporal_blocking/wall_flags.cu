@@ -1,24 +1,24 @@
-// Cut links from words in memory, one for each cell: those of a plane wait in shared memory while its moments go from
-// stage to stage, and only warps with a cut link look at them again. Nothing is read of cells outside of the box: that they
-// send nothing is put there beforehand, so that a plane begins without a question.
+// Cut links from words in memory, one per cell. The words of a plane stay in shared memory while its values pass
+// through the stages, and only warps with a cut link read them again. No word is loaded for cells outside of the box:
+// buffers are initialised with words of cells that send nothing.
 struct alignas(CELLS < 4 ? CELLS * sizeof(Word) : 16) Marks {
     Word of[CELLS];
 };
-constexpr int PLACES = STEPS + 1;                   // planes whose words wait, and one that is on its way
-constexpr int EXPECTED = PLACES * ROWS * THREADS;   // behind them: the words that the faces across x alone would give
-constexpr int WORDS = (EXPECTED + THREADS) * sizeof(Marks) + ROWS * THREADS * sizeof(unsigned);  // bytes of all, and of rows
+constexpr int PLACES = STEPS + 1;                   // planes whose words are buffered, and one that is being loaded
+constexpr int EXPECTED = PLACES * ROWS * THREADS;   // after them: the words that the faces across x alone would give
+constexpr int WORDS = (EXPECTED + THREADS) * sizeof(Marks) + ROWS * THREADS * sizeof(unsigned);
 struct Links {
-    Kept row;  // the first cell of the thread within a plane; NOWHERE outside of the box
+    Kept row;  // first cell of the thread within a plane; NOWHERE outside of the box
     Marks* words;
     Marks next[PREFETCH == 2 ? 1 : ROWS];
-    int ahead;       // the plane that is read next, before the first one and after the last one, too
-    int place;       // of the plane that the first stage works on
-    unsigned busy;   // bit t: whether the warp's cells have other words in the plane of stage t than the faces across x give
+    int ahead;       // plane that is loaded next; may lie outside of the box
+    int place;       // buffer of the plane of the first stage
+    unsigned busy;   // bit t: other words in the plane of stage t than the faces across x give
     bool low, high;  // whether the warp has cells at the faces across x
     Way side;
 };
 
-// Of cells that send nothing.
+// Returns the words of cells that send nothing.
 __device__ __forceinline__ Marks silent() {
     Marks marks;
 #pragma unroll
@@ -26,7 +26,7 @@ __device__ __forceinline__ Marks silent() {
     return marks;
 }
 
-// Where the thread has its words, and its rows behind them.
+// Finds the words of the thread, and its rows after them.
 __device__ __forceinline__ void find_words(Links& links, void* memory) {
     const int thread = threadIdx.y * 32 + threadIdx.x;
     links.words = static_cast<Marks*>(memory) + thread;
@@ -56,13 +56,13 @@ __device__ __forceinline__ void find_links(
     }
 }
 
-// The words of a row in the plane that a stage works on; stage -1: in the one that is on its way.
+// Returns the words of a row in the plane of a stage; stage -1: in the plane that is being loaded.
 __device__ __forceinline__ Marks& words_of(const Links& links, const int t, const int r) {
     const int place = links.place - t;
     return links.words[((place < 0 ? place + PLACES : place == PLACES ? 0 : place) * ROWS + r) * THREADS];
 }
 
-// Reads the words of a plane, and does nothing with them: who looks at them now waits for what is read ahead.
+// Loads the words of a plane. Using them here would wait for the prefetch.
 __device__ __forceinline__ void fetch_links(
     Links& links, const Word* words, const int wrapped_z, const int nx, const int ny, const int nz) {
     const bool outside = beyond(links.ahead, nz, WALLED_Z);
@@ -79,7 +79,7 @@ __device__ __forceinline__ void fetch_links(
     }
 }
 
-// What was read becomes the first of the planes that are worked on.
+// The loaded plane becomes that of the first stage.
 __device__ __forceinline__ void next_links(Links& links, void* memory) {
     find_words(links, memory);
     links.place = links.place == STEPS ? 0 : links.place + 1;
@@ -94,12 +94,12 @@ __device__ __forceinline__ void next_links(Links& links, void* memory) {
     links.busy = links.busy << 1 | (anywhere(some) ? 1u : 0u);
 }
 
-// Whether other links of the warp's cells in a plane are cut than by faces across x, or were in the plane before.
+// Returns whether links of the warp's cells in a plane, or in the plane below, are cut by more than faces across x.
 __device__ __forceinline__ bool others_cut(const Links& links, const int t, const int z, const int nz) {
     return links.busy >> t & 3u;
 }
 
-// Whether any link was cut in the plane before.
+// Returns whether any link was cut in the plane below.
 __device__ __forceinline__ bool cut_before(const Links& links, const int t, const int z, const int nz) {
     return links.side != OPEN || links.busy >> (t + 1) & 1u;
 }

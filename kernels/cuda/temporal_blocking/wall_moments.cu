@@ -1,6 +1,6 @@
-// What returns over cut links joins what arrives over open ones, as far as that can be: what c_z gets as if it came from
-// the plane below, what is straight as if from the cells beside. The little that is left waits in shared memory until the
-// barrier, since registers are scarce: what c_y gets beyond that, and what the square of c_z is owed in the next plane.
+// Moments reflected by cut links are added to what arrives over open links: those with c_z as if from the plane below,
+// those with c_x alone as if from the neighbouring cells. The rest waits in shared memory until the barrier, because
+// registers are scarce: the remaining part with c_y, and what the square of c_z is due in the next plane.
 //@begin variants
 //@begin returning
                 Real from_left[CELLS] = {}, from_right[CELLS] = {};

@@ -1,7 +1,7 @@
-// What returns to rows of which one face across y alone cuts links, all that cross it: nothing is asked of single links.
-enum Row { NONE, LOW, HIGH, SEVERAL };  // no face; one across y; others, and where faces meet
+// Rows at one face across y, which cuts all links that cross it: no link is tested individually.
+enum Row { NONE, LOW, HIGH, SEVERAL };  // no face; one face across y; others, and edges
 
-// Of all cells of the warp in a row.
+// Returns the kind of a row, the same for all cells of the warp.
 __device__ __forceinline__ Row kind_of_row(const Links& links, const int r, const int z, const int ny, const int nz) {
     const Word row = links_of_row(links, r, z, ny, nz);
     if (row & 1u) return NONE;

@@ -1,6 +1,6 @@
-// What returns over a face across x, to warps of which nothing else cuts links. The lane at the face is `here`; elsewhere
-// nothing returns. Of the sums what has powers of c_x alone comes in as if a cell beyond the face had sent it straight on.
-// What c_z gets comes as if from the plane below. The rest waits in shared memory, since registers are scarce.
+// Warps with cells at one face across x and no other cut links. `here` marks the lane at the face; other lanes add
+// zero. Sums with powers of c_x alone enter as if from a cell beyond the face, those with c_z as if from the plane
+// below. The rest waits in shared memory, because registers are scarce.
 //@begin faces
 __device__ __forceinline__ Real over_x_low(
     const bool here, Real* back, Real (&pending)[PENDING], const Real (&still)[LINES], const Real (&right)[MOVERS],

@@ -1,22 +1,21 @@
-// What a march has besides where links are cut, by faces of the box or by solid cells.
+// Cut links, by faces of the box or by solid cells.
 //
-// A cell that is solid or outside of the box sends nothing. A cut link sends back what its own cell sends along it
-// (half-way bounce-back), and what a moving face adds: each cell adds up what returns to it and leaves the sums in shared
-// memory until the barrier, where registers are scarce. Then they join what waits for the next plane. Links are taken by
-// their c_x, since in most warps few of those are cut. Warps whose links are all open, and those of which a face across x
-// alone cuts links, have each a text of their own, without a branch: its rows can be computed side by side.
-//
-typedef unsigned int Word;  // of a cell. Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
+// A cell that is solid or outside of the box sends nothing. A cut link reflects what its own cell sends along it
+// (half-way bounce-back), plus the momentum of a moving face. Each cell sums up what is reflected to it, keeps the
+// sums in shared memory until the barrier and adds them to what is buffered for the next plane. Links are tested by
+// groups of one c_x, since few groups are cut in most warps. Warps with open links only, and warps with one face
+// across x only, have code of their own without branches, so that their rows are computed in parallel.
+typedef unsigned int Word;  // Bit i: the link by which f_i arrives is cut; bit 0: the cell sends nothing
 
-// A number for each row of a thread, in shared memory: with walls registers run out, and what a compiler then puts into local
-// memory comes back from far away, since shared memory leaves no room for a cache.
+// One number per row of a thread in shared memory. With walls registers run out, and spills are slow, because shared
+// memory leaves little of L1 to them.
 struct Kept {
     unsigned* first;
     __device__ __forceinline__ unsigned& operator[](const int r) const { return first[r * THREADS]; }
 };
-constexpr unsigned NOWHERE = ~0u;  // of a row that is outside of the box, or not stored
+constexpr unsigned NOWHERE = ~0u;  // row outside of the box, or not stored
 
-// All of them, read side by side: one after the other they would be waited for as often.
+// The numbers of all rows, loaded together to overlap their latency.
 struct Numbers {
     unsigned of[ROWS];
     __device__ __forceinline__ unsigned operator[](const int r) const { return of[r]; }
@@ -28,28 +27,28 @@ __device__ __forceinline__ Numbers side_by_side(const Kept& kept) {
     return numbers;
 }
 
-// What all lanes of a warp have alike. A compiler that knows it keeps shuffles within branches as they are.
+// Broadcasts lane 0. The compiler then knows the value to be uniform, and keeps shuffles in branches as they are.
 template <class T>
 __device__ __forceinline__ T alike(const T value) {
     return static_cast<T>(__shfl_sync(0xffffffffu, static_cast<int>(value), 0, 32));
 }
 
 #ifdef __CUDACC__
-// The barrier of a block, which warps may reach in several texts, as they may not reach __syncthreads.
+// The barrier of a thread block, which warps may reach from different branches (unlike __syncthreads).
 __device__ __forceinline__ void meet_block() { asm volatile("barrier.sync 0, %0;" ::"n"(THREADS) : "memory"); }
-#endif  // elsewhere the host provides it
+#endif  // the host provides it otherwise
 
-// What cuts links of a warp: nothing, one face across x alone, or anything. The first planes of a chunk, which not all
-// stages need, are left to the text for anything: a question for it costs the others registers.
+// What cuts links of a warp: nothing, one face across x, or anything. The first planes of a chunk take the general
+// code: a test for stages that do not need them would cost registers elsewhere.
 enum Way { OPEN, X_LOW, X_HIGH, MIXED };
 
 //@begin faces
-constexpr bool BY_SIDE = true;  // whether faces across x have a text of their own
+constexpr bool BY_SIDE = true;  // whether faces across x have code of their own
 constexpr Word CUT_X_LOW = 0, CUT_X_HIGH = 0, CUT_Y_LOW = 0, CUT_Y_HIGH = 0, CUT_Z_LOW = 0, CUT_Z_HIGH = 0;
 constexpr bool WALLED_Y = false, WALLED_Z = false;
 //@end faces
 
-// Links that the faces across one axis cut; nothing beyond them.
+// Returns the links that the faces across one axis cut; 1 (sends nothing) beyond them.
 __device__ __forceinline__ Word at_faces(const int i, const int n, const bool walled, const Word low, const Word high) {
     if (!walled) return 0;
     return i < 0 || i >= n ? 1u : (i == 0 ? low : 0u) | (i == n - 1 ? high : 0u);
@@ -59,7 +58,7 @@ __device__ __forceinline__ bool beyond(const int i, const int n, const bool wall
     return walled && (i < 0 || i >= n);
 }
 
-// Of warps with cells at faces across x, as far as those are concerned.
+// Returns the kind of a warp as far as faces across x decide it.
 __device__ __forceinline__ Way side_of(const bool low, const bool high) {
     if (!low && !high) return OPEN;
     return !BY_SIDE || (low && high) ? MIXED : low ? X_LOW : X_HIGH;
@@ -72,7 +71,7 @@ __device__ __forceinline__ Real where_cut(const Word word, const int i, const Re
 }
 
 //@begin reflect
-constexpr int RETURNED = 16, APART = 32;  // sums of what returns to a cell, and how far apart they lie
+constexpr int RETURNED = 16, APART = 32;  // reflected sums of a cell, and elements from one to the next
 __device__ __forceinline__ void reflect(
     Real* back, const Word cut, const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS]) {}
 __device__ __forceinline__ Real take_back(Real (&current)[CURRENT], const Word cut, const Real* back) { return 0; }
@@ -100,7 +99,7 @@ __device__ __forceinline__ void send_nothing(
 #include "wall_faces.cu"
 //@end known
 
-// Of the planes that the stages of a warp work on, the first of them on z.
+// Returns the kind of a warp over the planes of all its stages, of which the first is z.
 __device__ __forceinline__ Way way_of(const Links& links, const int z, const int nz) {
     bool others = false;
 #pragma unroll
@@ -108,7 +107,7 @@ __device__ __forceinline__ Way way_of(const Links& links, const int z, const int
     return others ? MIXED : links.side;
 }
 
-// Nothing comes in over the faces across x, from lanes that are beyond or at the other end of the warp.
+// Sets to zero what would arrive over faces across x, from lanes beyond them or at the other end of the warp.
 __device__ __forceinline__ void stop_at_sides(
     Real (&right)[CELLS][MOVERS], Real (&left)[CELLS][MOVERS], const Links& links, const int lane, const int first_x,
     const int nx) {

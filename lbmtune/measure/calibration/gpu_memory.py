@@ -13,8 +13,9 @@ from math import ceil, prod
 import numpy as np
 
 from lbmtune.backend.protocol import Array
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.probes import (
     AGAIN,
     AGAIN_EACH,

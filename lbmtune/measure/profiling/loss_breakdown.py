@@ -44,9 +44,11 @@ from lbmtune.measure.calibration.microbench import Bandwidths, Rate, measure_ban
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
-from lbmtune.measure.timing.protocol import WrongResultError, excite, measure, steps_per_sample
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.sampling import steps_per_sample
 from lbmtune.measure.timing.stable_case import stable_case
+from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import describe_failure, verify
 from lbmtune.model.gpu.families import inputs_of
@@ -232,7 +234,7 @@ class _GpuLosses(_LossBreakdown):
         arrays = [self._pooled.empty(size, "float32") for _ in range(config.propagation.lattices)]
         for array in arrays:
             array.fill(0)
-        fill_with_noise(arrays[0], 1.0, self._device.xp)
+        fill_random(arrays[0], 1.0, self._device.xp)
         accesses = size * WORD_BYTES // (streams * access)
         accesses -= accesses % max(1, run_bytes // access)  # whole runs
         launch = next(one for one in made.program.period[0] if one.entry == RUNS)

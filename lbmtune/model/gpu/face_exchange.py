@@ -16,8 +16,9 @@ from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.face_exchange import face_values, through
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
@@ -57,26 +58,6 @@ ones; other kernels go through rows of them."""
 class FaceExchangeInputs(Inputs):
     """A kernel of tiles that exchange faces, with one cell per thread."""
 
-    @staticmethod
-    def lane_bytes(config: CudaConfig) -> int:
-        """Return the contiguous bytes of a thread: one value."""
-        return config.stored.bytes
-
-    @property
-    def cells_per_thread(self) -> int:
-        """One cell."""
-        return 1
-
-    @property
-    def block_threads(self) -> int:
-        """Threads of a block: the cells of its tile."""
-        return prod(self.config.tile)
-
-    @property
-    def launched_blocks(self) -> int:
-        """Blocks of a launch: tiles."""
-        return prod(-(-n // edge) for n, edge in zip(self.case.domain, self.config.tile, strict=True))
-
     @cached_property
     def run_bytes(self) -> int:
         """Bytes of one moment that lie together before another one begins; 0: all of them."""
@@ -84,11 +65,6 @@ class FaceExchangeInputs(Inputs):
         if memory.name in _TILE_RUNS:
             return _TILE_RUNS[memory.name] * prod(memory.tile) * self.config.stored.bytes
         return super().run_bytes
-
-    @property
-    def branches_at_links(self) -> bool:
-        """Warps branch at cut links."""
-        return True
 
     @property
     def row_bytes(self) -> float:

@@ -10,9 +10,7 @@ from functools import cached_property
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.shared_memory import asked_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, block_cells
-from lbmtune.catalogue.limits import cuda_limits
+from lbmtune.catalogue.limits import WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.passes import passes_of
@@ -73,11 +71,6 @@ class Inputs:
         return prod(self.config.block)
 
     @property
-    def cells_per_thread(self) -> int:
-        """Cells along x that a thread updates as one vector."""
-        return self.config.cells_per_thread
-
-    @property
     def visits_solids(self) -> bool:
         """Whether the kernel visits all cells of a geometry and skips the solid ones."""
         return bool(self.case.geometry)
@@ -85,8 +78,7 @@ class Inputs:
     @property
     def launched_blocks(self) -> int:
         """Blocks of a launch over all cells."""
-        cells = block_cells(self.case.stencil, self.config)
-        return prod(-(-n // size) for n, size in zip(self.case.domain, cells, strict=True))
+        return prod(self.config.blocks(self.case))
 
     @cached_property
     def access_bytes(self) -> int:
@@ -103,12 +95,7 @@ class Inputs:
     @property
     def row_bytes(self) -> float:
         """Bytes of one direction in a row of a block."""
-        return self.config.block[0] * self.cells_per_thread * self.config.stored.bytes
-
-    @property
-    def branches_at_links(self) -> bool:
-        """Whether warps branch at cut links."""
-        return self.config.boundary == "branch"
+        return self.config.block[0] * self.config.cells_per_thread * self.config.stored.bytes
 
     @property
     def neighbour_registers(self) -> int:
@@ -155,7 +142,7 @@ class Inputs:
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block, with what a launch requests and the compiler does not see."""
-        return max(asked_bytes(self.case, self.config), self.resources.shared_bytes)
+        return max(self.config.shared_bytes(self.case), self.resources.shared_bytes)
 
 
 def displaced_side(phase: Phase) -> str:

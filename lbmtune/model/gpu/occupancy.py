@@ -5,8 +5,7 @@ Source: CUDA C++ Programming Guide, technical specifications per compute capabil
 
 from __future__ import annotations
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
-from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS
+from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS, WARP
 from lbmtune.records import Entry
 
 _WARPS, _BLOCKS = 64, 32

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_values, planes_together, shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, block_cells
-from lbmtune.catalogue.limits import SCHEDULERS, cuda_limits
+from lbmtune.catalogue.limits import SCHEDULERS, WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.occupancy import left_of_l1, warps_of
@@ -216,7 +215,7 @@ def _local(case: Case, spilled: float, seconds: float) -> Term:
 
 def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
     """Return a step of a domain on a machine; None if synchronisation or the issue rates were not measured."""
-    tile = block_cells(case.stencil, config)
+    tile = config.block_cells(case.stencil)
     tiles = prod(-(-n // of) for n, of in zip(case.domain, tile, strict=True))
     blocks = max(1, -(-tiles // max(1, machine.multiprocessors)))
     found = rates(machine, blocks * warps_of(prod(config.block)), meeting=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibration, CpuCalibration
 from lbmtune.model.machine.memory_walks import Walk, calibrated

@@ -16,8 +16,9 @@ from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme, shared_
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
+from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.oracle import random_state
-from lbmtune.measure.verification.verify import awkward_domain, verify, verify_full_size
+from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, samples

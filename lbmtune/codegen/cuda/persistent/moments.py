@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.persistent import walls
@@ -39,7 +38,7 @@ def render(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", BARRIER, SENT_SUMS, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import access, layout, physics
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
@@ -35,7 +34,7 @@ def render(case: Case, config: CudaConfig) -> Program:
         "step_0",
         ("f0", "f1", BARRIER, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )

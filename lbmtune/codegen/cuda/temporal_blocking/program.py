@@ -6,7 +6,6 @@ from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
     before_tile,
-    block_cells,
     ends,
     planes_together,
     sector_cells,
@@ -47,7 +46,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
         "step_0",
         ("f0", "f1", *first_tables(case, config), *EXTENTS, *_scalars(case, config)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         ends=(ends(case, config), 0, 0),
         shared_bytes=shared_bytes(case, config),
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, blocks, passed_planes, spared
+from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes, spared
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.inputs import Inputs
 
 _CLUSTER = 2
@@ -34,11 +34,6 @@ class TemporalInputs(Inputs):
     def visits_solids(self) -> bool:
         """Solid cells are loaded and computed like others."""
         return False
-
-    @property
-    def launched_blocks(self) -> int:
-        """Blocks of a launch: columns of tiles, and chunks of planes."""
-        return prod(blocks(self.case, self.config))
 
     @cached_property
     def threads(self) -> int:

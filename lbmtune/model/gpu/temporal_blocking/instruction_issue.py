@@ -19,7 +19,6 @@ from typing import NamedTuple
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
-    WARP,
     blocks,
     passed_planes,
     planes_together,
@@ -28,7 +27,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     waiting,
     waiting_words,
 )
-from lbmtune.catalogue.limits import MOST_REGISTERS, registers_allowed
+from lbmtune.catalogue.limits import MOST_REGISTERS, WARP, registers_allowed
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.physics import collision_scalars

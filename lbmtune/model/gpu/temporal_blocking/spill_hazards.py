@@ -6,7 +6,8 @@ answer the load, the multiprocessor stalls until it has (docs/design/gpu.md).
 
 from __future__ import annotations
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, planes_together
+from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
 from lbmtune.model.machine.caches import retained_in_l2
@@ -15,7 +16,7 @@ from lbmtune.records import Term
 from lbmtune.records.terms import OVERTAKEN
 
 
-def spill_hazards(inputs: Inputs, turns: float) -> Term | None:
+def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
     turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads

@@ -21,7 +21,7 @@ from lbmtune.model.gpu.occupancy import warps_of
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import Issue, efficiency, issue, registers, together
 from lbmtune.model.gpu.temporal_blocking.l2_refetch import memory_bytes
-from lbmtune.model.gpu.temporal_blocking.spill_hazards import spill_hazards
+from lbmtune.model.gpu.temporal_blocking.spill_hazards import hazard_stalls
 from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch
@@ -76,7 +76,7 @@ def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     result = overlapped(case, config, memory, computed, waits, blocks, stages_s)
     if LOCAL not in without:
         result.append(local_memory(inputs, computed, stages_s, found.useful if found else 1.0))
-    hazards = None if OVERTAKEN in without else spill_hazards(inputs, inputs.turns)
+    hazards = None if OVERTAKEN in without else hazard_stalls(inputs, inputs.turns)
     if hazards:
         waited = 0.0 if LOCAL in without else _local_alone_s(inputs)
         result.append(_behind_waits(inputs, hazards, computed, waited, stages_s))

@@ -18,7 +18,6 @@ import numpy as np
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
-    WARP,
     before_tile,
     blocks,
     chunk_planes,
@@ -27,7 +26,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     spared,
     tile,
 )
-from lbmtune.catalogue.limits import SCHEDULERS
+from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case, porous
 from lbmtune.lattice import Lattice
 

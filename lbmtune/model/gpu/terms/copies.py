@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.inputs import Inputs, walking_suffix
 from lbmtune.model.gpu.terms.array_of_structures import of_structures, undisplaced
 from lbmtune.model.gpu.terms.sectors import Partial, partial_sectors, stored_apart
@@ -94,7 +95,7 @@ def _partial_s(partial: Partial, inputs: Inputs) -> float:
 def _per_sector_s(inputs: Inputs, side: str) -> float:
     """Return seconds of a sector that two warps share: each displaced access of a warp has two."""
     config = inputs.config
-    if inputs.cells_per_thread > 1:
+    if inputs.config.cells_per_thread > 1:
         return longer_s(inputs, _vectors(inputs), side, usual(side), _side_by_side(config)) / _parts(config)
     return _per_element_sector_s(inputs, config.stored.bytes, side)
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, block_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.problem.case import Case
@@ -44,7 +44,7 @@ def refetched_sector_bytes(case: Case, config: CudaConfig, machine: Machine, at_
     run = config.memory.run * config.stored.bytes
     if not 0 < run < SECTOR_BYTES:
         return 0.0
-    alive = (at_once or machine.multiprocessors) * prod(block_cells(case.stencil, config))
+    alive = (at_once or machine.multiprocessors) * prod(config.block_cells(case.stencil))
     plane, moved, refetched = prod(case.domain[:2]), traffic(case, config).total, 0.0
     cells, gaps = _visits(case.stencil, case.domain, config)
     for _ in range(_ROUNDS):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.shared_memory import asked_bytes
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case
@@ -58,11 +57,14 @@ def spilled_passes(inputs: Inputs) -> list[Spilled]:
     """
     config = inputs.config
     if inputs.entries:
-        share = _executed(inputs) / (inputs.cells_per_thread * config.propagation.period)
+        share = _executed(inputs) / (config.cells_per_thread * config.propagation.period)
         return [Spilled(share * entry.spill_bytes, entry.local_bytes) for entry in inputs.entries]
     collides = Spilled(spilled_bytes(inputs), inputs.resources.local_bytes)
     local = local_bytes_of_moves(inputs)
-    return [collides, Spilled(min(collides.moved, 2 * local / inputs.cells_per_thread), local)]  # stored and loaded
+    return [
+        collides,
+        Spilled(min(collides.moved, 2 * local / config.cells_per_thread), local),
+    ]  # stored and loaded
 
 
 def _pass_s(inputs: Inputs, spilled: Spilled) -> float:
@@ -73,7 +75,7 @@ def _pass_s(inputs: Inputs, spilled: Spilled) -> float:
     if not inputs.visits_solids:
         return _local_s(inputs, moved, local_bytes)
     found = lanes(inputs.case, inputs.config)
-    stored = found.sectors * moved * inputs.cells_per_thread / (2 * WORD_BYTES)
+    stored = found.sectors * moved * inputs.config.cells_per_thread / (2 * WORD_BYTES)
     lost = 1 - retained_in_l2(inputs.machine, inputs.threads * local_bytes * inputs.machine.multiprocessors)
     completed_s = stored * lost * holes_s_of_a_sector(inputs, "apart", found.partial / found.sectors)
     return _local_s(inputs, 2 * SECTOR_BYTES * stored, local_bytes) + completed_s
@@ -87,7 +89,7 @@ def local_bytes_of_moves(inputs: Inputs) -> int:
     unless a thread walks.
     """
     config = inputs.config
-    words = max(1, config.stored.bytes // WORD_BYTES) * inputs.cells_per_thread
+    words = max(1, config.stored.bytes // WORD_BYTES) * inputs.config.cells_per_thread
     wanted = [
         ADDRESS_REGISTERS[config.copies] + words * len(phase.accesses)
         for phase in config.propagation.passes(inputs.case.stencil, 0)
@@ -112,7 +114,7 @@ def spilled_bytes(inputs: Inputs) -> float:
 
     If the parities have entries of their own, the one that stays in its cells keeps no addresses of neighbours.
     """
-    spilled = _executed(inputs) * inputs.resources.spill_bytes / inputs.cells_per_thread
+    spilled = _executed(inputs) * inputs.resources.spill_bytes / inputs.config.cells_per_thread
     if by_words(inputs.case, inputs.config):
         redirects = [_redirects(inputs, parity) for parity in range(inputs.config.propagation.period)]
         return spilled * sum(1.0 if one else _WITHOUT_LINKS for one in redirects) / len(redirects)
@@ -121,7 +123,7 @@ def spilled_bytes(inputs: Inputs) -> float:
 
 def _executed(inputs: Inputs) -> float:
     """Return the share of the spill code of a text that a warp executes."""
-    return _PASSED if by_words(inputs.case, inputs.config) and inputs.branches_at_links else 1.0
+    return _PASSED if by_words(inputs.case, inputs.config) and inputs.config.boundary == "branch" else 1.0
 
 
 def _redirects(inputs: Inputs, parity: int) -> bool:
@@ -164,7 +166,7 @@ def estimated_by_registers(case: Case, config: CudaConfig, wanted: int, block_th
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,
         local_bytes=spilled,
-        shared_bytes=asked_bytes(case, config),
+        shared_bytes=config.shared_bytes(case),
     )
 
 
