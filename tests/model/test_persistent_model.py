@@ -56,7 +56,7 @@ def test_blocks_that_a_launch_asks_room_for_and_does_not_have_hide_nothing() -> 
     one = replace(
         ON_CHIP, block=(32, 4, 1), cells_per_thread=2, register_planes=0
     )  # 16 x 8 tiles for 132 multiprocessors
-    assert on_chip(replace(one, register_limit="4-blocks"), ON_64).mlups == on_chip(one, ON_64).mlups
+    assert on_chip(replace(one, min_blocks=4), ON_64).mlups == on_chip(one, ON_64).mlups
 
 
 @pytest.mark.parametrize(("held", "written", "share"), [(3, 9, 0.66), (0, 3, 0.87)])
@@ -89,19 +89,14 @@ def test_l1_has_what_is_spilled_where_shared_memory_leaves_room(
 
 def test_spills_are_foreseen_where_launch_bounds_leave_too_few_registers() -> None:
     """128 of a block of 256 threads with two on a multiprocessor; a kernel that holds three planes wants 232."""
-    free, short = (estimated(ON_96, replace(ON_CHIP, register_limit=f"{blocks}-blocks")) for blocks in (1, 2))
+    free, short = (estimated(ON_96, replace(ON_CHIP, min_blocks=blocks)) for blocks in (1, 2))
     assert (free.registers, free.spill_bytes, free.local_bytes) == (232, 0, 0)
     assert (short.registers, short.local_bytes, short.spill_bytes) == (128, 4 * (232 - 128), 8 * 4 * (232 - 128))
-    assert (
-        predict(ON_96, replace(ON_CHIP, register_limit="2-blocks"), CARD).mlups
-        < 0.7 * predict(ON_96, ON_CHIP, CARD).mlups
-    )
+    assert predict(ON_96, replace(ON_CHIP, min_blocks=2), CARD).mlups < 0.7 * predict(ON_96, ON_CHIP, CARD).mlups
 
 
 def test_fewer_planes_of_a_tile_and_fewer_cells_of_a_thread_want_fewer_registers() -> None:
-    one = replace(
-        ON_CHIP, register_planes=0, block=(32, 16, 1), register_limit="4-blocks", cells_per_thread=2
-    )  # 32 registers
+    one = replace(ON_CHIP, register_planes=0, block=(32, 16, 1), min_blocks=4, cells_per_thread=2)  # 32 registers
     planes = [estimated(ON_64, replace(one, tile_planes=n)).local_bytes for n in (1, 2, 3, 4)]
     assert planes == [4 * (wanted - 32) for wanted in (76, 96, 116, 116)]
     assert estimated(ON_64, replace(one, tile_planes=1, cells_per_thread=1)).local_bytes == 4 * (38 - 32)
