@@ -1,22 +1,20 @@
 """Performance analysis and autotuning of lattice Boltzmann kernels.
 
-Importing the package is cheap: no array, GPU, search or plotting library is loaded.
+    from lbmtune import Case, Study, load, measure, predict, render, study, verify
+
+Importing the package is cheap: it loads no array, GPU, search or plotting library.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbmtune.lazy import lazy
+
 if TYPE_CHECKING:
-    from lbmtune.runtime.load import load
+    from lbmtune.api import Case, Study, load, measure, predict, render, study, verify
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "load"]
+__version__ = "0.2.0"
+__all__ = ["Case", "Study", "__version__", "load", "measure", "predict", "render", "study", "verify"]
 
-
-def __getattr__(name: str) -> object:
-    if name == "load":
-        from lbmtune.runtime.load import load
-
-        return load
-    raise AttributeError(f"module 'lbmtune' has no attribute {name!r}")
+__getattr__, __dir__ = lazy(__name__, {name: "lbmtune.api" for name in __all__ if name != "__version__"})

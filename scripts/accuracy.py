@@ -32,8 +32,7 @@ import msgspec
 
 from lbmtune import __version__
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.axes import completed
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case, box

@@ -21,10 +21,10 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import RESULTS, decoded
-from lbmtune.cli.files.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import exported
+from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Trial
 from lbmtune.records.best import read_best

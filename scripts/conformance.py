@@ -1,4 +1,4 @@
-"""Every pair of choices of the catalogue against the oracle: tests/covering.py says which kernels that takes.
+"""Every pair of choices of the catalogue against the oracle: tests/support/covering.py says which kernels that takes.
 
     python -m scripts.conformance            the CUDA text on the host shim, and the CPU kernels compiled
     python -m scripts.conformance --on 0     the CUDA kernels on GPU 0
@@ -154,7 +154,8 @@ def print_missing(name: str, covering: Covering) -> None:
         reasons: dict[str, list[str]] = {}
         for one in covering.missing:
             if one.proved == proved:
-                reasons.setdefault(one.reason, []).append(",".join(f"{axis}={value}" for axis, value in one.values))
+                values = ",".join(f"{knob}={value}" for knob, value in one.values)
+                reasons.setdefault(f"{one.family}: {one.reason}", []).append(values)
         print(f"{name}: {sum(map(len, reasons.values()))} pairs and combinations are {what}")
         for reason, found in sorted(reasons.items(), key=lambda item: -len(item[1])):
             print(f"  {len(found):4} {reason}\n       {' '.join(found)}")

@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from lbmtune.catalogue.families.cpu.wavefront import lag
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, tile
+from lbmtune.catalogue.families.cuda.temporal_blocking import tile
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.lattice import LATTICES, Lattice

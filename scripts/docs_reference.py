@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lbmtune import errors
 from lbmtune.catalogue.axes import AXES
+
+from lbmtune import errors
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import defaults
 from lbmtune.errors import LbmtuneError

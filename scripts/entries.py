@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.catalogue.problem.case import Case

@@ -8,7 +8,7 @@ The kernels of a small domain are the fastest finals of its recorded set, with m
 moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured as the finalists of
 a study: each is verified on the whole domain, then all run in turns, `--rounds` times, in an order of their own each
 time and with a rest after each on a GPU, so that a quotient of two is a median of pairs
-(`lbmtune.measure.timing.protocol`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
+(`lbmtune.measure.timing.interleaved`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
 With --known the kernels are those of a file, and what OUT gets has its name: fastest.json.
 The exit code is 1 where a kernel has no speed.
 """
@@ -30,11 +30,10 @@ from typing import Any, Protocol
 import msgspec
 
 from lbmtune import __version__
-from lbmtune.catalogue.axes import completed
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.cli.files.studyfile import load_study
+from lbmtune.files.studyfile import load_study
 from lbmtune.records import Environment, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import read_study

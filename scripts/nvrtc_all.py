@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import islice, product
-from typing import Any
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channel, collides
@@ -30,16 +29,7 @@ PRECISIONS = (
     *(("fp64", "fp64"), ("fp32", "fp32"), ("fp32", "fp64"), ("fp16s", "fp32"), ("fp16s", "fp64")),
     *(("fp16c", "fp32"), ("bf16", "fp32")),
 )
-LAYOUT_AXES: dict[str, Any] = {
-    "aosoa": {"width": 16},
-    "bundle": {"group": 3},
-    "bundle-aosoa": {"group": 5, "width": 16},
-    "tiled": {"layout_tile": (16, 4, 1)},
-    "tiled-cells": {"layout_tile": (16, 4, 1)},
-}
-"""What a layout needs besides its name."""
-REGISTERS = ((0, 0), (64, 0), (0, 8))
-"""max_registers and min_blocks: none, a cap, and launch bounds."""
+REGISTERS = ("none", "64-registers", "8-blocks")
 
 
 def cases() -> Iterator[Case]:
@@ -56,10 +46,9 @@ def cases() -> Iterator[Case]:
 def jobs(architectures: list[str]) -> Iterator[Job]:
     """All legal combinations."""
     axes = product(SCHEMES, LAYOUTS, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
-    for case, (scheme, layout, precision, cells, wrap, (cap, blocks)) in product(cases(), list(axes)):
-        one = CudaConfig(scheme=scheme, layout=layout, **LAYOUT_AXES.get(layout, {}), block=(32, 4, 1))
+    for case, (scheme, layout, precision, cells, wrap, limit) in product(cases(), list(axes)):
+        one = cuda.Direct(scheme=scheme, layout=LAYOUTS[layout](), block=(32, 4, 1), register_limit=limit)
         one = replace(one, storage=precision[0], compute=precision[1], cells_per_thread=cells, wrap=wrap)
-        one = replace(one, max_registers=cap, min_blocks=blocks)
         if broken(case, one, Limits()) is None:
             yield from ((case, one, architecture) for architecture in architectures)
 

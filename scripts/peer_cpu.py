@@ -32,7 +32,7 @@ from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.random_fill import fill_random
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records.best import read_best
 from lbmtune.runtime import Simulation
@@ -122,7 +122,7 @@ def our_contender(case: Case, config: KernelConfig, memory: SharedMemory) -> Con
 
     def reset() -> None:
         for buffer in simulation.buffers.values():
-            fill_with_noise(buffer, NOISE, np, config.stored)
+            fill_random(buffer, NOISE, np, config.stored)
 
     return Contender(config.said, kind, reset, simulation.step)
 
@@ -164,7 +164,7 @@ def peer_contender(pattern: str, threads: int, bits: int, flat: list[Any], array
 
     def reset() -> None:
         for array in flat:
-            fill_with_noise(array, NOISE, np)
+            fill_random(array, NOISE, np)
 
     return Contender(f"lbmpy {pattern}", "in place" if in_place else "two lattices", reset, run)
 

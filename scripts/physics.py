@@ -26,7 +26,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.codegen.program import Program
@@ -122,8 +122,10 @@ def kernel(case: Case, storage: str) -> CudaConfig:
     """Moments for regularised collision, two steps per launch, and populations for the others."""
     compute = "fp64" if storage == "fp64" else "fp32"
     if case.collision != "regularised":
-        return CudaConfig(storage=storage, compute=compute, block=(32, 4, 1))
-    fused = CudaConfig(representation="moments", layout="rows", storage=storage, compute=compute, steps=2, prefetch=1)
+        return cuda.Direct(storage=storage, compute=compute, block=(32, 4, 1))
+    fused = cuda.TemporalBlocking(
+        representation="moments", block=(256, 1, 1), chunk_planes=1, storage=storage, compute=compute
+    )
     if case.stencil.dimensions == 2:
         return replace(fused, pack=2, block=(32, 4, 1), march=64)
     return replace(fused, pack=2, rows=2, block=(32, 8, 1), march=32)

@@ -31,7 +31,8 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from tests.support.choices import Sample, case_of
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
@@ -136,3 +136,21 @@ class Device(Protocol):
 
 Compiler = Callable[[Program], Binary]
 """Compiles for one architecture; may run in a process that has no device. Raises CompileError."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendPackage:
+    """What a backend's package registers as `BACKEND`.
+
+    default_device: name of the device that is taken unless another one is named; accepts: whether a device name is
+    one of this backend; devices: names of the devices that can be opened here; open_device: raises
+    DeviceUnavailableError; compiler: the one for a device; reassembled: binaries of a program with fewer optimisations
+    of the assembler, and the name of each way.
+    """
+
+    default_device: str
+    accepts: Callable[[str], bool]
+    devices: Callable[[], tuple[str, ...]]
+    open_device: Callable[[str], Device]
+    compiler: Callable[[Environment], Compiler]
+    reassembled: Callable[[Environment, Program], Iterator[tuple[str, Binary]]]

@@ -1,68 +1,55 @@
-"""Devices and compilers by name. Nothing is imported before it is asked for."""
+"""Devices and compilers by name. A backend is a package of its name beside this module; none is imported to start."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Literal
+from importlib import import_module
 
-from lbmtune.backend.protocol import Binary, Compiler, Device
+from lbmtune.backend.protocol import BackendPackage, Binary, Compiler, Device
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.program import Program
-from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.errors import InputError
 from lbmtune.records import Environment
 
-Backend = Literal["cuda", "cpu"]
+
+def _package(backend: str) -> BackendPackage:
+    found: BackendPackage = import_module(f"lbmtune.backend.{backend}").BACKEND
+    return found
 
 
-def backend_of(spec: str) -> Backend:
-    """Which backend a device name belongs to: 'cpu', or the index of a GPU such as '0'. Raises InputError."""
-    if spec == "cpu":
-        return "cpu"
-    if spec.isdecimal():
-        return "cuda"
+def backend_of(spec: str) -> str:
+    """Return the backend of a device name: 'cpu', or the index of a GPU such as '0'. Raises InputError."""
+    for name in BACKENDS:
+        if _package(name).accepts(spec):
+            return name
     raise InputError(f"device {spec!r} is neither 'cpu' nor the index of a GPU; lbmtune devices lists what there is.")
 
 
+def default_device(backend: str) -> str:
+    """Return the name of the device of a backend that is taken unless another one is named."""
+    return _package(backend).default_device
+
+
 def open_device(spec: str) -> Device:
-    """Opens a device in this process. Raises InputError, DeviceUnavailableError."""
-    if backend_of(spec) == "cpu":
-        from lbmtune.backend.cpu import open_cpu
-
-        return open_cpu()
-    from lbmtune.backend.cuda import open_cuda
-
-    return open_cuda(int(spec))
+    """Open a device in this process. Raises InputError, DeviceUnavailableError."""
+    return _package(backend_of(spec)).open_device(spec)
 
 
 def compiler_for(environment: Environment) -> Compiler:
-    """The compiler for a device; it can be pickled and run in a process that has no device."""
-    if environment.backend == "cpu":
-        from lbmtune.backend.cpu import compile_cpu
-
-        return compile_cpu
-    from lbmtune.backend.nvrtc import compile_cuda
-
-    return partial(compile_cuda, architecture=environment.architecture)
+    """Return the compiler for a device; it can be pickled and run in a process that has no device."""
+    return _package(environment.backend).compiler(environment)
 
 
 def reassembled(environment: Environment, program: Program) -> Iterator[tuple[str, Binary]]:
-    """The same text assembled with fewer optimisations, where a device has an assembler, and the name of each way.
+    """Yield binaries of the same text with fewer optimisations of the assembler, and the name of each way.
 
-    None where threads meet: slower code may hide a race, and would prove nothing of the text.
+    None if the backend has no assembler, or if threads synchronise: slower code may hide a race, and prove nothing.
     Raises CompileError, DeviceUnavailableError.
     """
-    if environment.backend == "cuda" and not program.has_sync:
-        from lbmtune.backend.nvrtc import reassembled as by_nvrtc
-
-        yield from ((f"ptxas {level}", binary) for level, binary in by_nvrtc(program, environment.architecture))
+    if not program.has_sync:
+        yield from _package(environment.backend).reassembled(environment, program)
 
 
 def available() -> tuple[str, ...]:
-    """Names of the devices that can be opened here, GPUs first."""
-    from lbmtune.backend.cuda import device_count
-
-    try:
-        gpus = device_count()
-    except DeviceUnavailableError:
-        gpus = 0
-    return (*map(str, range(gpus)), "cpu")
+    """Return the names of the devices that can be opened here, in the order of the backends."""
+    return tuple(device for name in BACKENDS for device in _package(name).devices())

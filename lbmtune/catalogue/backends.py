@@ -10,19 +10,22 @@ from dataclasses import dataclass
 class Backend:
     """Traits of the devices and compilers of one kind.
 
-    name: in configurations, records and study files; title: for people.
+    name: in configurations, records and study files; title: for people; device_kind: its devices, with an article.
     shares_host: programs of the host take processor time, caches and bandwidth from kernels.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
+    power_capped: load without pauses lowers the clocks, so samples that are compared need pauses.
     slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
     overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """
 
     name: str
     title: str
+    device_kind: str
     shares_host: bool
     write_allocates: bool
     reports_resources: bool
+    power_capped: bool
     slot_pointers: bool
     overlaps_memory: bool
 
@@ -33,18 +36,22 @@ BACKENDS: Mapping[str, Backend] = {
         Backend(
             name="cuda",
             title="CUDA",
+            device_kind="an NVIDIA GPU",
             shares_host=False,
             write_allocates=False,
             reports_resources=True,
+            power_capped=True,
             slot_pointers=True,
             overlaps_memory=True,
         ),
         Backend(
             name="cpu",
             title="CPU",
+            device_kind="a CPU",
             shares_host=True,
             write_allocates=True,
             reports_resources=False,
+            power_capped=False,
             slot_pointers=False,
             overlaps_memory=False,
         ),

@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
-from lbmtune.catalogue.families.cpu.moments_wavefront import fetched as fetched_by_pipeline
-from lbmtune.catalogue.families.cpu.moments_wavefront import thread_values
-from lbmtune.catalogue.families.cpu.wavefront import fetched
-from lbmtune.catalogue.families.cuda.face_exchange import array_elements
-from lbmtune.catalogue.families.cuda.face_exchange import face_values as face_values_of_tiles
-from lbmtune.catalogue.families.cuda.persistent import face_elements, face_values
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.pointer_swap import phases_of
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.schemes.scheme import reach
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.sparse.index_list import listed_rows, phases, used
 from lbmtune.catalogue.storage import frame, stored_extents
 
@@ -28,9 +22,7 @@ MACROSCOPIC_FIELDS = 4
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
     """Elements of one copy of the lattice, ghost cells, padding and what waits at the faces of tiles included."""
     cells = int(config.memory.length(stored_extents(case, config, domain)))
-    if isinstance(config, CudaConfig) and config.by_faces:
-        return cells + 2 * int(array_elements(case.stencil, config, domain or case.domain))
-    return cells
+    return cells + int(config.extra_elements(case.stencil, domain or case.domain))
 
 
 def list_elements(case: Case, config: KernelConfig) -> int:
@@ -88,24 +80,7 @@ def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: in
     every = phases(case.stencil, config.propagation)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + listed_words
-    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + kept_bytes(case, config)
-
-
-def kept_bytes(case: Case, config: KernelConfig) -> int:
-    """Of the rows that each thread of a CPU keeps: until all have read what they replace, or for its next steps.
-
-    On a GPU of what tiles of moments on chip send one another.
-    """
-    if isinstance(config, CudaConfig) and config.moments_on_chip:
-        return int(face_elements(case.stencil, config, case.domain)) * config.computed.bytes
-    phase = config.propagation.phase(case.stencil, 0)
-    if isinstance(config, CpuConfig) and config.of_moments:
-        return config.threads * thread_values(case, config) * config.computed.bytes
-    if not isinstance(config, CpuConfig) or not phase.blockwise:
-        return 0
-    rows, planes = reach(phase)
-    kept = rows + planes * config.tile_y + 1
-    return config.threads * kept * case.domain[0] * case.stencil.q * config.computed.bytes
+    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + config.scratch_bytes(case)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +100,7 @@ class Traffic:
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
     """What an update moves, as the mean over the parities; words that only sites at moving walls read are left out."""
-    populations = _population_bytes(case, config) * _moved_cells(case, config)
+    populations = config.population_bytes(case) * _moved_cells(case, config)
     if not config.indirect:
         flags = _flag_bytes(case, config)
         return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
@@ -137,45 +112,27 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
 
 
-def _population_bytes(case: Case, config: KernelConfig) -> float:
-    """In each pass of a launch, what it moves is read and written once.
+def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> float:
+    """Return the bytes of stored values that one step moves: each pass reads and writes what it moves once.
 
-    On a CPU an ordinary store to a line that was not read first fetches it: passes from one lattice to another pay
-    a third share unless their stores stream (Wellein et al. 2006).
+    allocates: an ordinary store to a line that was not read first loads it, so that passes from one lattice to another
+    move a third share (write-allocate; Wellein et al. 2006).
     """
-    if isinstance(config, CudaConfig) and config.resident:
-        return 2 * face_values(case.stencil, config) * config.stored.bytes
-    if isinstance(config, CudaConfig) and config.by_faces:
-        return 2 * (config.kept.values(case.stencil) + face_values_of_tiles(case, config)) * config.stored.bytes
-    fetches = isinstance(config, CpuConfig) and not config.streaming_stores
-    if isinstance(config, CpuConfig) and config.of_moments:
-        values = config.kept.values(case.stencil)
-        return values * (fetched_by_pipeline(case, config) + 1 + fetches) * config.stored.bytes / config.steps
     shares = 0
     for phase in config.propagation.passes(case.stencil, 0):
         moved = config.kept.moved(len(phase.accesses), case.stencil)
-        shares += moved * (3 if fetches and not phase.in_place else 2)
-    moved_bytes = shares * config.stored.bytes + _ring_bytes(case, config)
-    if config.fused_steps == 1:
-        return moved_bytes
-    again = fetched(case, config) if isinstance(config, CpuConfig) else 1
-    return again * moved_bytes / config.fused_steps
+        shares += moved * (3 if allocates and not phase.in_place else 2)
+    return shares * config.stored.bytes
 
 
 def _moved_cells(case: Case, config: KernelConfig) -> float:
-    """Cells that are moved for each that counts.
-
-    Kernels that go over whole rows of moments, or march over tiles, load and store solid ones like all others.
-    """
-    whole = isinstance(config, CudaConfig) and (config.marches or config.by_faces)
-    whole = whole or (isinstance(config, CpuConfig) and config.of_moments)
-    return case.sites / case.fluid_sites if whole else 1.0
+    """Return how many cells are moved for each fluid cell."""
+    return case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:
-    """Bytes per cell of density and three components of velocity where every step writes them."""
-    written = isinstance(config, CudaConfig) and config.macroscopics != "never"
-    return MACROSCOPIC_FIELDS * config.computed.bytes if written else 0
+    """Return the bytes per cell of density and three components of velocity, if every step writes them."""
+    return MACROSCOPIC_FIELDS * config.computed.bytes if config.macroscopics != "never" else 0
 
 
 def _flag_bytes(case: Case, config: KernelConfig) -> float:
@@ -196,7 +153,7 @@ def bytes_per_update(case: Case, config: KernelConfig) -> float:
     return traffic(case, config).total
 
 
-def _ring_bytes(case: Case, config: KernelConfig) -> float:
+def ring_bytes(case: Case, config: KernelConfig) -> float:
     """Bytes per update that the refresh of the rings around blocks moves: what a full block reads from outside.
 
     It is read where it is kept and written to the ring, whose lines a CPU fetches first.
@@ -207,7 +164,7 @@ def _ring_bytes(case: Case, config: KernelConfig) -> float:
     cut = [axis for axis, extent in enumerate(blocks) if extent]
     cells = prod(blocks[axis] for axis in cut)
     inside = [prod(blocks[axis] - abs(c[axis]) for axis in cut) for c in case.stencil.velocities]
-    shares = 3 if isinstance(config, CpuConfig) else 2
+    shares = 3 if BACKENDS[config.backend].write_allocates else 2
     return shares * config.stored.bytes * sum(cells - n for n in inside) / cells
 
 

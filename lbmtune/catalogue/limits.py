@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+WARP = 32
+"""Threads of a warp."""
 
 
 @dataclass(frozen=True)

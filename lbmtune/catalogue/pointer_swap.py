@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place, Scheme
 from lbmtune.lattice import Lattice, Vector
-
-PARITIES = ("kernels", "pointers")
-"""Values of the axis: a kernel for each parity, or one that gets other pointers."""
 
 
 class Exchange(NamedTuple):
@@ -62,7 +59,7 @@ def exchange(scheme: Scheme, lattice: Lattice) -> Exchange:
 
 def phases_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
     """The passes of a step of that parity as the text of its kernels has them."""
-    if config.exchanged:
+    if config.pointer_swap:
         return (exchange(config.propagation, lattice).phase,)
     return config.propagation.passes(lattice, parity)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.lattice import Lattice
 
 
@@ -66,12 +66,14 @@ def _multiple(extent: Int, unit: int) -> Int:
     return (extent + (unit - 1)) // unit * unit if unit > 1 else extent
 
 
+def aligned(align: Tile, values: int) -> StorageFrame:
+    """Return a frame without ghost cells, whose extents are multiples of `align`."""
+    return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, values)
+
+
 def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
-    """The frame of a configuration."""
-    if isinstance(config, CudaConfig):
-        return _cuda_frame(lattice, config)
-    assert isinstance(config, CpuConfig)
-    return _cpu_frame(lattice, config)
+    """Return the frame of a configuration."""
+    return config.frame(lattice)
 
 
 def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> Extents:
@@ -87,46 +89,12 @@ def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int
 
 
 def beyond_stride(case: Case, config: KernelConfig) -> str | None:
-    """Why the domain does not fit between the starts of two direction arrays that are a given stride apart, or None."""
-    if not isinstance(config, CpuConfig) or not config.stride:
+    """Return why the domain does not fit between direction arrays that are a given stride apart, or None."""
+    stride = getattr(config.layout, "stride", 0)
+    if not stride:
         return None
     x, y, z, _ = stored_extents(case, config)
-    if (cells := x * y * z) <= config.stride:
+    if (cells := x * y * z) <= stride:
         return None
     domain = "x".join(map(str, case.domain))
-    return f"stride {config.stride}: the direction arrays of domain {domain} have {cells} elements"
-
-
-def _cuda_frame(lattice: Lattice, config: CudaConfig) -> StorageFrame:
-    x, y, z = config.memory.tile
-    align = (max(config.kept.row_unit(config.cells_per_thread), x), y, z)
-    if config.propagation.phase(lattice, 0).blockwise:
-        ring = (1, 1, int(lattice.dimensions == 3))
-        return StorageFrame((True, True, bool(ring[2])), ring, ring, align, lattice.q, config.block)
-    if config.by_faces:
-        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), (x, y, z), config.kept.values(lattice))
-    if config.wrap == "arithmetic":
-        return StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, config.kept.values(lattice))
-    # along x the wrap stays arithmetic: lanes exchange values anyway, and columns of ghost cells are slow to copy
-    ghost = (False, True, lattice.dimensions == 3)
-    layer = (0, 1, int(ghost[2]))
-    return StorageFrame(ghost, layer, layer, align, lattice.q)
-
-
-def _cpu_frame(lattice: Lattice, config: CpuConfig) -> StorageFrame:
-    if config.of_moments:
-        # ends of rows meet in rings of their own
-        before, after = (config.row_offset, 0, 0), (config.row_padding, 0, 0)
-        return StorageFrame((False,) * 3, before, after, config.memory.tile, config.kept.values(lattice))
-    align, ends = config.memory.tile, config.wrap == "ghost"
-    origin, tail = (config.row_offset, 0, 0), (ends + config.row_padding, 0, 0)
-    if config.propagation.phase(lattice, 0).blockwise:
-        return _tiles_with_rings(lattice, config, origin[0], tail[0])
-    return StorageFrame((ends, False, False), origin, tail, align, lattice.q)
-
-
-def _tiles_with_rings(lattice: Lattice, config: CpuConfig, before: int, after: int) -> StorageFrame:
-    """Blocks of whole rows, which have ends of their own: rings lie along y and z alone."""
-    solid = int(lattice.dimensions == 3)
-    ghost, blocks = (config.wrap == "ghost", True, bool(solid)), (0, config.tile_y, config.tile_z * solid)
-    return StorageFrame(ghost, (before, 1, solid), (after, 1, solid), config.memory.tile, lattice.q, blocks)
+    return f"stride={stride}: the direction arrays of domain {domain} have {cells} elements"

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.axes import AXES, completed
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, cuda, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case
@@ -126,17 +125,17 @@ def configuration(text: str, here: Here, domain: tuple[int, int, int]) -> Kernel
         name, _, value = item.partition("=")
         part = _PART.fullmatch(value.strip())
         values[name.strip()] = domain["xyz".index(part[1])] // int(part[2]) if part else value.strip()
+    known = backend_knobs(here.backend)
     for name in values:
-        if name != "backend" and name not in {axis.name for axis in AXES[here.backend]}:
-            raise InputError(f"unknown axis {name!r}; choose another.")
+        if name != "backend" and name not in known:
+            raise InputError(f"unknown knob {name!r}; choose another.")
     if values.get("threads") == CORES:
         values["threads"] = _one_thread_per_core(here)
     config = from_flat(completed(values, here.limits))
-    _ = config.propagation, config.memory, config.stored, config.computed
-    for axis in AXES[here.backend]:
-        chosen = getattr(config, axis.name, None)
-        if axis.names and isinstance(chosen, str) and chosen not in axis.names:
-            raise InputError(f"unknown {axis.name} {chosen!r}; choose another.")
+    _ = config.propagation, config.stored, config.computed
+    for name, chosen in config.flat().items():
+        if name in known and known[name].allowed and chosen not in known[name].allowed:
+            raise InputError(f"unknown {name} {chosen!r}; choose another.")
     return config
 
 
@@ -157,7 +156,7 @@ def _not_in_catalogue(message: str) -> str:
 
 def _past_capacity(case: Case, budget_bytes: int) -> Case:
     """Return the case on the largest square or cube that fits in the budget with one lattice and not with two."""
-    usual = CONFIGS["cuda"](storage="fp64", compute="fp64")
+    usual = cuda.Direct(storage="fp64", compute="fp64")
     flat = case.stencil.dimensions == 2
     edge = _STEP
     while footprint_bytes(replace(case, domain=_cube(edge + _STEP, flat)), usual) <= _PAST_CAPACITY * budget_bytes:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
+from lbmtune.cli.app import VERBS, command
+from lbmtune.cli.format.usage import UsageError, sentence
+from lbmtune.errors import LbmtuneError
+
 _UNREAD = 141
-"""What a shell says of a program that SIGPIPE (13) has ended: 128 more."""
+"""The exit code that a shell reports of a program ended by SIGPIPE (13): 128 more."""
 
 
 class _Output(FileIO):
-    """Standard output. Where nobody reads on, the program ends, as others do by SIGPIPE, and says nothing of it.
+    """Standard output that ends the program quietly if its reader is gone.
 
-    The signal itself would end it, too, where a worker dies to which it is just writing.
+    The signal SIGPIPE itself would also end the program if a worker died while it is written to.
     """
 
     def write(self, data: Any, /) -> int:
-        """Raises SystemExit."""
+        """Write data. Raises SystemExit."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -27,35 +33,69 @@ class _Output(FileIO):
             raise SystemExit(_UNREAD) from None
 
 
+class _Notes(logging.Handler):
+    """Prints remarks and progress of the package on standard error, a warning once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._warned: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        text = record.getMessage()
+        if record.levelno < logging.WARNING or text not in self._warned:
+            print(text, file=sys.stderr, flush=True)
+        if record.levelno >= logging.WARNING:
+            self._warned.add(text)
+
+
+@contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """Print remarks and progress of the package on standard error meanwhile."""
+    log, handler = logging.getLogger("lbmtune"), _Notes()
+    level, propagate = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = propagate
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs lbmtune and exits.
+    """Run lbmtune and exit.
 
     0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted, 141 nobody reads the output.
     """
-    from lbmtune.cli.app import command
-    from lbmtune.cli.format.usage import UsageError, sentence
-    from lbmtune.errors import LbmtuneError
-
-    # the search's matrices are small: threads of NumPy's would wait for each other beside the compilers
+    # the search's matrices are small: threads of NumPy's would compete with the compilers
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    given = sys.__stdout__
-    if given and sys.stdout is given and not given.isatty():
-        given.flush()  # what a program printed before it called this
-        unbuffered = _Output(given.fileno(), "w", closefd=False)
-        sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=given.encoding, errors=given.errors)
-    asked = list(sys.argv[1:] if arguments is None else arguments)
+    original = sys.__stdout__
+    if original and sys.stdout is original and not original.isatty():
+        original.flush()  # what a program printed before it called this
+        unbuffered = _Output(original.fileno(), "w", closefd=False)
+        sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=original.encoding, errors=original.errors)
     try:
-        # not standalone: there Typer prints what is wrong with arguments itself, in several lines
-        sys.exit(command()(args=asked, prog_name="lbmtune", standalone_mode=False) or 0)
+        with notes_on_stderr():
+            _run(list(sys.argv[1:] if arguments is None else arguments))
+    finally:
+        sys.stdout.flush()
+
+
+def _run(arguments: list[str]) -> None:
+    """Run a verb and exit."""
+    try:
+        # not standalone: there Typer prints errors itself, in several lines
+        sys.exit(command()(args=arguments, prog_name="lbmtune", standalone_mode=False) or 0)
     except UsageError as error:
-        if not asked:
+        if not arguments:
             error.show()  # the help
         else:
-            verb = asked[0] if asked[0] in command().commands else ""
+            verb = arguments[0] if arguments[0] in VERBS else ""
             print(f"lbmtune: {sentence(error, verb)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except LbmtuneError as error:
         print(f"lbmtune: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    finally:
-        sys.stdout.flush()

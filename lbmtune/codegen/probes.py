@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.codegen.program import Launch, Mode, Program
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
@@ -65,7 +65,7 @@ def probe(
         HOLES: ("source", "target", "accesses", "holes"),
         PIECES: ("source", "target", "accesses", "pieces", "later"),
     }
-    return _program("probes", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
+    return _program("copies", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
 
 
 def issue_probe(
@@ -91,13 +91,13 @@ def issue_probe(
         f"-DMEETS={int(meets)}",
     )
     arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
-    return _program("probes_issue", options, arguments, threads, 0)
+    return _program("issue", options, arguments, threads, 0)
 
 
 def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Program:
     """The copy whose threads keep words in local memory, of which they have room for so many bytes."""
     arguments = {SPILLED: ("source", "target", "accesses", "words", "apart", "steps")}
-    return _of_words("probes_spilled", arguments, STREAMS, access_bytes, local_bytes, threads)
+    return _of_words("spills", arguments, STREAMS, access_bytes, local_bytes, threads)
 
 
 def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threads: int) -> Program:
@@ -107,7 +107,7 @@ def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threa
         STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps"),
         PARTS: ("source", "target", "accesses", "mask"),
     }
-    return _of_words("probes_structures", arguments, streams, access_bytes, local_bytes, threads)
+    return _of_words("structures", arguments, streams, access_bytes, local_bytes, threads)
 
 
 def _of_words(
@@ -126,7 +126,7 @@ def _of_words(
         f"-DLOCAL={local_bytes // WORD_BYTES}",
     )
     found = _program(name, options, arguments, threads, 0)
-    return replace(found, source=skeleton("cuda/probes_words.cu") + "\n" + found.source)
+    return replace(found, source=skeleton("cuda/probes/local_words.cu") + "\n" + found.source)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:
@@ -139,14 +139,14 @@ def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, thr
         f"-DRUN={run_bytes // access_bytes}",
     )
     arguments = {SHUFFLED: ("source", "target", "accesses", "load", "load_far", "store", "store_far", "apart", "steps")}
-    return _program("probes_shuffled", options, arguments, threads, 0)
+    return _program("shuffled", options, arguments, threads, 0)
 
 
 def exchange_probe(*, meeting: str, threads: int) -> Program:
     """The one whose warps exchange words between stages. meeting: of `MEETINGS`."""
     options = "--std=c++17", f"-DMEETS={MEETINGS[meeting]}"
     arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
-    return _program("probes_exchange", options, arguments, threads, 0)
+    return _program("exchange", options, arguments, threads, 0)
 
 
 def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads: int) -> Program:
@@ -160,7 +160,7 @@ def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads
         f"-DTOGETHER={together}",
         f"-DOVERTAKES={int(overtakes)}",
     )
-    return _program("probes_overtaken", options, {OVERTAKEN: ("target", "turns")}, threads, 0)
+    return _program("spill_hazards", options, {OVERTAKEN: ("target", "turns")}, threads, 0)
 
 
 def _program(
@@ -183,4 +183,4 @@ def _program(
         )
         for entry, names in arguments.items()
     )
-    return Program("cuda", CASE, CudaConfig(block=block), skeleton(f"cuda/{name}.cu"), options, (launches,))
+    return Program("cuda", CASE, cuda.Direct(block=block), skeleton(f"cuda/probes/{name}.cu"), options, (launches,))

@@ -13,7 +13,7 @@ from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
-from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements, kept_bytes, list_elements
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements, list_elements
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
@@ -219,7 +219,7 @@ def _barrier_words(program: Program, case: Case) -> int:
 
 
 def _ring_values(program: Program, case: Case) -> int:
-    return kept_bytes(case, program.config) // program.config.computed.bytes
+    return program.config.scratch_bytes(case) // program.config.computed.bytes
 
 
 def _sent_sums(program: Program, case: Case) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from lbmtune.catalogue.config import KernelConfig, one_step
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 
@@ -23,4 +23,4 @@ def render_single(program: Program) -> Program | None:
     """Return the program of one step on the same state; None if launches do one step or any number of them."""
     if program.steps == 1 or program.any_steps:
         return None
-    return render(program.case, one_step(program.config))
+    return render(program.case, program.config.single_step())

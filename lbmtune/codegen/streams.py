@@ -6,7 +6,7 @@ import hashlib
 from string import Template
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
@@ -23,7 +23,7 @@ CASE = box("d3q19", "bgk", (256, 256, 256))
 
 def streams_digest(target: Target) -> str:
     """Names the text of these programs: what was measured with another one is no ceiling any more."""
-    text = skeleton("cuda/streams.cu") if target == "cuda" else _cpu_skeleton("simd") + support_digest()
+    text = skeleton("cuda/probes/streams.cu") if target == "cuda" else _cpu_skeleton("simd") + support_digest()
     return hashlib.sha256(code_of(target, text).encode()).hexdigest()[:16]
 
 
@@ -62,7 +62,7 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
         Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),
         Launch(SCALE, ("array", "factor", "accesses"), block=block, covers=block),
     )
-    return Program("cuda", CASE, CudaConfig(block=block), skeleton("cuda/streams.cu"), options, (launches,))
+    return Program("cuda", CASE, cuda.Direct(block=block), skeleton("cuda/probes/streams.cu"), options, (launches,))
 
 
 def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
@@ -83,4 +83,4 @@ def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
         Launch(COPY, ("source", "target", "rows", "length")),
         Launch(SCALE, ("array", "factor", "rows", "length")),
     )
-    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))
+    return Program("cpu", CASE, cpu.Direct(threads=threads), source, (), (launches,))

@@ -27,7 +27,12 @@ def support_digest(*others: str) -> str:
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
-def support_of(source: str) -> tuple[str, str]:
-    """Return the digest of the support modules that a kernel was made for ('' if missing), and that of those here."""
+def support_of(source: str) -> tuple[str, str] | None:
+    """Return the digest of the support modules that a kernel was made for ('' if missing), and that of those here.
+
+    None for a text that imports no support module.
+    """
     made_for, imported = _MADE_FOR.search(source), _IMPORTED.search(source)
-    return made_for[1] if made_for else "", support_digest(*(imported[1].split(", ") if imported else ()))
+    if not imported:
+        return None
+    return made_for[1] if made_for else "", support_digest(*imported[1].split(", "))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import cpu
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.cpu.shared.filling import filled, indented
 from lbmtune.codegen.program import Launch, Program
@@ -56,7 +56,7 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
         fence=indented(["simd.fence()"] if access.streaming else [], 2),
     )
     names = ("source", "target", "starts", "parts", "apart", "rows", "pitch", "length", "ahead")
-    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), ((Launch(WALK, names),),))
+    return Program("cpu", CASE, cpu.Direct(threads=threads), source, (), ((Launch(WALK, names),),))
 
 
 def chains_of(access: CpuAccess, vector_bits: int) -> int:
@@ -85,4 +85,4 @@ def arithmetic(access: CpuAccess, threads: int, count: int = CHAINS) -> Program:
     )
     names = ("array", "factor", "threads", "turns")
     launches = tuple(Launch(entry, names) for entry in OPERATIONS)
-    return Program("cpu", CASE, CpuConfig(threads=threads), source, (), (launches,))
+    return Program("cpu", CASE, cpu.Direct(threads=threads), source, (), (launches,))

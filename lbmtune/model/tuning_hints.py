@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lbmtune.catalogue.axes import neutral
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, knobs_by_name
 from lbmtune.model.cpu import terms as cpu
 from lbmtune.model.gpu.inputs import (
     AGAIN,
@@ -35,29 +34,29 @@ AXES_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         MEMORY: _BYTES,
         RUNS: ("layout", "width", "pack"),
         SECTORS: ("cells_per_thread", "block", "layout"),
-        SOLID: ("addressing", "order"),
+        SOLID: ("family", "order"),
         IN_PLACE: ("block", "cells_per_thread", "scheme"),
         AHEAD: ("prefetch_index",),
-        LOCAL: ("max_registers", "min_blocks", "rows", "cells_per_thread", "block"),
-        OVERTAKEN: ("prefetch", "rows", "pack", "min_blocks", "block"),
-        THREADS: ("min_blocks", "block", "cells_per_thread", "max_registers"),
-        WAVES: ("block", "march"),
+        LOCAL: ("register_limit", "rows", "cells_per_thread", "block"),
+        OVERTAKEN: ("plane_fetch", "rows", "pack", "register_limit", "block"),
+        THREADS: ("register_limit", "block", "cells_per_thread"),
+        WAVES: ("block", "z_cells", "sites_per_thread", "chunk_planes"),
         RINGS: ("block",),
-        ISSUE: ("rows", "steps", "cells_per_thread", "pending"),
+        ISSUE: ("rows", "steps", "cells_per_thread", "z_buffer"),
         EXCHANGE: ("rows", "pack", "cells_per_thread"),
         WALLS: ("flags", "block", "steps"),
-        STAGES: ("barrier", "min_blocks", "block"),
-        LATENCY: ("march", "min_blocks", "prefetch"),
-        AGAIN: ("march", "chunks", "block_order"),
+        STAGES: ("warp_sync", "register_limit", "block"),
+        LATENCY: ("z_cells", "chunk_planes", "register_limit", "prefetch_cells", "plane_fetch"),
+        AGAIN: ("chunk_planes", "chunk_schedule", "z_cells", "block_order"),
         LAUNCH: ("launch", "steps"),
-        MEETING: ("meeting", "block"),
+        MEETING: ("grid_sync", "block"),
     },
     "cpu": {
         cpu.MEMORY: _BYTES,
         cpu.ARITHMETIC: ("vector_bits", "compute", "steps"),
         cpu.REFILLS: ("padding", "row_padding", "stride", "layout"),
-        cpu.CACHE: ("tile_y", "tile_z", "steps"),
-        cpu.SHIFTED: ("row_offset", "far_ends", "reads"),
+        cpu.CACHE: ("tile", "steps"),
+        cpu.SHIFTED: ("row_offset", "row_tail", "collision_passes"),
         cpu.AHEAD: ("prefetch_propagated", "prefetch_local", "prefetch_rows"),
         cpu.GROUPED: ("layout", "width"),
     },
@@ -70,6 +69,7 @@ def worth_varying(prediction: Prediction, config: KernelConfig) -> tuple[str, tu
     flat = config.flat()
     for term in prediction.terms:
         known = AXES_OF[config.backend].get(term.name, ())
-        if acting := tuple(name for name in known if neutral(name, flat) is None):
+        mine = knobs_by_name(type(config))
+        if acting := tuple(name for name in known if name in mine and mine[name].neutral(flat) is None):
             return term.name, acting
     return "", ()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-SCHEMA_VERSION = 3
-"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled."""
+SCHEMA_VERSION = 4
+"""2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled.
+4: families of kernels, each with knobs of its own (`records.legacy` reads earlier ones)."""
 
 
 class Outcome(StrEnum):

@@ -13,6 +13,7 @@ import msgspec
 
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Trial
+from lbmtune.records.legacy import FAMILIES_SINCE, current_header, current_trial
 from lbmtune.records.study import StudyHeader, StudyRecord
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
@@ -76,7 +77,10 @@ def read_study(folder: Path) -> StudyRecord:
         raise InputError(
             f"{folder / HEADER} has schema {header.schema}, this version reads up to {SCHEMA_VERSION}; update lbmtune."
         )
-    return StudyRecord(header=header, trials=tuple(_trials(folder / TRIALS)))
+    trials = tuple(_trials(folder / TRIALS))
+    if header.schema < FAMILIES_SINCE:
+        return StudyRecord(header=current_header(header), trials=tuple(map(current_trial, trials)))
+    return StudyRecord(header=header, trials=trials)
 
 
 def drop_torn_line(folder: Path) -> None:

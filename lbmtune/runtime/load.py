@@ -7,10 +7,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
-from lbmtune.backend.registry import backend_of, compiler_for, open_device
-from lbmtune.catalogue.config import CpuConfig, KernelConfig, one_step
+from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
@@ -72,10 +74,9 @@ def _check_indices(best: Best, case: Case) -> None:
 
 def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
     """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
-    if best.kernel.target != "cpu":
-        return
-    made_for, here = support_of(best.kernel.source)
-    if made_for != here:
+    found = support_of(best.kernel.source)
+    if found and found[0] != found[1]:
+        made_for, here = found
         raise InputError(
             f"{path} holds a CPU kernel made for another SIMD support ({made_for or 'not named'}) than that "
             f"of this lbmtune ({here}): what would run was not verified; use lbmtune {best.lbmtune} or run "
@@ -85,9 +86,9 @@ def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
 
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
     target = best.kernel.target
-    spec = device if device is not None else "cpu" if target == "cpu" else "0"
+    spec = default_device(target) if device is None else device
     if backend_of(spec) != target:
-        kind = "a CPU" if target == "cpu" else "an NVIDIA GPU"
+        kind = BACKENDS[target].device_kind
         raise InputError(f"{path} holds a kernel for {kind}, device {spec!r} is none; leave device out or run a study.")
     return open_device(spec)
 
@@ -103,10 +104,11 @@ def _warn_of_another_device(recorded: Environment, here: Environment) -> None:
 
 def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
     """The configuration on this device: fewer threads where it has fewer cores. Raises InputError."""
-    cores = device.limits.cores
-    if isinstance(config, CpuConfig) and config.threads > cores:
-        warnings.warn(f"this kernel was tuned with {config.threads} threads and gets {cores} cores here.", stacklevel=3)
-        config = replace(config, threads=cores)
+    cores, threads = device.limits.cores, getattr(config, "threads", 1)
+    if threads > cores:
+        warnings.warn(f"this kernel was tuned with {threads} threads and gets {cores} cores here.", stacklevel=3)
+        changes: dict[str, Any] = {"threads": cores}
+        config = replace(config, **changes)
     reason = broken(case, config, device.limits)
     if reason:
         raise InputError(f"this kernel cannot run here: {reason}; choose another domain or run a study.")
@@ -128,7 +130,7 @@ def _single_program(best: Best, config: KernelConfig) -> Program | None:
     if single is None:
         return None
     period = (_launches(single.launches),)
-    return Program(config.backend, best.case, one_step(config), single.source, single.options, period)
+    return Program(config.backend, best.case, config.single_step(), single.source, single.options, period)
 
 
 def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:

@@ -36,7 +36,7 @@ class Solver:
         case, config = self.case, self._simulation.program.config
         extents = "x".join(map(str, case.domain))
         return (
-            f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {config.scheme} {config.layout} "
+            f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {config.scheme} {config.memory.name} "
             f"{config.storage}, {self._simulation.device.environment.device}, {self.steps_done} steps done>"
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, field_names
 from lbmtune.search.space import varied
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ def features(configs: Sequence[KernelConfig]) -> Features:
     columns: list[Array] = []
     groups: list[int] = []
     for group, name in enumerate(varied(configs)):
-        for column in _columns([getattr(config, name) for config in configs]):
+        for column in _columns([_value(config, name) for config in configs]):
             columns.append(column)
             groups.append(group)
     if not columns:
@@ -36,7 +36,18 @@ def features(configs: Sequence[KernelConfig]) -> Features:
     return Features(np.stack(columns, axis=1), np.array(groups, dtype=np.intp))
 
 
-def _columns(values: Sequence[Any]) -> list[Array]:
+def _value(config: KernelConfig, name: str) -> Any:
+    """Return the value of a knob, or of a layout's knob; None if the configuration has none of that name."""
+    if name in field_names(type(config)):
+        found = getattr(config, name)
+        return found if isinstance(found, (int, str, tuple)) else found.name
+    return config.family if name == "family" else getattr(config.layout, name, None)
+
+
+def _columns(given: Sequence[Any]) -> list[Array]:
+    """Return the columns of a knob; a configuration that lacks it has the first value that another has."""
+    first = next(value for value in given if value is not None)
+    values = [first if value is None else value for value in given]
     if isinstance(values[0], tuple):
         return [_scaled(np.log2(np.array(part, dtype=float))) for part in zip(*values, strict=True)]
     if isinstance(values[0], str):

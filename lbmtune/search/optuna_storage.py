@@ -205,10 +205,10 @@ def without_password(url: str) -> str:
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
     """Return a categorical distribution for each knob that varies, values in order of appearance."""
     flat = [config.flat() for config in configs]
-    return {name: CategoricalDistribution(tuple(dict.fromkeys(f[name] for f in flat))) for name in varied(configs)}
+    return {name: CategoricalDistribution(tuple(dict.fromkeys(f.get(name) for f in flat))) for name in varied(configs)}
 
 
 def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
     """Return the values of a configuration for the knobs that vary."""
     flat = config.flat()
-    return {name: flat[name] for name in space}
+    return {name: flat.get(name) for name in space}

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.families.rules import Limits, Rule
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import layout_knobs
 
 Record = TypeVar("Record", Case, KernelConfig)
 Point = Mapping[str, Scalar]
@@ -47,7 +48,8 @@ class Remembered:
         reason = self._rule(self._case, config, self._limits)
         branches: dict[Scalar | None, Any] = self._trunk
         value: Scalar | None = _ROOT
-        for axis in looked_at:
+        parameters = sorted(layout_knobs(type(config).__mro__[1])) if "layout" in looked_at else []
+        for axis in (*looked_at, *parameters):
             if axis in self._varied:
                 fork = branches.setdefault(value, _Fork(axis))
                 branches, value = fork.branches, point.get(axis)

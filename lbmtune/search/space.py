@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from lbmtune.catalogue.axes import AXES, completed, depends_on, neutral
-from lbmtune.catalogue.config import CONFIGS, KernelConfig, Scalar, from_flat
-from lbmtune.catalogue.families.rules import RULES, Limits, Rule, broken
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    KernelConfig,
+    Knob,
+    Scalar,
+    completed,
+    family,
+    from_flat,
+    knobs,
+)
+from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.study import Axes, Table, tables
@@ -42,62 +50,79 @@ class _Sifted(NamedTuple):
 
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
-    """The legal configurations for a case on a device. Axes that are not given keep their default.
+    """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
-    Raises InputError for an unknown name, and where no configuration is legal.
+    Raises InputError for an unknown name, and if no configuration is legal.
     """
     spaces = [_sifted(case, backend, table, limits) for table in tables(axes)]
-    illegal: dict[str, int] = {}
-    for rule in RULES[backend]:
-        found = [space.illegal[rule] for space in spaces if rule in space.illegal]
-        if found:
-            reason = found[0][0]
-            illegal[reason] = illegal.get(reason, 0) + sum(count for _, count in found)
+    illegal: dict[Rule, tuple[str, int]] = {}
+    for space in spaces:
+        for rule, (reason, count) in space.illegal.items():
+            first, before = illegal.get(rule, (reason, 0))
+            illegal[rule] = first, before + count
+    by_reason: dict[str, int] = {}
+    for reason, count in illegal.values():
+        by_reason[reason] = by_reason.get(reason, 0) + count
     if not any(space.legal for space in spaces):
         # the points that broke the last rule kept all others
-        reason = list(illegal)[-1] if illegal else "an axis has no values"
-        raise InputError(f"no configuration of these axes is legal: {reason}; change the axis or the case.")
+        reason = list(by_reason)[-1] if by_reason else "a knob has no values"
+        raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
     configs = dict.fromkeys(from_flat(point) for space in spaces for point in space.legal)
-    most_first = dict(sorted(illegal.items(), key=lambda item: -item[1]))
+    most_first = dict(sorted(by_reason.items(), key=lambda item: -item[1]))
     return Space(tuple(configs), most_first, tuple(len(space.legal) for space in spaces))
 
 
 def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> None:
-    """Looks for the first legal configuration only, which takes no time where there are many. Raises as `legal_set`."""
+    """Look for the first legal configuration only, which is quick if there are many. Raises as `legal_set` does."""
     every = (from_flat(point) for table in tables(axes) for point in points(backend, table, limits))
     if all(broken(case, config, limits) for config in every):
         legal_set(case, backend, axes, limits)
 
 
 def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:
-    left = list(points(backend, table, limits))
-    several = _several(left)
+    legal: list[Point] = []
     illegal: dict[Rule, tuple[str, int]] = {}
-    for rule in RULES[backend]:
-        remembered = Remembered(rule, case, limits, several)
-        reasons = [remembered(point) for point in left]
-        against = [reason for reason in reasons if reason is not None]
-        if against:
-            illegal[rule] = against[0], len(against)
-            left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
-    return _Sifted(left, illegal)
+    for record in families_of(backend, table):
+        left = list(_points(record, table, limits))
+        several = _several(left)
+        for rule in rules(record):
+            remembered = Remembered(rule, case, limits, several)
+            reasons = [remembered(point) for point in left]
+            against = [reason for reason in reasons if reason is not None]
+            if against:
+                first, before = illegal.get(rule, (against[0], 0))
+                illegal[rule] = first, before + len(against)
+                left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
+        legal += left
+    return _Sifted(legal, illegal)
 
 
-def points(backend: str, axes: Table, limits: Limits) -> Iterator[Point]:
-    """Every distinct point of the product, first axis slowest. Axes that do not act are not varied."""
-    names = [axis.name for axis in AXES[backend] if axis.name in axes]
-    distinct = {name: _distinct(backend, name, axes[name], limits) for name in names}
-    for values in _product(names, distinct, {"backend": backend}):
+def families_of(backend: str, table: Table) -> tuple[type[KernelConfig], ...]:
+    """Return the families of a space: those that its table names, or the default one. Raises InputError."""
+    return tuple(family(backend, str(name)) for name in table.get("family", (DEFAULT_FAMILY,)))
+
+
+def points(backend: str, table: Table, limits: Limits) -> Iterator[Point]:
+    """Yield every distinct point of the product, first knob slowest. Knobs that do not act are not varied."""
+    for record in families_of(backend, table):
+        yield from _points(record, table, limits)
+
+
+def _points(record: type[KernelConfig], table: Table, limits: Limits) -> Iterator[Point]:
+    start: Point = {"backend": record.backend, "family": record.family}
+    varied_knobs = [one for one in knobs(record) if one.name in table]
+    distinct = {one.name: _distinct(start, one.name, table[one.name], limits) for one in varied_knobs}
+    for values in _product(varied_knobs, distinct, start):
         yield completed(values, limits)
 
 
-def _distinct(backend: str, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:
-    """Values of an axis without those that say the same on this device, so that all points differ."""
-    return tuple(dict.fromkeys(completed({"backend": backend, name: value}, limits)[name] for value in values))
+def _distinct(start: Point, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:
+    """Return the values of a knob without those that mean the same on this device, so that all points differ."""
+    return tuple(dict.fromkeys(completed({**start, name: value}, limits)[name] for value in values))
 
 
 def _several(space: Sequence[Point]) -> frozenset[str]:
-    """Names of the axes that do not stand at one value in all points."""
+    """Return the names of the knobs that do not have one value in all points."""
     if not space:
         return frozenset()
     same = dict(space[0])
@@ -108,37 +133,39 @@ def _several(space: Sequence[Point]) -> frozenset[str]:
 
 
 def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
-    """Names of the axes that take more than one value."""
-    cls = CONFIGS[configs[0].backend]
-    return tuple(f.name for f in fields(cls) if len({getattr(config, f.name) for config in configs}) > 1)
+    """Return the names of the knobs that take more than one value, family included; absent ones count as a value."""
+    records = dict.fromkeys(type(config) for config in configs)
+    names = dict.fromkeys(["family", *(one.name for record in records for one in knobs(record))])
+    flat = [config.flat() for config in configs]
+    return tuple(name for name in names if len({point.get(name) for point in flat}) > 1)
 
 
-def _product(names: Sequence[str], axes: Table, chosen: Point) -> Iterator[dict[str, Scalar]]:
-    """Axis by axis; those that settle are so once for all points that agree on what decides them."""
-    deciding = [depends_on(str(chosen["backend"]), name) for name in names]
-    decisive = [tuple(dict.fromkeys(chain(*deciding[place:]))) for place in range(len(names) + 1)]
+def _product(varied_knobs: Sequence[Knob], values: Table, chosen: Point) -> Iterator[dict[str, Scalar]]:
+    """Yield the product knob by knob; those that do not act are settled once for all points that agree so far."""
+    deciding = [tuple(condition.on for condition in one.acts) for one in varied_knobs]
+    decisive = [tuple(dict.fromkeys(chain(*deciding[place:]))) for place in range(len(varied_knobs) + 1)]
     known: dict[tuple[Scalar | None, ...], tuple[Point, Sequence[Scalar]]] = {}
 
     def settled(place: int, point: Point) -> tuple[Point, Sequence[Scalar]]:
-        """The axes from a place on that can take one value alone, and the values of the next one."""
+        """Return the knobs from a place on that can take one value alone, and the values of the next one."""
         found: dict[str, Scalar] = {}
-        for name in names[place:]:
-            fixed = neutral(name, {**point, **found})
-            values = axes[name] if fixed is None else (fixed,)
-            if len(values) != 1:
-                return found, values
-            found[name] = values[0]
+        for one in varied_knobs[place:]:
+            fixed = one.neutral({**point, **found})
+            allowed = values[one.name] if fixed is None else (fixed,)
+            if len(allowed) != 1:
+                return found, allowed
+            found[one.name] = allowed[0]
         return found, ()
 
     def below(place: int, point: Point) -> Iterator[dict[str, Scalar]]:
         decided = (place, *map(point.get, decisive[place]))
         if decided not in known:
             known[decided] = settled(place, point)
-        found, values = known[decided]
+        found, allowed = known[decided]
         full, at = {**point, **found}, place + len(found)
-        if at == len(names):
+        if at == len(varied_knobs):
             yield full
-        for value in values:
-            yield from below(at + 1, {**full, names[at]: value})
+        for value in allowed:
+            yield from below(at + 1, {**full, varied_knobs[at].name: value})
 
     return below(0, chosen)

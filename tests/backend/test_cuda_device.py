@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import early, nvml, registry
-from lbmtune.backend.cuda import CudaDevice, open_cuda
+from lbmtune.backend import registry
+from lbmtune.backend.cuda import nvml, programmatic_launch
+from lbmtune.backend.cuda.device import CudaDevice, open_cuda
 from lbmtune.backend.protocol import Binary, DeviceFaultError, OutOfMemoryError, TooManyResourcesError
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError, InputError
@@ -371,7 +372,7 @@ class _OnDevice:
 def test_a_launch_that_begins_early_says_so_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the structures of cuda.h lie in memory: seven words, a stream, a list of 72-byte attributes and its length."""
     driver = _Driver(0)
-    monkeypatch.setattr(early, "_driver", lambda: driver)
+    monkeypatch.setattr(programmatic_launch, "_driver", lambda: driver)
     opened, fake = device(monkeypatch)
     executable = opened.load(PROGRAM, BINARY)
     launch = replace(PROGRAM.period[0][0], mode="dependent", shared_bytes=48)

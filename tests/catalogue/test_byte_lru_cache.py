@@ -10,7 +10,7 @@ import pytest
 from lbmtune.backend.protocol import OutOfMemoryError
 from lbmtune.catalogue.byte_lru_cache import forget_all, remembered
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.random_fill import fill_random
 
 made: list[int] = []
 
@@ -76,6 +76,6 @@ def test_memory_is_asked_for_again_when_what_is_remembered_has_gone() -> None:
 def test_noise_is_the_same_each_time() -> None:
     arrays = [np.zeros(1 << 21, np.float32) for _ in range(2)]
     for array in arrays:
-        fill_with_noise(array, 0.1, np)
+        fill_random(array, 0.1, np)
     assert (arrays[0] == arrays[1]).all()
     assert 0.05 <= arrays[0].min() < arrays[0].max() <= 0.15

@@ -9,14 +9,15 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lbmtune.catalogue.axes import completed
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat, parse_config
+
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat, parse_config
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.precision import COMPUTES, STORAGES
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
+from tests.support.configs import old_cuda
 
 small = st.integers(0, 4096)
 shared = {
@@ -54,9 +55,11 @@ cpu_configs = st.builds(
 configs = st.one_of(cuda_configs, cpu_configs)
 
 GOLDEN_KEYS = {
-    "61e608ff14f4": CudaConfig(),
-    "0f70f9a96d7c": CpuConfig(),
-    "2ca69c14ecd4": CudaConfig(scheme="aa", block=(32, 4, 2), cells_per_thread=4, storage="fp16s", max_registers=64),
+    "61e608ff14f4": cuda.Direct(),
+    "0f70f9a96d7c": cpu.Direct(),
+    "2ca69c14ecd4": cuda.Direct(
+        block=(32, 4, 2), cells_per_thread=4, register_limit="64-registers", scheme="aa", storage="fp16s"
+    ),
 }
 
 
@@ -111,15 +114,15 @@ def test_keys_do_not_depend_on_the_hash_seed(seed: str) -> None:
     )
     environment = os.environ | {"PYTHONHASHSEED": seed}
     printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    here = (CudaConfig(), CpuConfig(), CudaConfig(scheme="aa", storage="fp64", compute="fp64"))
+    here = (cuda.Direct(), cpu.Direct(), cuda.Direct(compute="fp64", scheme="aa", storage="fp64"))
     assert printed.stdout.split() == [config.key for config in here]
 
 
 def test_missing_axes_take_their_default() -> None:
-    assert parse_config("scheme=aa, block=64x2x1") == CudaConfig(scheme="aa", block=(64, 2, 1))
-    assert parse_config("backend=cpu,loop=zy") == CpuConfig(loop="zy")
-    assert parse_config("loop=zy", backend="cpu") == CpuConfig(loop="zy")
-    assert parse_config("") == CudaConfig()
+    assert parse_config("scheme=aa, block=64x2x1") == cuda.Direct(block=(64, 2, 1), scheme="aa")
+    assert parse_config("backend=cpu,loop=zy") == cpu.Direct(parallel_loop="zy")
+    assert parse_config("loop=zy", backend="cpu") == cpu.Direct(parallel_loop="zy")
+    assert parse_config("") == cuda.Direct()
 
 
 @pytest.mark.parametrize(
@@ -143,10 +146,10 @@ def test_bad_text_is_bad_input_with_a_sentence(text: str, sentence: str) -> None
 @pytest.mark.parametrize(
     ("config", "sentence"),
     [
-        (CudaConfig(scheme="esotwist"), "unknown scheme 'esotwist'; did you mean 'esoteric-twist'?"),
-        (CudaConfig(layout="sao"), "unknown layout 'sao'; did you mean"),
-        (CudaConfig(storage="fp61"), "unknown storage 'fp61'; did you mean"),
-        (CudaConfig(compute="fp23"), "unknown compute 'fp23'; did you mean 'fp32'?"),
+        (cuda.Direct(scheme="esotwist"), "unknown scheme 'esotwist'; did you mean 'esoteric-twist'?"),
+        (old_cuda(layout="sao"), "unknown layout 'sao'; did you mean"),
+        (cuda.Direct(storage="fp61"), "unknown storage 'fp61'; did you mean"),
+        (cuda.Direct(compute="fp23"), "unknown compute 'fp23'; did you mean 'fp32'?"),
     ],
 )
 def test_unknown_names_are_bad_input_with_a_suggestion(config: KernelConfig, sentence: str) -> None:

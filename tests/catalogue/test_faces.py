@@ -10,22 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.completion import arriving, reconstructed
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case, box, half_channel, pipe
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import expected_slabs, slabs
+from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
@@ -101,8 +101,8 @@ def test_slabs_of_a_domain_are_the_domain(flow: str) -> None:
     case = _case(flow, "d3q19", (4, 5, 7))
     case = replace(case, faces=(*case.faces[2:4], "wall", "slip", *case.faces[:2]))
     whole = next(slabs(case, case.sites))
-    (expected,) = expected_slabs(case, [whole], 2, np)
-    parts = [part.copy() for part in expected_slabs(case, list(slabs(case, 40)), 2, np)]
+    (expected,) = reference_slabs(case, [whole], 2, np)
+    parts = [part.copy() for part in reference_slabs(case, list(slabs(case, 40)), 2, np)]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), expected)
 
 
@@ -240,22 +240,22 @@ def test_kinds_of_faces_are_listed() -> None:
 
 
 KINDS: dict[str, tuple[tuple[KernelConfig, ...], str]] = {
-    "one step": ((CudaConfig(block=(64, 1, 1)), CpuConfig(threads=1, vector_bits=0)), "bgk"),
+    "one step": ((cuda.Direct(block=(64, 1, 1)), cpu.Direct(vector_bits=0)), "bgk"),
     "several steps, populations": (
         (
-            CudaConfig(scheme="push", layout="rows", steps=2, block=(32, 8, 1), march=8),
-            CpuConfig(scheme="aa", loop="tile", tile_y=4, tile_z=2, steps=2, threads=1, vector_bits=0),
+            cuda.TemporalBlocking(chunk_planes=8, plane_fetch="none"),
+            cpu.Wavefront(steps=2, tile=(4, 2), vector_bits=0),
         ),
         "bgk",
     ),
     "moments": (
         (
-            CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=8),
-            CpuConfig(representation="moments", loop="tile", tile_x=64, tile_y=4, tile_z=2, threads=1, vector_bits=0),
+            cuda.TemporalBlocking(chunk_planes=8, plane_fetch="none", representation="moments", steps=1),
+            cpu.MomentsWavefront(tile=(64, 4, 2), vector_bits=0),
         ),
         "regularised",
     ),
-    "on chip (`launch=resident`)": ((CudaConfig(launch="resident", block=(64, 4, 1), march=4),), "bgk"),
+    "on chip (`launch=resident`)": ((cuda.Persistent(block=(64, 4, 1)),), "bgk"),
 }
 CONDITIONS: dict[str, Callable[[Case], Case]] = {
     "`wall`, `moving`, whole faces": lambda case: replace(

@@ -10,10 +10,10 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case, cavity, porous
@@ -26,6 +26,7 @@ from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import (
     LATTICE_NAMES,
     LAYOUT_NAMES,
@@ -199,12 +200,12 @@ def test_text_without_flags_knows_nothing_of_them() -> None:
 def test_bytes_of_flags_are_a_term_of_their_own() -> None:
     case = replace(STONE, domain=(10, 10, 10))
     assert case.fluid_sites == 700
-    pull = CudaConfig(flags="memory", storage="fp64", compute="fp64")
+    pull = cuda.Direct(compute="fp64", flags="memory", storage="fp64")
     assert traffic(case, pull).populations == 2 * 19 * 8
     assert traffic(case, pull).flags == pytest.approx(4 / 0.7)
     assert bytes_per_update(case, pull) == pytest.approx(304 + 4 / 0.7)
     assert footprint_bytes(case, pull) == 1000 * (2 * 19 * 8 + 4)
-    compiled = CudaConfig(storage="fp64", compute="fp64")
+    compiled = cuda.Direct(compute="fp64", storage="fp64")
     assert traffic(LID, compiled).flags == 0
     # AA needs them every second step where all cells are fluid; a table of moving walls lies beside
     assert traffic(LID, replace(pull, scheme="aa")).flags == 4
@@ -213,7 +214,7 @@ def test_bytes_of_flags_are_a_term_of_their_own() -> None:
 
 
 def test_the_description_lists_the_tables() -> None:
-    kernel = describe_kernel(render(LID, CudaConfig(flags="memory")))
+    kernel = describe_kernel(render(LID, cuda.Direct(flags="memory")))
     assert [buffer.name for buffer in kernel.buffers] == ["f0", "f1", "flags", "moving"]
     assert kernel.buffers[2].bytes == 4 * LID.sites
     assert kernel.period[0][0].arguments[:4] == ("f0", "f1", "flags", "moving")
@@ -236,7 +237,7 @@ def test_the_description_lists_the_tables() -> None:
     ],
 )
 def test_what_is_illegal_has_a_reason(case: Case, axes: dict[str, object], reason: str) -> None:
-    found = broken(case, CudaConfig(block=(8, 1, 1), **axes), Limits())  # type: ignore[arg-type]
+    found = broken(case, old_cuda(block=(8, 1, 1), **axes), Limits())  # type: ignore[arg-type]
     assert found is not None
     assert found.startswith(reason)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.footprint import (
     buffer_elements,
     bytes_per_update,
@@ -18,9 +18,11 @@ from lbmtune.catalogue.footprint import (
     traffic,
 )
 from lbmtune.catalogue.layouts import LAYOUTS as ALL_LAYOUTS
+from lbmtune.catalogue.layouts import AoS, AoSoA, Bundle, BundleAoSoA, SoA, Tiled, TiledCells
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.sparse import nodes
+from tests.support.configs import old_cuda
 
 CUBE = (256, 256, 256)
 SITES = 256**3
@@ -33,46 +35,46 @@ def _case(lattice: str) -> Case:
 @pytest.mark.parametrize(
     ("lattice", "config", "expected"),
     [
-        ("d3q19", CudaConfig(), 152),
-        ("d3q19", CudaConfig(scheme="aa"), 152),
-        ("d3q19", CudaConfig(storage="fp64", compute="fp64"), 304),
-        ("d3q19", CudaConfig(storage="fp16s"), 76),
+        ("d3q19", cuda.Direct(), 152),
+        ("d3q19", cuda.Direct(scheme="aa"), 152),
+        ("d3q19", cuda.Direct(compute="fp64", storage="fp64"), 304),
+        ("d3q19", cuda.Direct(storage="fp16s"), 76),
         # density and velocity in the compute precision
-        ("d3q19", CudaConfig(macroscopics="every-step"), 152 + 16),
-        ("d3q19", CudaConfig(macroscopics="every-step", storage="fp64", compute="fp64"), 304 + 32),
-        ("d3q19", CudaConfig(macroscopics="every-step", storage="fp16s"), 76 + 16),
-        ("d2q9", CudaConfig(), 72),
-        ("d3q27", CudaConfig(scheme="esoteric-pull"), 216),
+        ("d3q19", cuda.Direct(macroscopics="every-step"), 152 + 16),
+        ("d3q19", cuda.Direct(compute="fp64", macroscopics="every-step", storage="fp64"), 304 + 32),
+        ("d3q19", cuda.Direct(macroscopics="every-step", storage="fp16s"), 76 + 16),
+        ("d2q9", cuda.Direct(), 72),
+        ("d3q27", cuda.Direct(scheme="esoteric-pull"), 216),
         # a second pass moves what the first one left: all directions, or all but the one at rest
-        ("d3q19", CudaConfig(scheme="two-step", storage="fp64", compute="fp64"), 608),
-        ("d3q19", CudaConfig(scheme="swap", storage="fp64", compute="fp64"), 8 * (2 * 19 + 2 * 18)),
+        ("d3q19", cuda.Direct(compute="fp64", scheme="two-step", storage="fp64"), 608),
+        ("d3q19", cuda.Direct(compute="fp64", scheme="swap", storage="fp64"), 8 * (2 * 19 + 2 * 18)),
         # a block of 8 x 8 x 8 cells reads 6 x 64 + 12 x 120 populations from its ring, which were copied there
-        ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8), storage="fp64", compute="fp64"), 304 + 57),
-        ("d3q19", CpuConfig(scheme="two-step"), 456),
-        ("d3q19", CpuConfig(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
+        ("d3q19", cuda.Direct(block=(8, 8, 8), compute="fp64", scheme="ghost-cell", storage="fp64"), 304 + 57),
+        ("d3q19", cpu.Direct(scheme="two-step"), 456),
+        ("d3q19", cpu.Direct(scheme="swap"), 4 * (2 * 19 + 2 * 18)),
         # fused: neighbours that were updated just before are in the cache; what lies at slab faces is left out
-        ("d3q19", CpuConfig(scheme="swap-ordered", storage="fp64", compute="fp64"), 2 * 19 * 8),
-        ("d3q27", CpuConfig(scheme="swap-ordered"), 2 * 27 * 4),
+        ("d3q19", cpu.Direct(compute="fp64", scheme="swap-ordered", storage="fp64"), 2 * 19 * 8),
+        ("d3q27", cpu.Direct(scheme="swap-ordered"), 2 * 27 * 4),
         # 8 x 4 rows read 10 (of y) x 4 + 10 (of z) x 8 - 4 (of both) populations from their ring, a store of which
         # fetches its line first; rows are whole
-        ("d3q19", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 152 + 3 * 4 * 116 / 32),
-        ("d2q9", CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4), 72 + 3 * 4 * 6 / 8),
+        ("d3q19", cpu.Direct(parallel_loop="tile-8x4", scheme="ghost-cell"), 152 + 3 * 4 * 116 / 32),
+        ("d2q9", cpu.Direct(parallel_loop="tile-8x4", scheme="ghost-cell"), 72 + 3 * 4 * 6 / 8),
         # four steps in one launch: fetched once, at each of 15 edges of 16 tiles three rows again, six in the gap and
         # as many planes
         (
             "d3q19",
-            CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1),
+            cpu.Wavefront(),
             152 / 4 * (1 + 17 * 3 / 256) * (1 + 6 / 256),
         ),
-        ("d2q9", CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1), 72 / 4 * (1 + 6 / 256)),
+        ("d2q9", cpu.Wavefront(), 72 / 4 * (1 + 6 / 256)),
         # a store to a line that was not read first fetches it, unless it streams
-        ("d3q19", CpuConfig(), 228),
-        ("d3q19", CpuConfig(scheme="push"), 228),
-        ("d3q19", CpuConfig(streaming_stores=1), 152),
-        ("d3q19", CpuConfig(scheme="aa"), 152),
-        ("d3q19", CpuConfig(storage="fp64", compute="fp64"), 456),
-        ("d3q19", CpuConfig(storage="fp64", compute="fp64", streaming_stores=1), 304),
-        ("d3q19", CpuConfig(storage="fp16s", scheme="esoteric-twist"), 76),
+        ("d3q19", cpu.Direct(), 228),
+        ("d3q19", cpu.Direct(scheme="push"), 228),
+        ("d3q19", cpu.Direct(streaming_stores=1), 152),
+        ("d3q19", cpu.Direct(scheme="aa"), 152),
+        ("d3q19", cpu.Direct(compute="fp64", storage="fp64"), 456),
+        ("d3q19", cpu.Direct(compute="fp64", storage="fp64", streaming_stores=1), 304),
+        ("d3q19", cpu.Direct(scheme="esoteric-twist", storage="fp16s"), 76),
     ],
 )
 def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> None:
@@ -82,48 +84,46 @@ def test_bytes_per_update(lattice: str, config: KernelConfig, expected: int) -> 
 @pytest.mark.parametrize(
     ("lattice", "config", "expected"),
     [
-        ("d3q19", CudaConfig(), 2 * 19 * 4 * SITES),
-        ("d3q19", CudaConfig(scheme="aa"), 19 * 4 * SITES),
-        ("d3q19", CudaConfig(scheme="aa", storage="fp16s"), 19 * 2 * SITES),
-        ("d3q19", CudaConfig(scheme="aa", layout="aos"), 19 * 4 * SITES),
-        ("d3q19", CudaConfig(scheme="aa", layout="aosoa", width=32), 19 * 4 * SITES),
-        ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(16, 4, 2)), 19 * 4 * SITES),
-        ("d3q19", CudaConfig(layout="tiled-cells", layout_tile=(32, 8, 1)), 2 * 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(), 2 * 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(scheme="aa"), 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(scheme="aa", storage="fp16s"), 19 * 2 * SITES),
+        ("d3q19", cuda.Direct(layout=AoS(), scheme="aa"), 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(layout=AoSoA(), scheme="aa"), 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(layout=Tiled(layout_tile=(16, 4, 2)), scheme="aa"), 19 * 4 * SITES),
+        ("d3q19", cuda.Direct(layout=TiledCells(layout_tile=(32, 8, 1))), 2 * 19 * 4 * SITES),
         # whole bundles: 19 directions take 4 of 5 or 7 of 3; the 9 of D2Q9 are 3 of 3
-        ("d3q19", CudaConfig(scheme="aa", layout="bundle", group=5), 20 * 4 * SITES),
-        ("d3q19", CudaConfig(layout="bundle-aosoa", group=3, width=16), 2 * 21 * 4 * SITES),
-        ("d2q9", CudaConfig(scheme="aa", layout="bundle", group=3), 9 * 4 * 256**2),
+        ("d3q19", cuda.Direct(layout=Bundle(group=5), scheme="aa"), 20 * 4 * SITES),
+        ("d3q19", cuda.Direct(layout=BundleAoSoA(width=16)), 2 * 21 * 4 * SITES),
+        ("d2q9", cuda.Direct(layout=Bundle(), scheme="aa"), 9 * 4 * 256**2),
         # whole tiles: 256 -> 258, 260, 259
-        ("d3q19", CudaConfig(scheme="aa", layout="tiled", layout_tile=(6, 5, 7)), 19 * 4 * 258 * 260 * 259),
-        ("d3q19", CudaConfig(macroscopics="every-step"), (2 * 19 + 4) * 4 * SITES),
-        ("d3q19", CudaConfig(padding=64), 2 * 19 * 4 * (SITES + 64)),
-        ("d2q9", CudaConfig(storage="fp64", compute="fp64"), 2 * 9 * 8 * 256**2),
+        ("d3q19", cuda.Direct(layout=Tiled(layout_tile=(6, 5, 7)), scheme="aa"), 19 * 4 * 258 * 260 * 259),
+        ("d3q19", cuda.Direct(macroscopics="every-step"), (2 * 19 + 4) * 4 * SITES),
+        ("d3q19", cuda.Direct(layout=SoA(padding=64)), 2 * 19 * 4 * (SITES + 64)),
+        ("d2q9", cuda.Direct(compute="fp64", storage="fp64"), 2 * 9 * 8 * 256**2),
         # a ring around every block of 8 x 8 x 8, or of 32 x 8 in two dimensions
-        ("d3q19", CudaConfig(scheme="ghost-cell", block=(8, 8, 8)), 19 * 4 * 32**3 * 10**3),
-        ("d2q9", CudaConfig(scheme="ghost-cell", block=(32, 8, 1)), 9 * 4 * 8 * 32 * 34 * 10),
+        ("d3q19", cuda.Direct(block=(8, 8, 8), scheme="ghost-cell"), 19 * 4 * 32**3 * 10**3),
+        ("d2q9", cuda.Direct(block=(32, 8, 1), scheme="ghost-cell"), 9 * 4 * 8 * 32 * 34 * 10),
         # ghost rows beyond the y and z faces
-        ("d3q19", CudaConfig(wrap="ghost"), 2 * 19 * 4 * 256 * 258 * 258),
-        ("d2q9", CudaConfig(wrap="ghost"), 2 * 9 * 4 * 256 * 258),
+        ("d3q19", cuda.Direct(wrap="ghost"), 2 * 19 * 4 * 256 * 258 * 258),
+        ("d2q9", cuda.Direct(wrap="ghost"), 2 * 9 * 4 * 256 * 258),
         # CPU rows: offset, cells, one ghost column, padding
-        ("d3q19", CpuConfig(scheme="aa", row_offset=16, row_padding=3), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
-        ("d3q19", CpuConfig(wrap="select", row_offset=0, vector_bits=0), 2 * 19 * 4 * SITES),
-        ("d3q19", CpuConfig(scheme="swap-ordered", row_offset=1, threads=2), 19 * 4 * (1 + 256 + 1) * 256**2),
+        ("d3q19", cpu.Direct(row_padding=3, scheme="aa"), 19 * 4 * (16 + 256 + 1 + 3) * 256**2),
+        ("d3q19", cpu.Direct(row_offset=0, vector_bits=0, wrap="select"), 2 * 19 * 4 * SITES),
+        ("d3q19", cpu.Direct(row_offset=1, scheme="swap-ordered", threads=2), 19 * 4 * (1 + 256 + 1) * 256**2),
         # rings of rows around blocks of 8 x 4 rows, and the rows that each thread keeps: 8 + 2 of 19 populations
         (
             "d3q19",
-            CpuConfig(scheme="ghost-cell", loop="tile", tile_y=8, tile_z=4, threads=2),
+            cpu.Direct(parallel_loop="tile-8x4", scheme="ghost-cell", threads=2),
             19 * 4 * ((16 + 256 + 1) * (32 * 10) * (64 * 6) + 2 * 10 * 256),
         ),
         # in two dimensions a row is kept until the next one is done; 256 = 5 x 50 + 6 rows; ends of rows by selection
         (
             "d2q9",
-            CpuConfig(
-                scheme="ghost-cell", loop="tile", tile_y=50, tile_z=1, wrap="select", row_offset=0, storage="fp16s"
-            ),
+            cpu.Direct(parallel_loop="tile-50x1", row_offset=0, scheme="ghost-cell", storage="fp16s", wrap="select"),
             9 * 2 * 256 * 6 * 52 + 9 * 4 * 2 * 256,
         ),
         # an AoSoA row is a whole number of groups: 16 + 256 + 1 -> 288
-        ("d3q19", CpuConfig(scheme="aa", layout="aosoa", width=16), 19 * 4 * 288 * 256**2),
+        ("d3q19", cpu.Direct(layout=AoSoA(width=16), scheme="aa"), 19 * 4 * 288 * 256**2),
     ],
 )
 def test_footprint(lattice: str, config: KernelConfig, expected: int) -> None:
@@ -162,7 +162,7 @@ def test_every_scheme_in_every_layout(scheme: str, layout: str, storage: str, si
     """Bytes of an update do not depend on the layout, and what is kept does not on what is moved."""
     axes, slots, cells = LAYOUTS[layout]
     copies, moved = MOVED[scheme]
-    config = CudaConfig(
+    config = old_cuda(
         scheme=scheme, layout=layout, storage=storage, compute="fp64" if storage == "fp64" else "fp32", **axes
     )
     case = box("d3q19", "bgk", SMALL)
@@ -191,7 +191,7 @@ def test_every_scheme_in_every_layout_by_a_list(scheme: str, layout: str, storag
     copies, moved = MOVED[scheme]
     kept, read = LISTED[scheme]
     compute = "fp64" if storage == "fp64" else "fp32"
-    config = CudaConfig(scheme=scheme, layout=layout, addressing="indirect", storage=storage, compute=compute, **axes)
+    config = old_cuda(scheme=scheme, layout=layout, addressing="indirect", storage=storage, compute=compute, **axes)
     case = box("d3q19", "bgk", SMALL)
     assert bytes_per_update(case, config) == moved * size + 4 * read
     assert footprint_bytes(case, config) == 23 * 128 * (copies * slots * size + 4 * kept)
@@ -208,7 +208,7 @@ def test_all_that_there_is_has_exact_bytes() -> None:
 def test_rings_in_every_layout(layout: str) -> None:
     """Blocks of 8 x 4 x 2 cells have 10 x 6 x 4 with their rings: 5 x 3 x 3 of them lie side by side."""
     axes, slots, _ = LAYOUTS[layout]
-    config = CudaConfig(scheme="ghost-cell", block=(8, 4, 2), layout=layout, **axes)
+    config = old_cuda(scheme="ghost-cell", block=(8, 4, 2), layout=layout, **axes)
     whole = {"aosoa": 64, "bundle-aosoa": 64}.get(layout, 50)  # 5 x 10 cells along x, in groups of 16 and 32
     case = box("d3q19", "bgk", SMALL)
     assert footprint_bytes(case, config) == slots * whole * 18 * 12 * 4
@@ -220,10 +220,12 @@ def test_rings_in_every_layout(layout: str) -> None:
 def test_in_place_schemes_need_half_the_memory() -> None:
     case = _case("d3q19")
     for scheme in ("aa", "esoteric-twist", "esoteric-pull"):
-        assert 2 * footprint_bytes(case, CudaConfig(scheme=scheme)) == footprint_bytes(case, CudaConfig(scheme="push"))
+        assert 2 * footprint_bytes(case, cuda.Direct(scheme=scheme)) == footprint_bytes(
+            case, cuda.Direct(scheme="push")
+        )
 
 
-@pytest.mark.parametrize("config", [CudaConfig(addressing="indirect"), CpuConfig(addressing="indirect", scheme="aa")])
+@pytest.mark.parametrize("config", [cuda.Sparse(), cpu.Sparse(scheme="aa")])
 def test_what_fits_is_known_without_the_geometry_where_memory_is_ample(
     config: KernelConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,12 +238,12 @@ def test_what_fits_is_known_without_the_geometry_where_memory_is_ample(
 
 
 def test_a_domain_of_its_own_can_be_asked_for() -> None:
-    assert buffer_elements(_case("d3q19"), CudaConfig(), (10, 3, 2)) == 19 * 60
+    assert buffer_elements(_case("d3q19"), cuda.Direct(), (10, 3, 2)) == 19 * 60
 
 
 @pytest.mark.parametrize("lattice", ["d2q9", "d3q19"])
 def test_largest_cube_fits_and_the_next_does_not(lattice: str) -> None:
-    case, config, memory = _case(lattice), CudaConfig(scheme="aa"), 10**9
+    case, config, memory = _case(lattice), cuda.Direct(scheme="aa"), 10**9
     edge = largest_cube(case, config, memory)[0]
     q, dimensions = case.stencil.q, case.stencil.dimensions
     assert edge % 16 == 0
@@ -251,9 +253,9 @@ def test_largest_cube_fits_and_the_next_does_not(lattice: str) -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=8, prefetch=1),
-        CudaConfig(representation="moments", halo="faces", layout="soa", block=(8, 8, 8), flags="memory"),
-        CpuConfig(representation="moments", loop="tile", tile_x=64, tile_y=8, tile_z=4, flags="memory"),
+        cuda.TemporalBlocking(chunk_planes=8, representation="moments", steps=1),
+        cuda.FaceExchange(layout=SoA(), flags="memory"),
+        cpu.MomentsWavefront(flags="memory", tile=(64, 8, 4)),
     ],
     ids=["march", "faces", "rows on a CPU"],
 )

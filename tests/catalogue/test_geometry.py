@@ -16,9 +16,9 @@ from lbmtune.catalogue.problem.case import Case, box, cavity, porous
 from lbmtune.catalogue.problem.geometries.packing import _centres
 from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
 from lbmtune.catalogue.problem.geometry import generator, solid, voxels
-from lbmtune.cli.files.casefile import CaseFile, case_of
-from lbmtune.cli.files.studyfile import overridden, parse_study
 from lbmtune.errors import InputError
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.studyfile import overridden, parse_study
 
 DOMAINS = [(36, 5, 3), (24, 7, 1), (1, 1, 1), (33, 32, 31), (2, 9, 4)]
 FRACTIONAL = ["packing:fraction=0.52:radius=3", "sandstone:fraction=0.7:grain=2", "blocks:fraction=0.4:size=3"]

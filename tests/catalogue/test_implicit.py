@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from lbmtune.catalogue.axes import neutral
+
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import traffic
@@ -22,6 +22,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import old_cuda
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -33,7 +34,7 @@ def rocks(lattice: str = "d2q9", collision: str = "bgk") -> Case:
 
 def config(scheme: str, **axes: Any) -> CudaConfig:
     direct = {} if axes.get("addressing") == "indirect" else {"flags": "memory"}
-    return CudaConfig(**{"scheme": scheme, "boundary": "implicit", "block": (32, 1, 1), **direct, **axes})
+    return old_cuda(**{"scheme": scheme, "boundary": "implicit", "block": (32, 1, 1), **direct, **axes})
 
 
 @pytest.mark.parametrize("lattice", LATTICES)

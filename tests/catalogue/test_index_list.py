@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lbmtune.catalogue.axes import completed, neutral
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, parse_config
+
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda, parse_config
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem import geometry
@@ -24,6 +24,7 @@ from lbmtune.catalogue.sparse.nodes import counts, index_list, nodes
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES, Vector
+from tests.support.configs import old_cuda
 
 SCHEMES = {
     name: one
@@ -40,7 +41,7 @@ def sample(lattice: str = "d3q19", geometry: str = POROUS) -> Case:
 
 
 def indirect(scheme: str = "pull", precision: str = "fp64", **axes: object) -> CudaConfig:
-    return CudaConfig(scheme=scheme, addressing="indirect", storage=precision, compute=precision, **axes)  # type: ignore[arg-type]
+    return old_cuda(scheme=scheme, addressing="indirect", storage=precision, compute=precision, **axes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -126,7 +127,7 @@ def test_a_box_without_walls_needs_no_flags() -> None:
 
 
 def test_pull_on_a_cpu_fetches_the_lines_that_it_writes() -> None:
-    config = CpuConfig(scheme="pull", addressing="indirect", storage="fp64", compute="fp64")
+    config = cpu.Sparse(compute="fp64", storage="fp64")
     assert bytes_per_update(sample(), config) == 3 * 19 * 8 + 72
 
 
@@ -260,7 +261,7 @@ def test_configurations_with_the_same_links_share_a_list() -> None:
         index_list(replace(case, relaxation_rate=1.1, force=(1e-3, 0.0, 0.0)), indirect("pull", block=(64, 1, 1))),
         index_list(case, indirect("pull", layout="aosoa", width=128)),
         index_list(case, indirect("aa", cells_per_thread=4)),
-        index_list(case, CpuConfig(scheme="two-step", addressing="indirect")),
+        index_list(case, cpu.Sparse(scheme="two-step")),
     ]
     assert {id(words) for words in lists} == {id(lists[0])}
     others = index_list(case, indirect("pull", order="tile")), index_list(case, indirect("esoteric-twist"))
@@ -328,6 +329,6 @@ def test_axes_of_a_box_stand_still_with_a_list() -> None:
 
 
 def test_old_configurations_keep_their_keys() -> None:
-    assert "addressing" not in CudaConfig().identity
-    assert "order" not in CpuConfig().identity
+    assert "addressing" not in cuda.Direct().identity
+    assert "order" not in cpu.Direct().identity
     assert parse_config("scheme=aa").brief == "backend=cuda,scheme=aa"

@@ -131,7 +131,7 @@ extern "C" void encode(int n, const float* from, unsigned short* to) {
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 @pytest.mark.parametrize("name", FORMATS)
 def test_cuda_text_converts_as_the_model(name: str) -> None:
-    text = f'#include "{HEADER}"\n{skeleton(f"cuda/{name}.cu")}\n{_SHIM}'
+    text = f'#include "{HEADER}"\n{skeleton(f"cuda/shared/{name}.cu")}\n{_SHIM}'
     library = ctypes.CDLL(compile_text(text).image.decode())
 
     def call(function: str, given_: np.ndarray, kind: type) -> np.ndarray:

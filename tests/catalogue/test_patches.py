@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.api.inventory import catalogue
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.completion import reconstructed
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
@@ -23,15 +24,14 @@ from lbmtune.catalogue.problem.cell_types import conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, Face, Patch
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.problem.patches import check_cells, holds, owners, types
-from lbmtune.cli.files.casefile import CaseFile, case_of
-from lbmtune.cli.files.studyfile import overridden, parse_study
-from lbmtune.cli.verbs.list import catalogue
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.studyfile import overridden, parse_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import expected_slabs, slabs
+from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
@@ -39,6 +39,7 @@ from lbmtune.records.best import CellType
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import patched
+from tests.support.configs import old_cuda
 from tests.support.cpu_cases import InterpretingDevice, config_of, interpret, program_of
 from tests.support.cuda_samples import VECTOR_SCHEMES, config
 
@@ -157,8 +158,8 @@ def test_cells_of_a_patch_have_what_is_given_and_others_what_they_had(lattice: s
 def test_slabs_of_a_domain_are_the_domain() -> None:
     case = replace(_case("d3q19", (4, 5, 7)), patches=(*_case("d3q19").patches, Patch("slip", "disc", "z+")))
     whole = next(slabs(case, case.sites))
-    (expected,) = expected_slabs(case, [whole], 2, np)
-    parts = [part.copy() for part in expected_slabs(case, list(slabs(case, 40)), 2, np)]
+    (expected,) = reference_slabs(case, [whole], 2, np)
+    parts = [part.copy() for part in reference_slabs(case, list(slabs(case, 40)), 2, np)]
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), expected)
 
 
@@ -261,14 +262,14 @@ def test_cpu_text(scheme: str, layout_name: str) -> None:
 
 
 def test_cpu_text_of_sites() -> None:
-    one = CpuConfig(scheme="esoteric-twist", addressing="indirect", storage="fp64", compute="fp64", vector_bits=256)
+    one = cpu.Sparse(compute="fp64", scheme="esoteric-twist", storage="fp64", vector_bits=256)
     assert interpret(program_of(_case("d2q9", (24, 5, 1)), one), 1).passed
 
 
 @pytest.mark.slow
 def test_compiled_cpu_kernel_of_sites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
-    one = CpuConfig(scheme="aa", addressing="indirect", storage="fp32", compute="fp32", vector_bits=256)
+    one = cpu.Sparse(scheme="aa", vector_bits=256)
     program = program_of(_case("d2q9", (24, 5, 1)), one)
     assert "end_f1 = lane(f1, k)" in program.source
     assert verify(program, compile_cpu(program), open_cpu(), 2).passed
@@ -289,7 +290,7 @@ def test_types_of_sites_are_a_row_of_the_list() -> None:
     lid = replace(cavity("d3q19", "bgk", (16, 16, 16), 1.3), faces=WALLS)
     half = replace(lid, patches=(Patch("moving", "rectangle:x=0..0.5", "y+", (0.1, 0.0, 0.0)),))
     jet = replace(lid, patches=(Patch("velocity", "disc", "x-", (0.05, 0.0, 0.0)),))
-    pull = CudaConfig(addressing="indirect", storage="fp64", compute="fp64")
+    pull = cuda.Sparse(compute="fp64", storage="fp64")
     # one wall that moves needs no type
     assert [traffic(case, pull).flags for case in (lid, half, jet)] == [0, 0, 4]
     spare = 4 * (16**3 + 128)
@@ -301,14 +302,14 @@ def test_types_of_sites_are_a_row_of_the_list() -> None:
 
 def test_the_description_says_what_the_bits_are() -> None:
     direct, sites = (
-        describe_kernel(render(_case("d3q19", (64, 64, 64)), CudaConfig(**axes)))  # type: ignore[arg-type]
+        describe_kernel(render(_case("d3q19", (64, 64, 64)), old_cuda(**axes)))  # type: ignore[arg-type]
         for axes in ({"flags": "memory"}, {"addressing": "indirect"})
     )
     assert direct.types[2] == CellType(kind="pressure", face="x+", patch=3, shift=19, bits=2, number=3)
     assert direct.types[-1] == CellType(kind="moving", face="", patch=4, shift=23, bits=1, number=1)
     assert [t.patch for t in sites.types] == [1, 2, 3, 5, 0, 0, 4]
     assert sites.arguments["wall_x_4"].value == direct.arguments["wall_x_4"].value == 0.05
-    assert not describe_kernel(render(_walled(), CudaConfig(flags="memory"))).types
+    assert not describe_kernel(render(_walled(), cuda.Direct(flags="memory"))).types
 
 
 # voxel files

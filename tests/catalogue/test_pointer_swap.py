@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lbmtune.catalogue.axes import completed, neutral
 
 import lbmtune
 from lbmtune.backend.cpu import compile_cpu, open_cpu
-from lbmtune.catalogue.axes import completed, neutral
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
+from lbmtune.catalogue.layouts import AoS, SoA
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.pointer_swap import exchange, exchanges_slots
 from lbmtune.catalogue.problem.case import box, cavity
@@ -188,7 +189,7 @@ def test_the_axis_acts_where_steps_differ_in_slots() -> None:
 
 def test_the_slots_of_a_file_start_where_the_layout_says() -> None:
     case = box("d2q9", "bgk", (48, 6, 1))
-    for chosen in (CudaConfig(padding=8), CudaConfig(layout="aos"), CpuConfig(row_padding=3)):
+    for chosen in (cuda.Direct(layout=SoA(padding=8)), cuda.Direct(layout=AoS()), cpu.Direct(row_padding=3)):
         program = render(case, replace(chosen, scheme="esoteric-pull", parity="pointers"))
         kernel = describe_kernel(program)
         names = dict(zip(("NX", "NY", "NZ"), program.frame.extents(case.domain)[:3], strict=True))
@@ -196,13 +197,13 @@ def test_the_slots_of_a_file_start_where_the_layout_says() -> None:
         found = {name: eval(formula, {}, names) for name, formula in kernel.slots.items()}
         assert found == {f"slot_{i}": chosen.memory.component(i, extents) for i in range(9)}
         assert found == program.slot_starts(case.domain)
-    assert describe_kernel(render(case, CudaConfig(scheme="esoteric-pull"))).slots == {}
+    assert describe_kernel(render(case, cuda.Direct(scheme="esoteric-pull"))).slots == {}
 
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
 @pytest.mark.parametrize("addressing", ["direct", "indirect"])
 def test_a_flow_runs_from_its_file(addressing: str, tmp_path: Path) -> None:
-    chosen = CpuConfig(scheme="esoteric-pull", parity="pointers", storage="fp64", compute="fp64", vector_bits=0)
+    chosen = cpu.Direct(compute="fp64", pointer_swap=1, scheme="esoteric-pull", storage="fp64", vector_bits=0)
     chosen = replace(chosen, addressing=addressing)
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), chosen), tmp_path / "best.json")
     flow = lbmtune.load(tmp_path / "best.json", domain=(10, 14, 1))
@@ -215,6 +216,6 @@ def test_a_flow_runs_from_its_file(addressing: str, tmp_path: Path) -> None:
 
 def test_no_other_launch_takes_slots() -> None:
     launches: list[Launch] = [
-        one for step in render(case_of("box", "d2q9", "bgk"), CudaConfig()).period for one in step
+        one for step in render(case_of("box", "d2q9", "bgk"), cuda.Direct()).period for one in step
     ]
     assert not any(name.startswith("slot_") for launch in launches for name in launch.arguments)

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, defaults, parse_config
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults, parse_config
 from lbmtune.catalogue.families import common_rules as common
 from lbmtune.catalogue.families.rules import RULES, Limits, broken
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.case import box
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.errors import InputError
+from tests.support.configs import old_cuda
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
 LIMITS = Limits(cores=16, memory_bytes=2**36)
@@ -512,7 +514,7 @@ def test_rule_between_domain_and_knobs(
 
 
 def test_vector_width_of_the_device() -> None:
-    config = CpuConfig(vector_bits=512)
+    config = cpu.Direct()
     assert broken(CASE, config, LIMITS) is None
     assert broken(CASE, config, replace(LIMITS, vector_bits=128)) == (
         "vector_bits 512; this CPU has 128, and two registers make a vector"
@@ -523,7 +525,7 @@ def test_vector_width_of_the_device() -> None:
 OPENED = replace(CASE, faces=("slip", "slip", "wall", "wall", "periodic", "periodic"))
 
 
-@pytest.mark.parametrize("config", [CudaConfig(addressing="indirect"), CpuConfig(addressing="indirect")])
+@pytest.mark.parametrize("config", [cuda.Sparse(), cpu.Sparse()])
 def test_a_list_of_sites_knows_the_faces_by_their_types(config: KernelConfig) -> None:
     assert broken(CASE, config, LIMITS) is None
     assert broken(OPENED, config, LIMITS) is None
@@ -536,22 +538,31 @@ PATCHED = replace(OPENED, patches=(Patch("moving", "rectangle:x=0..0.5", "y+", (
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (CudaConfig(), None),
-        (CudaConfig(wrap="ghost"), "flags compiled with wrap ghost: the refresh of ghost rows knows the faces alone"),
-        (CudaConfig(march=2), "flags compiled with march 2: columns of cells know whole faces alone"),
-        (CudaConfig(boundary="predicated"), "boundary predicated with flags compiled: it acts on flags"),
-        (CudaConfig(macroscopics="every-step"), "macroscopics every-step with flags compiled: kernels that know cells"),
+        (cuda.Direct(), None),
+        (cuda.Direct(wrap="ghost"), "flags compiled with wrap ghost: the refresh of ghost rows knows the faces alone"),
+        (cuda.Column(z_cells=2), "flags compiled with march 2: columns of cells know whole faces alone"),
+        (cuda.Direct(boundary="predicated"), "boundary predicated with flags compiled: it acts on flags"),
         (
-            CudaConfig(scheme="ghost-cell", block=(8, 8, 4)),
+            cuda.Direct(macroscopics="every-step"),
+            "macroscopics every-step with flags compiled: kernels that know cells",
+        ),
+        (
+            cuda.Direct(block=(8, 8, 4), scheme="ghost-cell"),
             "flags compiled with a patch on face y+: the rings of the blocks of scheme ghost-cell know whole faces",
         ),
-        (CpuConfig(), "flags compiled with a patch on face y+: rows of a CPU ask the words of their cells which"),
-        (CudaConfig(flags="memory"), None),
-        (CudaConfig(addressing="indirect"), None),
-        (CudaConfig(flags="memory", wrap="ghost"), "flags memory with wrap ghost: the refresh of ghost rows"),
-        (CudaConfig(flags="memory", march=2), "flags memory with march 2: columns of cells know whole faces"),
-        (CudaConfig(flags="memory", scheme="push", steps=2), "moving patch with steps 2: its blocks know whole faces"),
-        (CudaConfig(flags="memory", launch="resident"), "moving patch with launch resident: these kernels know whole"),
+        (cpu.Direct(), "flags compiled with a patch on face y+: rows of a CPU ask the words of their cells which"),
+        (cuda.Direct(flags="memory"), None),
+        (cuda.Sparse(), None),
+        (cuda.Direct(flags="memory", wrap="ghost"), "flags memory with wrap ghost: the refresh of ghost rows"),
+        (old_cuda(flags="memory", march=2), "flags memory with march 2: columns of cells know whole faces"),
+        (
+            cuda.TemporalBlocking(layout=SoA(), block=(256, 1, 1), chunk_planes=1, flags="memory", plane_fetch="none"),
+            "moving patch with steps 2: its blocks know whole faces",
+        ),
+        (
+            cuda.Persistent(block=(256, 1, 1), flags="memory", tile_planes=1),
+            "moving patch with launch resident: these kernels know whole",
+        ),
     ],
 )
 def test_parts_of_faces_are_known_by_words(config: KernelConfig, reason: str | None) -> None:
@@ -562,7 +573,7 @@ def test_parts_of_faces_are_known_by_words(config: KernelConfig, reason: str | N
 
 
 def test_huge_pages_of_the_device() -> None:
-    config = CpuConfig(pages="huge")
+    config = cpu.Direct(pages="huge")
     assert broken(CASE, config, LIMITS) is None
     assert broken(CASE, config, replace(LIMITS, huge_pages=False)) == (
         "pages huge: this system gives no transparent huge pages of 2 MiB"
@@ -571,7 +582,7 @@ def test_huge_pages_of_the_device() -> None:
 
 def test_a_domain_too_large_is_told_the_largest_that_fits() -> None:
     """256^3 x 19 x 2 x 4 bytes = 2.375 GiB; 1 GiB holds two lattices of a cube of 191."""
-    config, memory = CudaConfig(), 2**30
+    config, memory = cuda.Direct(), 2**30
     reason = broken(CASE, config, replace(LIMITS, memory_bytes=memory))
     assert reason == (
         "domain 256x256x256 needs 2.375 GiB in fp32 pull; the device has 1 GiB free, enough for 176x176x176"
@@ -583,7 +594,7 @@ def test_a_domain_too_large_is_told_the_largest_that_fits() -> None:
 
 def test_unknown_name_is_bad_input_and_no_illegal_point() -> None:
     with pytest.raises(InputError, match="unknown scheme 'aaa'; did you mean 'aa'"):
-        broken(CASE, CudaConfig(scheme="aaa"), LIMITS)
+        broken(CASE, cuda.Direct(scheme="aaa"), LIMITS)
 
 
 BASES = {
@@ -618,8 +629,8 @@ def test_every_rule_speaks_in_an_example_above() -> None:
     examples += [(CASE, parse_config(bad, "cpu")) for _, bad, _ in CPU]
     examples += [(replace(CASE, domain=bad), parse_config(text)) for _, bad, text, _ in DOMAIN]
     large = replace(CASE, domain=(4096, 4096, 4096))
-    examples += [(large, CudaConfig()), (large, CudaConfig(addressing="indirect"))]  # too large for memory, for a word
-    examples.append((replace(CASE, geometry="sandstone"), CudaConfig()))
+    examples += [(large, cuda.Direct()), (large, cuda.Sparse())]  # too large for memory, for a word
+    examples.append((replace(CASE, geometry="sandstone"), cuda.Direct()))
     first = {next(rule for rule in RULES[config.backend] if rule(case, config, LIMITS)) for case, config in examples}
     unknown_names = common.FIRST[0]  # its examples raise
     assert first | {unknown_names} == {rule for rules in RULES.values() for rule in rules}

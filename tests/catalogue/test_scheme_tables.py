@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.pull import SCHEME
@@ -116,7 +116,7 @@ def _gain(case: Case, i: int) -> float:
 @pytest.mark.parametrize(("scheme", "flow", "lattice"), COMBINATIONS)
 def test_table_reproduces_the_oracle(scheme: str, flow: str, lattice: str) -> None:
     case = _case(flow, lattice)
-    table, config = SCHEMES[scheme], CudaConfig(scheme=scheme, storage="fp64", compute="fp64")
+    table, config = SCHEMES[scheme], cuda.Direct(compute="fp64", storage="fp64", scheme=scheme)
     state = oracle.random_state(case)
     stored = np.full((case.stencil.q, *case.domain[::-1]), np.nan)
     found = [list(placements(case, config, case.domain, parity, np)) for parity in range(table.period)]

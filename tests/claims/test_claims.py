@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cuda
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
@@ -21,8 +21,8 @@ from lbmtune.claims.plan import Here, configuration, plans
 from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_claims
 from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
-from lbmtune.cli.files.claimsfile import load_documents, parse_document, published
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.files.claimsfile import load_documents, parse_document, published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Rates, Row, Verdict
 from lbmtune.records.profile import Counter, Counters
@@ -86,9 +86,9 @@ def claim(**changes: object) -> Claim:
 
 def reading(name: str, samples_s: Sequence[float], group: Group | None = None, **changes: object) -> Reading:
     """A reading with these seconds per step."""
-    final = replace(measurement(CudaConfig()), samples_s=tuple(samples_s), bytes_per_update=304, sites=10**6)
+    final = replace(measurement(cuda.Direct()), samples_s=tuple(samples_s), bytes_per_update=304, sites=10**6)
     trial = Trial(number=0, key="k", config={}, outcome=Outcome.OK, final=final)
-    row = Row(variant=name, config=CudaConfig().flat(), trial=trial)
+    row = Row(variant=name, config=cuda.Direct().flat(), trial=trial)
     return Reading(replace(row, **changes), group)
 
 
@@ -165,7 +165,7 @@ def test_quantities() -> None:
 
 
 def test_what_updates_in_place_is_held_against_such_an_update() -> None:
-    named = {name: reading(name, [0.8] * 15, GROUP, config=CudaConfig(scheme=name).flat()) for name in ("aa", "pull")}
+    named = {name: reading(name, [0.8] * 15, GROUP, config=cuda.Direct(scheme=name).flat()) for name in ("aa", "pull")}
     shares = [measured_value(claim(kind="bandwidth", of=(name,), over=()), named) for name in ("aa", "pull")]
     assert shares == pytest.approx([1.9e-4, 3.8e-4])
     assert replace(header(), in_place_bytes_per_s=3e12).rates == (4e12, 3e12)
@@ -183,7 +183,7 @@ def test_errors_are_judged_over_all_velocities_that_are_asked_for() -> None:
     def errors(kind: str, velocities: tuple[float, ...], *ratios: float | None, **bounds: float) -> Verdict:
         made = reading("a", [1.0] * 15, GROUP)
         assert made.row.trial
-        trial = replace(made.row.trial, accuracy=accuracy_of(CudaConfig(), *ratios))
+        trial = replace(made.row.trial, accuracy=accuracy_of(cuda.Direct(), *ratios))
         asked = claim(kind=kind, over=(), velocities=velocities, **{"at_least": None, **bounds})
         return judge("made-up", asked, {"a": replace(made, row=replace(made.row, trial=trial))}, "cuda", RATES)
 
@@ -553,7 +553,7 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
         step_s=32**3 / 2e9,
         bytes_per_update=304.0,
         resources=Resources(),
-        counters=counters_of(CASE, CudaConfig()),
+        counters=counters_of(CASE, cuda.Direct()),
     )
     share = Claim(name="c", sentence="s", kind="bandwidth", of=("a",))
     first, second = reasons(share, (one,), RATES)

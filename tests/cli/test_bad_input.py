@@ -3,6 +3,7 @@
 import codecs
 import errno
 import gzip
+import importlib
 import json
 import os
 import re
@@ -15,12 +16,12 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 
+from lbmtune.api import measured_machines
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
-from lbmtune.cli.app import app
-from lbmtune.cli.arguments import devices
-from lbmtune.cli.files.studyfile import check_acts, load_study
+from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
+from lbmtune.files.studyfile import check_acts, load_study
 from lbmtune.measure.processes.worker import scratch_folder
 from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import append_trial, read_study, write_atomically
@@ -129,7 +130,7 @@ _CUDA_AXES = "; leave it out, or set one of their axes: addressing, .*block, "
 )
 def test_an_axis_that_is_set_and_has_no_effect_there(refused, monkeypatch, asked, said):
     """Told before the device is measured."""
-    monkeypatch.setattr(devices, "machine", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **__: pytest.fail("measured"))
     study, sets = ("d3q19-box-fast", asked.rpartition(" ")[2])
     arguments = asked.replace("study", f"study {study}").split()
     assert re.search(f"^lbmtune: --set {re.escape(sets)} acts on {said}", refused(*arguments))
@@ -161,7 +162,7 @@ def test_block_over_the_device_limit(refused, gpu):
     [("cpu", "threads=400", "threads 400; this device has"), ("0", "block=1024x2x1", "this device allows 1024")],
 )
 def test_what_is_legal_nowhere_is_told_before_a_device_is_measured(refused, monkeypatch, device, sets, said):
-    monkeypatch.setattr(devices, "machine", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **__: pytest.fail("measured"))
     assert said in refused("study", "--device", device, "--set", sets, *SMALL)
 
 
@@ -250,7 +251,7 @@ _SIZE = "is not a size of at least one byte; write for example --max-footprint 1
         *(("study", "--time", value, _TIME) for value in ("-3", "-3s", "0", "soon", "1e99", "nan", "9" * 400)),
         *(("predict", "--top", value, f"{_COUNT} --top 20.") for value in ("0", "-1", "ten")),
         ("predict", "--compile", "-1", f"{_COUNT.replace('1', '0', 1)} --compile 50."),
-        *(("claims", "--max-footprint", value, _SIZE) for value in ("0", "-1", "big", "9" * 400)),
+        *(("reproduce", "--max-footprint", value, _SIZE) for value in ("0", "-1", "big", "9" * 400)),
     ],
 )
 def test_numbers_of_options(refused, verb, option, value, said):
@@ -260,13 +261,15 @@ def test_numbers_of_options(refused, verb, option, value, said):
 def test_no_number_of_an_option_is_left_to_the_framework():
     """Which would refuse it in words of its own."""
     numbers = 0
-    for verb in app.registered_commands:
-        for name, hint in get_type_hints(verb.callback, include_extras=True).items():
+    for place in VERBS.values():
+        module, _, function = place.place.partition(":")
+        verb = getattr(importlib.import_module(f"lbmtune.cli.verbs.{module}"), function)
+        for name, hint in get_type_hints(verb, include_extras=True).items():
             kind, *options = get_args(hint) if get_origin(hint) is Annotated else [hint]
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1
-                assert all(option.parser for option in options), (verb.name, name)
-    assert numbers == 5
+                assert all(option.parser for option in options), (place, name)
+    assert numbers == 8
 
 
 def test_no_arguments_at_all_are_answered_with_the_help(capsys):
@@ -461,9 +464,7 @@ def test_a_study_in_a_folder_that_is_in_use(refused, finished):
 
 
 def test_what_differs_is_told_before_a_device_is_measured(refused, finished, monkeypatch):
-    import lbmtune.cli.arguments.devices as here
-
-    monkeypatch.setattr(here, "machine", lambda *_, **__: pytest.fail("the device was touched"))
+    monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **__: pytest.fail("the device was touched"))
     for where in ((), ("quick",)):
         line = refused("study", *where, "--resume", "--out", "mine", *SMALL, "--set", "protocol.finalists=9")
         assert "protocol.finalists" in line
@@ -499,7 +500,7 @@ def test_a_configuration_for_another_device(refused, cpu, tmp_path):
 
 
 def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch):
-    monkeypatch.setattr("lbmtune.cli.arguments.devices.machine", None)
+    monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", None)
     said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
     assert "unknown axis of cuda kernels 'blcok'; did you mean 'block'?" in said
     said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
@@ -518,7 +519,7 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
             main(["render", "scheme=aa", "--device", "cpu"])
         captured = capsys.readouterr()
         assert not ended.value.code
-        assert "backend=cpu,scheme=aa" in captured.out
+        assert "box d3q19 bgk: AA pattern" in captured.out
         sentence = (
             f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
         )
@@ -589,7 +590,7 @@ def test_a_page_of_one_axis_that_cannot_be_written(refused, tmp_path):
 
 @pytest.mark.parametrize("option", [("--out", "file/page.html"), ("--sources", "file/sources")])
 def test_where_a_profile_goes_is_looked_at_before_anything_is_measured(refused, monkeypatch, tmp_path, option):
-    monkeypatch.setattr("lbmtune.cli.arguments.devices.machine", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: pytest.fail("measured"))
     (tmp_path / "file").touch()
     assert "lbmtune: cannot write file" in refused("profile", "scheme=aa", "--device", "cpu", *option)
 
@@ -616,7 +617,7 @@ def test_what_is_given_and_empty(refused, cpu, asked):
 
 def test_a_claims_document_that_is_no_text(refused, cpu, tmp_path):
     (tmp_path / "paper.toml").write_bytes(b"\xff\xfe")
-    assert "paper.toml is not UTF-8 text (byte 0)" in refused("claims", "--device", "cpu", "--only", "paper.toml")
+    assert "paper.toml is not UTF-8 text (byte 0)" in refused("reproduce", "--device", "cpu", "--only", "paper.toml")
 
 
 def test_a_mark_of_the_byte_order_is_no_part_of_a_study(tmp_path):

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lbmtune.cli.arguments import devices
+from lbmtune.api.measured_machines import disturbance as disturbance_of_machine
+from lbmtune.api.studies import study_header
+from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format.output import fitted, short, stdout, table
 from lbmtune.cli.format.progress import Progress, clock
-from lbmtune.cli.verbs.results import Written
-from lbmtune.cli.verbs.study import SPARE, _show, overtaken, ranking
-from lbmtune.cli.verbs.study import _header as opening
+from lbmtune.cli.format.study import SPARE, faster_first, print_study, ranking
 from lbmtune.errors import NothingValidError
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
@@ -174,7 +174,8 @@ def test_a_disturbed_winner_is_told_in_terminal_and_report(tmp_path, monkeypatch
 
 
 def printed(record, folder, capsys):
-    _show(record, Written(folder / "report.html", folder / "best.json"), folder, as_json=False)
+    with notes_on_stderr():
+        print_study(record, folder / "report.html", folder / "best.json")
     return capsys.readouterr()
 
 
@@ -211,9 +212,9 @@ def test_a_machine_described_beside_other_programs_is_told_on_the_page(tmp_path,
     known = read_machine(RECORDED / "xeon-2-cores" / "machine.toml").cpu
     calibration = replace(known, conditions=Conditions(cpu_share=calibrated)) if calibrated else None
     described = replace(machine(), conditions=Conditions(cpu_share=0.69), cpu=calibration)
-    found = opening(record.header.spec, described, FakeEvaluator())
+    found = study_header(record.header.spec, described, FakeEvaluator())
     assert (found.ceiling.cpu_share, found.calibration_cpu_share) == (0.69, calibrated)
-    said = devices.disturbance(described)
+    said = disturbance_of_machine(described)
     marked = replace(record.header, ceiling=found.ceiling, calibration_cpu_share=found.calibration_cpu_share)
     written = page(replace(record, header=marked))
     assert f'<p class="warning" id="description-disturbance">Disturbed: {said}</p>' in written
@@ -262,11 +263,11 @@ def test_the_table_of_the_best_says_what_was_measured_how(tmp_path):
     record = shown(tmp_path, False, axes=one_family(), protocol=TimingProtocol(finalists=2))[1]
     columns = {column.header: list(column.cells) for column in ranking(record).columns}
     assert columns["measured"] == ["final", "final", "first", "first", "first"]
-    assert overtaken(record) == ""
+    assert faster_first(record) == ""
     winner, other = record.winner, record.ranked[-1]
     faster = replace(other.measurement, mlups=winner.final.ci_high_mlups * 1.1)
     trials = [replace(t, measurement=faster) if t is other else t for t in record.trials]
-    assert f"the first measurement of {other.key}, " in overtaken(replace(record, trials=tuple(trials)))
+    assert f"the first measurement of {other.key}, " in faster_first(replace(record, trials=tuple(trials)))
 
 
 def test_the_table_of_the_best_is_never_broken_within_a_word(tmp_path):

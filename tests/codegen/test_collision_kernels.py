@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.backend import nvrtc
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.collisions import OPERATORS
 from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.codegen.program import Program

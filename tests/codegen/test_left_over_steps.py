@@ -14,7 +14,7 @@ import pytest
 
 import lbmtune
 from lbmtune.backend.protocol import Binary, CompileError, Device
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.catalogue.problem.geometry import solid
@@ -36,6 +36,7 @@ from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
 from tests.support import made_up_records as made
 from tests.support.choices import case_of
+from tests.support.configs import old_cpu, old_cuda
 from tests.support.cpu_cases import InterpretingDevice
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -55,12 +56,12 @@ def small(flow: str, lattice: str, collision: str) -> Case:
 
 
 SAMPLES: dict[str, tuple[Case, KernelConfig]] = {
-    "moments": (small("box", "d3q19", "regularised"), CudaConfig(**MOMENTS, rows=2, barrier="neighbours")),
-    "moments, walls": (small("grinder", "d3q19", "regularised"), CudaConfig(**MOMENTS, rows=2, prefetch=1)),
-    "populations": (small("box", "d3q19", "bgk"), CudaConfig(**POPULATIONS, pack=2, prefetch=2)),
-    "populations, walls": (small("cavity", "d3q19", "bgk"), CudaConfig(**POPULATIONS, prefetch=1, rows=2)),
-    "in the plane": (small("grinder", "d2q9", "regularised"), CudaConfig(**{**MOMENTS, **FLAT})),
-    "in the plane, solids": (small("solids", "d2q9", "trt"), CudaConfig(**{**POPULATIONS, **FLAT}, flags="memory")),
+    "moments": (small("box", "d3q19", "regularised"), old_cuda(**MOMENTS, rows=2, barrier="neighbours")),
+    "moments, walls": (small("grinder", "d3q19", "regularised"), old_cuda(**MOMENTS, rows=2, prefetch=1)),
+    "populations": (small("box", "d3q19", "bgk"), old_cuda(**POPULATIONS, pack=2, prefetch=2)),
+    "populations, walls": (small("cavity", "d3q19", "bgk"), old_cuda(**POPULATIONS, prefetch=1, rows=2)),
+    "in the plane": (small("grinder", "d2q9", "regularised"), old_cuda(**{**MOMENTS, **FLAT})),
+    "in the plane, solids": (small("solids", "d2q9", "trt"), old_cuda(**{**POPULATIONS, **FLAT}, flags="memory")),
 }
 
 
@@ -94,7 +95,7 @@ def test_any_number_of_steps(name: str) -> None:
 def test_any_number_of_steps_on_a_cpu() -> None:
     case = replace(box("d2q9", "regularised", (16, 5, 1), 1.3), force=(1e-3, -5e-4, 0.0))
     precise = {"storage": "fp64", "compute": "fp64", "vector_bits": 0}
-    config = CpuConfig(representation="moments", loop="tile", tile_x=8, tile_y=3, tile_z=1, steps=3, **precise)
+    config = old_cpu(representation="moments", loop="tile", tile_x=8, tile_y=3, tile_z=1, steps=3, **precise)
     program = render(case, config)
     single, empty = render_single(program), Binary(b"", "", Resources())
     assert single
@@ -105,8 +106,8 @@ def test_any_number_of_steps_on_a_cpu() -> None:
 
 def test_one_step_programs_need_none() -> None:
     case = box("d3q19", "bgk", (64, 8, 4))
-    assert render_single(render(case, CudaConfig())) is None
-    several = CpuConfig(scheme="aa", loop="tile", tile_y=3, tile_z=2, steps=4, wrap="ghost")
+    assert render_single(render(case, cuda.Direct())) is None
+    several = cpu.Wavefront(tile=(3, 2))
     assert render_single(render(case, several)) is None  # its launches do as many as they are asked for
 
 

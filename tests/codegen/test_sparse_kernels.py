@@ -12,7 +12,7 @@ import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case, cavity
@@ -29,6 +29,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled, cpu_cases
+from tests.support.configs import old_cpu, old_cuda
 
 SCHEMES = {
     name: one
@@ -59,12 +60,12 @@ def flow(kind: str, lattice: str, collision: str = "bgk") -> Case:
 
 def cuda(scheme: str, storage: str = "fp32", **axes: Any) -> CudaConfig:
     usual = {"block": (32, 1, 1), "compute": PRECISIONS[storage], "addressing": "indirect"}
-    return CudaConfig(**{"scheme": scheme, "storage": storage, **usual, **axes})
+    return old_cuda(**{"scheme": scheme, "storage": storage, **usual, **axes})
 
 
 def cpu(scheme: str, storage: str = "fp32", **axes: Any) -> CpuConfig:
     usual = {"vector_bits": 0, "compute": PRECISIONS[storage], "addressing": "indirect"}
-    return CpuConfig(**{"scheme": scheme, "storage": storage, **usual, **axes})
+    return old_cpu(**{"scheme": scheme, "storage": storage, **usual, **axes})
 
 
 def on_shim(case: Case, config: CudaConfig) -> Verification:

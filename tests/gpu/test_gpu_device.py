@@ -15,8 +15,9 @@ import pytest
 
 from lbmtune.backend.protocol import Device, TooManyResourcesError
 from lbmtune.backend.registry import available, compiler_for, open_device
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.layouts import AoSoA, Rows
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.sparse.site_orders import ORDERS
@@ -29,6 +30,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import flows, one_of_each_kind
 
 pytestmark = pytest.mark.gpu
@@ -48,7 +50,7 @@ FAULTS = {
 def config(fault: str = "") -> CudaConfig:
     """The padding between the direction arrays stands for the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
-    return CudaConfig(scheme="pull", block=(64, 1, 1), padding=32 * number)
+    return old_cuda(scheme="pull", block=(64, 1, 1), padding=32 * number)
 
 
 def planted(case: Case, config: KernelConfig) -> Program:
@@ -129,8 +131,8 @@ def test_a_planted_fault_costs_one_trial(faulty: Evaluator, fault: str, outcome:
 @pytest.mark.parametrize(
     "spoiled",
     [
-        CudaConfig(block=(16, 4, 1), cells_per_thread=4, max_registers=64, wrap="ghost"),
-        CudaConfig(scheme="two-step", layout="aosoa", width=32, block=(32, 2, 4), cells_per_thread=2, min_blocks=8),
+        cuda.Direct(block=(16, 4, 1), cells_per_thread=4, register_limit="64-registers", wrap="ghost"),
+        cuda.Direct(layout=AoSoA(), block=(32, 2, 4), cells_per_thread=2, register_limit="8-blocks", scheme="two-step"),
     ],
     ids=["pull", "two-step"],
 )
@@ -169,9 +171,9 @@ def run(evaluator: Evaluator, configs: list[CudaConfig]) -> Iterator[tuple[CudaC
 def test_finalists_are_right_at_full_size() -> None:
     with Evaluator(LARGE, "0", LOOK) as evaluator:
         configs = [
-            CudaConfig(scheme="pull", block=(64, 1, 1), cells_per_thread=4),
-            CudaConfig(scheme="aa", block=(64, 1, 1), cells_per_thread=4),
-            CudaConfig(scheme="esoteric-pull", block=(128, 1, 1)),
+            cuda.Direct(block=(64, 1, 1), cells_per_thread=4),
+            cuda.Direct(block=(64, 1, 1), cells_per_thread=4, scheme="aa"),
+            cuda.Direct(block=(128, 1, 1), scheme="esoteric-pull"),
         ]
         for trial in evaluator.finals(configs):
             assert trial.outcome is Outcome.OK, trial.reason
@@ -186,7 +188,7 @@ def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, ord
     case = replace(POROUS, domain=(37, 26, 19))
     for scheme in ("pull", "push", "esoteric-twist", "esoteric-pull"):
         for axes in ({}, {"neighbours": "chase"}, {"boundary": "implicit"}):
-            made = CudaConfig(scheme=scheme, addressing="indirect", order=order, **axes)
+            made = old_cuda(scheme=scheme, addressing="indirect", order=order, **axes)
             if broken(case, made, Limits()) is None:
                 assert (device.xp.asnumpy(index_list(case, made, device.xp)) == index_list(case, made)).all()
 
@@ -213,7 +215,7 @@ def legal_flagship() -> Iterator[CudaConfig]:
         for block in ((32, 1, 1), (64, 1, 1), (128, 1, 1), (256, 1, 1), (32, 4, 1), (64, 4, 1)):
             for cells in (1, 2, 4):
                 for registers, blocks in ((0, 0), (64, 0), (96, 0), (128, 0), (0, 2), (0, 4)):
-                    made = CudaConfig(
+                    made = old_cuda(
                         scheme=scheme, block=block, cells_per_thread=cells, max_registers=registers, min_blocks=blocks
                     )
                     if broken(LARGE, made, Limits()) is None:
@@ -223,7 +225,7 @@ def legal_flagship() -> Iterator[CudaConfig]:
 def legal_indirect() -> Iterator[CudaConfig]:
     for scheme, order in product(("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), ("row", "tile")):
         for threads, cells, registers in product((32, 64, 128, 256), (1, 2, 4), (0, 64, 96, 128)):
-            made = CudaConfig(
+            made = old_cuda(
                 scheme=scheme,
                 addressing="indirect",
                 order=order,
@@ -251,7 +253,7 @@ def test_a_measurement_reads_the_clock(device: Device) -> None:
     from lbmtune.backend.registry import compiler_for
     from lbmtune.runtime import Simulation
 
-    program = render(LARGE, CudaConfig(scheme="pull", block=(64, 1, 1), cells_per_thread=4))
+    program = render(LARGE, cuda.Direct(block=(64, 1, 1), cells_per_thread=4))
     found = measure(Simulation(program, compiler_for(device.environment)(program), device), TimingProtocol())
     assert not found.disturbed
     assert found.conditions.sm_clock_hz
@@ -261,8 +263,8 @@ def test_a_measurement_reads_the_clock(device: Device) -> None:
 def test_kernels_on_chip_and_graphs_that_begin_early_are_right(device: Device) -> None:
     """Blocks that wait for one another, and launches that wait by themselves; more blocks than fit are refused."""
     compiler = compiler_for(device.environment)
-    on_chip = CudaConfig(launch="resident", layout="rows", block=(32, 4, 1), march=2)
-    early = CudaConfig(launch="dependent", block=(64, 2, 1))
+    on_chip = cuda.Persistent(layout=Rows(), tile_planes=2)
+    early = cuda.Direct(block=(64, 2, 1), launch="dependent")
     for case, one in ((flows("d3q19", "bgk")["grinder"], on_chip), (flows("d3q19", "bgk")["box"], early)):
         program = render(replace(case, domain=(32, 32, 32)), one)
         binary = compiler(program)

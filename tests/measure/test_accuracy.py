@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, cpu, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.cli import main
-from lbmtune.cli.files.studyfile import load_study
 from lbmtune.cli.verbs import run as checks
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
+from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import accuracy, oracle
 from lbmtune.measure.workers import evaluate
@@ -95,7 +96,7 @@ def test_fewer_bits_make_larger_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     case = box("d2q9", "bgk", (64, 64, 1))
 
     def found(storage: str, compute: str = "fp32") -> Accuracy:
-        config = CudaConfig(scheme="aa", storage=storage, compute=compute, block=(32, 2, 1))
+        config = cuda.Direct(block=(32, 2, 1), scheme="aa", storage=storage, compute=compute)
         return accuracy.measure_accuracy(case, config, HostDevice(), compile_on_host)
 
     by_storage = {storage: found(storage) for storage in ("fp32", "fp16s", "fp16c", "bf16")}
@@ -150,9 +151,9 @@ def test_single_precision_loses_the_density_where_no_deviations_are_stored() -> 
 def test_rows_suit_the_kernel() -> None:
     case = box("d3q19", "bgk", (256, 256, 256))
     for config, edge in (
-        (CudaConfig(layout="aosoa", width=48, cells_per_thread=4), 96),
-        (CpuConfig(vector_bits=512), 32),
-        (CpuConfig(layout="aosoa", width=64, vector_bits=256, row_offset=64), 64),
+        (cuda.Direct(layout=AoSoA(width=48), cells_per_thread=4), 96),
+        (cpu.Direct(), 32),
+        (cpu.Direct(layout=AoSoA(width=64), row_offset=64, vector_bits=256), 64),
     ):
         assert accuracy.fitted(case, config)[0].domain == (edge, edge, 4)
 
@@ -179,10 +180,12 @@ def test_the_winner_of_a_study_keeps_it(tmp_path: Path) -> None:
 
 
 KINDS = {
-    "exact": CudaConfig(storage="fp64", compute="fp64"),
-    "single": CudaConfig(storage="fp32"),
-    "half": CudaConfig(storage="fp16s"),
-    "moments": CudaConfig(storage="fp16s", representation="moments", steps=2),
+    "exact": cuda.Direct(compute="fp64", storage="fp64"),
+    "single": cuda.Direct(),
+    "half": cuda.Direct(storage="fp16s"),
+    "moments": cuda.TemporalBlocking(
+        layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none", representation="moments", storage="fp16s"
+    ),
 }
 
 
@@ -217,11 +220,21 @@ def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do
 
 
 PLACES = {
-    "populations": CudaConfig(storage="fp16s"),
-    "populations on chip": CudaConfig(storage="fp16s", launch="resident", layout="rows"),
-    "moments": CudaConfig(storage="fp16s", representation="moments"),
-    "moments by the faces of tiles": CudaConfig(storage="fp16s", representation="moments", halo="faces"),
-    "moments on chip": CudaConfig(storage="fp16s", representation="moments", launch="resident", layout="rows"),
+    "populations": cuda.Direct(storage="fp16s"),
+    "populations on chip": cuda.Persistent(layout=Rows(), block=(256, 1, 1), storage="fp16s", tile_planes=1),
+    "moments": cuda.TemporalBlocking(
+        layout=SoA(),
+        block=(256, 1, 1),
+        chunk_planes=1,
+        plane_fetch="none",
+        representation="moments",
+        steps=1,
+        storage="fp16s",
+    ),
+    "moments by the faces of tiles": cuda.FaceExchange(layout=SoA(), storage="fp16s", tile=(256, 1, 1)),
+    "moments on chip": cuda.Persistent(
+        layout=Rows(), block=(256, 1, 1), representation="moments", storage="fp16s", tile_planes=1
+    ),
 }
 """Kinds of kernels of one step that round in different places."""
 
@@ -274,7 +287,12 @@ def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
 
 def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> None:
     found = replace(_after(2e-6), representation="moments", steps=3)
-    table = checks._accuracy_table(found, CudaConfig(representation="moments", steps=3))
+    table = checks._accuracy_table(
+        found,
+        cuda.TemporalBlocking(
+            layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none", representation="moments", steps=3
+        ),
+    )
     assert "moments, 3 steps per launch, stored as" in str(table.title)
     on_chip = checks._accuracy_table(replace(found, steps=1), PLACES["moments on chip"])
     assert "moments on chip, 1 step per launch, stored as" in str(on_chip.title)
@@ -314,9 +332,11 @@ def test_many_steps_of_moments_round_like_those_of_populations(monkeypatch: pyte
     """With three steps per launch 60 are done of 59, and chunks are cut to the box."""
     monkeypatch.setattr(accuracy, "AFTER_STEPS", 59)
     case = box("d2q9", "regularised", (64, 64, 1))
-    usual = CudaConfig(representation="moments", layout="rows", block=(32, 2, 1), march=128, steps=3, pack=2)
+    usual = cuda.TemporalBlocking(
+        block=(32, 2, 1), chunk_planes=128, pack=2, plane_fetch="none", representation="moments", steps=3
+    )
     errors = []
-    for config in (usual, replace(usual, storage="fp16s"), CudaConfig(block=(32, 2, 1))):
+    for config in (usual, replace(usual, storage="fp16s"), cuda.Direct(block=(32, 2, 1))):
         found = accuracy.measure_accuracy(case, config, HostDevice(), compile_on_host, brief=True)
         assert found.after
         errors.append(found.after.velocity)
@@ -348,7 +368,7 @@ def test_record_best_json_and_report_hold_it(tmp_path: Path) -> None:
 
 
 def test_a_worker_measures_it_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = CpuConfig(scheme="aa", storage="bf16", vector_bits=0)
+    config = cpu.Direct(scheme="aa", storage="bf16", vector_bits=0)
     with Evaluator(box("d2q9", "trt", (64, 48, 1)), "cpu", TimingProtocol()) as evaluator:
         assert evaluator.accuracy(config, brief=True).points == ()
         found = evaluator.accuracy(config)
@@ -390,12 +410,12 @@ def test_every_kernel_of_the_fast_box_may_run_the_vortex() -> None:
 @pytest.mark.parametrize(
     ("flow", "config"),
     [
-        ("box", CudaConfig(march=8, prefetch=1)),
-        ("box", CudaConfig(block=(256, 2, 1), cells_per_thread=2)),
-        ("cavity", CudaConfig(flags="memory", boundary="predicated")),
-        ("rocks", CudaConfig(addressing="indirect", block=(128, 1, 1))),
-        ("box", CpuConfig(layout="aosoa", width=64, vector_bits=256, row_offset=64)),
-        ("cavity", CpuConfig(flags="memory", vector_bits=256)),
+        ("box", cuda.Column(prefetch_cells=1)),
+        ("box", cuda.Direct(block=(256, 2, 1), cells_per_thread=2)),
+        ("cavity", cuda.Direct(boundary="predicated", flags="memory")),
+        ("rocks", cuda.Sparse(block=(128, 1, 1))),
+        ("box", cpu.Direct(layout=AoSoA(width=64), row_offset=64, vector_bits=256)),
+        ("cavity", cpu.Direct(flags="memory", vector_bits=256)),
     ],
     ids=str,
 )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda, ptx
+from lbmtune.backend.cuda.nvrtc import compile_cuda, ptx
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.probes import (

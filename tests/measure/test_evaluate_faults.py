@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cpu
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
@@ -110,7 +110,7 @@ def test_a_trial_is_complete(evaluator: Evaluator) -> None:
 
 
 def test_an_illegal_configuration_is_answered_with_the_rule(evaluator: Evaluator) -> None:
-    evaluator.submit(4, CpuConfig(vector_bits=0, threads=512))
+    evaluator.submit(4, cpu.Direct(threads=512, vector_bits=0))
     trial = evaluator.next()
     assert (trial.number, trial.outcome) == (4, Outcome.ILLEGAL)
     assert trial.reason == "threads 512; this device has 1 cores"

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case, box
-from lbmtune.codegen.cuda.shared.ablation import alone, can_be_alone
+from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render
@@ -26,9 +26,11 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Rate
 from lbmtune.measure.profiling import loss_breakdown as ladder
 from lbmtune.measure.profiling.loss_breakdown import provable
-from lbmtune.measure.timing.protocol import excite, measure
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
@@ -85,13 +87,13 @@ def test_the_oracle_without_collision_streams() -> None:
 
 
 def test_cpu_kernels_stream_too() -> None:
-    text = render(box("d2q9", NO_COLLISION, (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)).source
+    text = render(box("d2q9", NO_COLLISION, (64, 48, 1)), cpu.Direct(vector_bits=0)).source
     assert "omega" not in text
     assert "g3 = f3" in text
 
 
 def test_no_study_may_ask_for_it() -> None:
-    from lbmtune.cli.files.studyfile import load_study
+    from lbmtune.files.studyfile import load_study
 
     with pytest.raises(InputError, match="unknown collision 'none'"):
         load_study("quick", ["case.collision=none"])
@@ -102,14 +104,14 @@ def test_no_study_may_ask_for_it() -> None:
 def test_what_is_taken_out_is_not_done(name: str) -> None:
     """Who writes nothing leaves the state; who reads nothing leaves sound values where there was poison."""
     full, free = rendered(name), rendered(name, NO_COLLISION)
-    assert can_be_alone(full)
-    for program in (alone(free, reads=True, writes=False), alone(full, reads=False, writes=False)):
+    assert can_be_ablated(full)
+    for program in (ablated(free, reads=True, writes=False), ablated(full, reads=False, writes=False)):
         simulation = on_host(program)
         excite(simulation)
         before = {key: value.copy() for key, value in simulation.buffers.items()}
         simulation.step(simulation.parity_steps)
         assert all(np.array_equal(before[key], value) for key, value in simulation.buffers.items())
-    writes = on_host(alone(free, reads=False, writes=True))
+    writes = on_host(ablated(free, reads=False, writes=True))
     writes.buffers["f0"].fill(0)  # a march still reads a few rows, again and again
     writes.step(writes.parity_steps)
     assert np.isfinite(np.asarray(writes.populations())).all()
@@ -127,9 +129,9 @@ def test_all_else_is_as_in_the_kernel(name: str) -> None:
     full, free = rendered(name), rendered(name, NO_COLLISION)
     whole, streams = counts(full), counts(free)
     reads, writes, collides = (
-        counts(alone(free, reads=True, writes=False)),
-        counts(alone(free, reads=False, writes=True)),
-        counts(alone(full, reads=False, writes=False)),
+        counts(ablated(free, reads=True, writes=False)),
+        counts(ablated(free, reads=False, writes=True)),
+        counts(ablated(full, reads=False, writes=False)),
     )
     assert streams["ld"] == reads["ld"] == whole["ld"]
     assert streams["st"] == writes["st"] == whole["st"]
@@ -152,8 +154,8 @@ def counts(program: Program) -> dict[str, int]:
 
 
 def test_kernels_of_several_launches_have_no_parts() -> None:
-    assert not can_be_alone(render(flows("d2q9", "bgk")["box"], config(scheme="push", wrap="ghost")))
-    assert not can_be_alone(render(box("d2q9", "bgk", (64, 48, 1)), CpuConfig(scheme="pull", vector_bits=0)))
+    assert not can_be_ablated(render(flows("d2q9", "bgk")["box"], config(scheme="push", wrap="ghost")))
+    assert not can_be_ablated(render(box("d2q9", "bgk", (64, 48, 1)), cpu.Direct(vector_bits=0)))
 
 
 @needs_nvrtc
@@ -359,7 +361,7 @@ def test_kernels_with_parts_taken_out_are_of_the_kernel_that_has_them(monkeypatc
         return Rate(1.0, 0.0)
 
     monkeypatch.setattr(ladder, "rate", noted)
-    monkeypatch.setattr(ladder, "alone", lambda program, **parts: note(taken, program, **parts))
+    monkeypatch.setattr(ladder, "ablated", lambda program, **parts: note(taken, program, **parts))
     small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(scheme="aa", block=(32, 2, 1))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     asked = ladder.ProfileRequest(small, chosen, machine, TimingProtocol())
@@ -375,4 +377,4 @@ def test_kernels_with_parts_taken_out_are_of_the_kernel_that_has_them(monkeypatc
 
 def note(taken: list[tuple[str, Program]], program: Program, **parts: bool) -> Program:
     taken.append((" ".join(name for name, kept in parts.items() if kept), program))
-    return alone(program, **parts)
+    return ablated(program, **parts)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.api.measured_machines import disturbance
 from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.cpu.modules import import_text
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.cli.arguments.devices import disturbance
 from lbmtune.cli.format.description import machine_rows
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest

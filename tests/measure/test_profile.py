@@ -16,9 +16,10 @@ import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
+from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.catalogue.problem.case import NO_COLLISION, box
 from lbmtune.cli import main
+from lbmtune.cli.format.profile import print_profile
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Bandwidths, Rate
@@ -39,6 +40,7 @@ from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
 from tests.support.browser import check_fits, laid_out
+from tests.support.configs import old_cuda
 from tests.support.made_up_profile import PROFILE
 from tests.support.script_module import load
 
@@ -139,7 +141,7 @@ def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
     monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: now)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     case = box("d3q19", "bgk", (32, 20, 16))
-    config = CpuConfig(scheme="aa", vector_bits=256, threads=1)
+    config = cpu.Direct(scheme="aa", vector_bits=256)
     return ladder.measure_losses(open_cpu(), ladder.ProfileRequest(case, config, machine, QUICK), lambda _: None)
 
 
@@ -159,7 +161,7 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
 
 
 def on_a_processor(machine: Machine) -> ladder._CpuLosses:
-    asked = ladder.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), CpuConfig(scheme="aa", threads=1), machine, QUICK)
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), cpu.Direct(scheme="aa"), machine, QUICK)
     return ladder._CpuLosses(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
 
 
@@ -193,7 +195,7 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
     machine = replace(read_machine(RECORDED / "nvidia-h200" / "machine.toml"), calibration=None)
-    asked = ladder.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), CudaConfig(), machine, QUICK)
+    asked = ladder.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), cuda.Direct(), machine, QUICK)
     with pytest.raises(InputError, match="no calibration"):
         ladder.measure_losses(open_cpu(), asked, lambda _: None)
 
@@ -222,15 +224,15 @@ def test_perf_events_count_or_say_why() -> None:
 
 def test_launches_that_a_profiler_looks_at() -> None:
     case = box("d3q19", "bgk", (64, 64, 64))
-    assert once.launches(render(case, CudaConfig(scheme="pull"))) == 2
-    assert once.launches(render(case, CudaConfig(scheme="aa"))) == 2
-    assert once.launches(render(case, CudaConfig(scheme="esoteric-pull"))) == 2
-    assert once.launches(render(case, CudaConfig(scheme="two-step"))) == 2
+    assert once.launches(render(case, cuda.Direct())) == 2
+    assert once.launches(render(case, cuda.Direct(scheme="aa"))) == 2
+    assert once.launches(render(case, cuda.Direct(scheme="esoteric-pull"))) == 2
+    assert once.launches(render(case, cuda.Direct(scheme="two-step"))) == 2
 
 
 def test_without_nsight_compute_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counters.shutil, "which", lambda _: None)
-    found = counters.counted(render(PROFILE.case, CudaConfig()), "0")
+    found = counters.counted(render(PROFILE.case, cuda.Direct()), "0")
     assert (found.source, found.found) == ("no counters: ncu (Nsight Compute) is not on PATH", ())
 
 
@@ -251,7 +253,7 @@ def test_a_profiler_that_may_not_or_cannot(said: str, why: str, monkeypatch: pyt
         return subprocess.CompletedProcess(list(command), 1, said, "")
 
     monkeypatch.setattr(counters.shutil, "which", lambda _: "/opt/ncu")
-    found = counters.counted(render(PROFILE.case, CudaConfig()), "0", run=run)
+    found = counters.counted(render(PROFILE.case, cuda.Direct()), "0", run=run)
     assert found.source.startswith("no counters: ")
     assert why in found.source
     assert commands[0][0] == "/opt/ncu"
@@ -265,7 +267,7 @@ def test_launches_of_several_kernels_are_told_apart() -> None:
     start = next(n for n, line in enumerate(lines) if line.startswith('"ID"'))
     head, launched = lines[: start + 2], lines[start + 2 : start + 4]
     output = "\n".join([*head, *launched, *launched, launched[0]])
-    programs = [render(box("d3q19", "bgk", (n, 256, 256)), CudaConfig(scheme="pull")) for n in (256, 128, 64)]
+    programs = [render(box("d3q19", "bgk", (n, 256, 256)), cuda.Direct()) for n in (256, 128, 64)]
     one, half, none = counters.read_each(output, programs)
     assert one.value("DRAM bytes read") == pytest.approx(76, rel=1e-3)
     assert half.value("DRAM bytes read") == pytest.approx(2 * 76, rel=1e-3)
@@ -297,7 +299,7 @@ def test_counters_as_nsight_compute_printed_them() -> None:
 def test_a_launch_of_several_steps_updates_each_cell_as_often() -> None:
     printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
     case = box("d3q19", "regularised", (256, 256, 256))
-    march = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=64)
+    march = cuda.TemporalBlocking(plane_fetch="none", representation="moments", steps=1)
     one, three = (counters.read(printed, case, replace(march, steps=steps)) for steps in (1, 3))
     for name in ("DRAM bytes read", "warp instructions"):
         value = one.value(name)
@@ -308,7 +310,7 @@ def test_a_launch_of_several_steps_updates_each_cell_as_often() -> None:
 def test_what_should_be_written_is_populations_and_fields() -> None:
     """76 bytes are read, and 76 written with 16 of density and velocity."""
     printed = (REPOSITORY / "tests" / "golden" / "ncu" / "one_step.csv.txt").read_text()
-    config = CudaConfig(scheme="pull", macroscopics="every-step")
+    config = cuda.Direct(macroscopics="every-step")
     found = {one.name: one.ideal for one in counters.read(printed, box("d3q19", "bgk", (256, 256, 256)), config).found}
     assert (found["DRAM bytes read"], found["DRAM bytes written"]) == (76, 92)
 
@@ -373,7 +375,7 @@ def test_the_copy_of_streams_is_expected_to_displace_nothing(axes: dict[str, Any
     """Nor to know of lists, rings and rows of blocks: what these take is lost from that rung to the next one."""
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     assert machine.calibration
-    config = CudaConfig(**axes)
+    config = old_cuda(**axes)
     found = expected(replace(PROFILE, config=config.flat(), key=config.key), machine).rung(STREAMS)
     rate = {
         "soa": machine.calibration.runs_bytes_per_s["4"],
@@ -443,7 +445,7 @@ def test_no_profiles_are_not_within_the_bars(tmp_path: Path) -> None:
 @pytest.mark.parametrize("representation", ["moments", "populations"])
 def test_the_model_expects_a_march_without_collision_to_issue_less(representation: str) -> None:
     case = box("d3q19", "regularised", (64, 64, 64))
-    march = CudaConfig(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
+    march = old_cuda(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
     free, full = (slots(replace(case, collision=name), march, "sm_90") for name in (NO_COLLISION, "regularised"))
     assert 0 < free < full
 
@@ -475,9 +477,7 @@ def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    from lbmtune.cli.verbs.profile import _show
-
-    _show(PROFILE)
+    print_profile(PROFILE)
     printed = capsys.readouterr().out
     assert "unexplained" in printed
     assert "-1.7 %" not in printed
@@ -497,15 +497,13 @@ def beside_others(share: float) -> Profile:
 
 
 def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    from lbmtune.cli.verbs.profile import _show
-
-    _show(beside_others(0.529))
+    print_profile(beside_others(0.529))
     first = " ".join(capsys.readouterr().out.split()).removeprefix("disturbed: ")
     assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
     assert "profile again when the machine is idle" in first
     written = profile_page(beside_others(0.529))
     assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="losses"')
-    _show(beside_others(0.97))
+    print_profile(beside_others(0.97))
     assert "disturbed" not in capsys.readouterr().out
     assert 'id="disturbance"' not in profile_page(beside_others(0.97))
 

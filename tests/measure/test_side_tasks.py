@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.backend.registry import open_device
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
@@ -158,7 +158,7 @@ def _without_neighbours(part: range, layers: int) -> list[tuple[slice, slice]]:
 @pytest.mark.parametrize("cells", [1, 2])
 def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
     for scheme in ("push", "aa"):
-        sample = CudaConfig(scheme=scheme, storage="fp64", compute="fp64", block=(64, 1, 1), cells_per_thread=cells)
+        sample = cuda.Direct(block=(64, 1, 1), compute="fp64", storage="fp64", scheme=scheme, cells_per_thread=cells)
         program = with_side_task(render(box("d3q19", "bgk", (128, 128, 128)), sample), Duty("macroscopics"))
         try:
             binary = compile_cuda(program, architecture="sm_90")
@@ -171,7 +171,7 @@ def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
 def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
     """On the processor, where the copies are plain ones: the duty reaches the worker and is verified there."""
     case = box("d3q19", "bgk", (32, 16, 16))
-    chosen = CpuConfig(vector_bits=0, wrap="select", row_offset=0, storage="fp64", compute="fp64")
+    chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
     protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=2, warmup_s=0.005, min_cpu_share=0.0)
     with Evaluator(case, "cpu", protocol) as evaluator:
         resident, staged = evaluator.finals([chosen, chosen], {1: Duty("staged")})

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lbmtune.backend import nvml
 from lbmtune.backend.cpu import energy as rapl
+from lbmtune.backend.cuda import nvml
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.measure.timing.protocol import WrongResultError
-from lbmtune.measure.timing.sustained import Look, energy, sustain, throttled
+from lbmtune.measure.timing.state import WrongResultError
+from lbmtune.measure.timing.sustained import Reading, energy, sustain, throttled
 from lbmtune.records import Conditions, Outcome, Sustained, Trial
 from lbmtune.records.study import Axes, StudyRecord, TimingProtocol
 from lbmtune.runtime import Simulation
@@ -69,11 +69,11 @@ def test_a_hot_device_is_marked_and_a_wrong_state_refused() -> None:
 
 
 def test_energy_is_that_of_the_counter_between_looks_spread_over_the_run() -> None:
-    looks = [Look(10.0, 1000.0, FREE), Look(10.5, 9e9, FREE), Look(11.0, 1600.0, FREE)]
+    looks = [Reading(10.0, 1000.0, FREE), Reading(10.5, 9e9, FREE), Reading(11.0, 1600.0, FREE)]
     assert energy(looks, 1.5) == (pytest.approx(900.0), "counter")
     without = [look._replace(energy_j=None) for look in looks]
     assert energy(without, 2.0) == (pytest.approx(1300.0), "mean power")
-    assert energy([Look(0.0, None, Conditions())], 2.0) == (None, "")
+    assert energy([Reading(0.0, None, Conditions())], 2.0) == (None, "")
 
 
 def test_reasons_are_counted_by_looks() -> None:

@@ -9,7 +9,7 @@ from itertools import chain, cycle, pairwise, repeat
 import numpy as np
 import pytest
 
-from lbmtune.measure.timing import protocol as timing
+from lbmtune.measure.timing import interleaved, protocol, sampling, state
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.records import Conditions, Measurement
 from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
@@ -37,7 +37,7 @@ def scripted(durations_s: object, weather: object = repeat(FAST)) -> FakeDevice:
 
 
 def test_a_steady_device_is_believed_after_the_fewest_samples() -> None:
-    found = timing.measure(simulation(scripted(chain([9.0], repeat(1e-3)))), PROTOCOL)
+    found = protocol.measure(simulation(scripted(chain([9.0], repeat(1e-3)))), PROTOCOL)
     assert len(found.samples_s) == PROTOCOL.min_samples
     assert not found.disturbed
     # two buffers make a cycle of two steps, which takes 1 ms; a sample has whole cycles and lasts 2 ms or more
@@ -48,7 +48,7 @@ def test_a_steady_device_is_believed_after_the_fewest_samples() -> None:
 
 
 def test_a_restless_device_is_sampled_to_the_limit() -> None:
-    found = timing.measure(simulation(scripted(cycle([1e-3, 1.1e-3, 1.2e-3]))), PROTOCOL)
+    found = protocol.measure(simulation(scripted(cycle([1e-3, 1.1e-3, 1.2e-3]))), PROTOCOL)
     assert len(found.samples_s) == PROTOCOL.max_samples
     assert found.ci_low_mlups < found.mlups < found.ci_high_mlups
 
@@ -56,21 +56,21 @@ def test_a_restless_device_is_sampled_to_the_limit() -> None:
 def test_samples_at_a_low_clock_are_repeated() -> None:
     weather = chain(repeat(FAST, SEEN + 2), [SLOW, SLOW], repeat(FAST))
     durations = chain(repeat(1e-3, TIMED + 2), [5e-3, 5e-3], repeat(1e-3))
-    found = timing.measure(simulation(scripted(durations, weather)), PROTOCOL)
+    found = protocol.measure(simulation(scripted(durations, weather)), PROTOCOL)
     assert max(found.samples_s) < 1e-3
     assert not found.disturbed
     assert found.conditions.sm_clock_hz == FAST.sm_clock_hz
 
 
 def test_a_device_that_stays_slow_is_marked() -> None:
-    found = timing.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL)
+    found = protocol.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL)
     assert found.disturbed
     assert found.samples_s
 
 
 def test_the_warm_up_waits_for_the_clock() -> None:
     weather = chain(repeat(SLOW, 30), repeat(FAST))
-    found = timing.measure(simulation(scripted(repeat(1e-3), weather)), PROTOCOL)
+    found = protocol.measure(simulation(scripted(repeat(1e-3), weather)), PROTOCOL)
     assert not found.disturbed
 
 
@@ -78,13 +78,13 @@ def test_the_warm_up_of_a_tiny_domain_asks_seldom(monkeypatch: pytest.MonkeyPatc
     """Steps of a microsecond, and a clock that stays low: looks grow until there are a few hundred of them at most."""
     taken: list[int] = []
 
-    def take(_: Simulation, steps: int, protocol: TimingProtocol, *, look_around: bool = True) -> timing.Sample:
+    def take(_: Simulation, steps: int, protocol: TimingProtocol, *, with_conditions: bool = True) -> sampling.Sample:
         taken.append(steps)
-        return timing.Sample(1e-6, SLOW, timing.flaw(SLOW, 1.98e9, protocol))
+        return sampling.Sample(1e-6, SLOW, sampling.flaw(SLOW, 1.98e9, protocol))
 
-    monkeypatch.setattr(timing, "take", take)
-    monkeypatch.setattr(timing, "_same", lambda before, after: False)
-    looks = timing.warm_up(simulation(FakeDevice("cuda")), PROTOCOL)
+    monkeypatch.setattr(sampling, "take", take)
+    monkeypatch.setattr(sampling, "unchanged", lambda before, after: False)
+    looks = sampling.warm_up(simulation(FakeDevice("cuda")), PROTOCOL)
     assert looks.steps == taken[-1] == 512  # two, doubled until 0.5 ms are over, an eighth of the warm-up
     assert len(looks.samples) == 3
     assert len(taken) < 200
@@ -93,22 +93,22 @@ def test_the_warm_up_of_a_tiny_domain_asks_seldom(monkeypatch: pytest.MonkeyPatc
 def test_throttling_voids_a_sample_but_a_power_cap_does_not() -> None:
     hot = replace(FAST, throttle=("hardware thermal slowdown",))
     capped = replace(FAST, throttle=("software power cap",))
-    assert timing.flaw(hot, 2e9, PROTOCOL) == "hardware thermal slowdown"
-    assert timing.flaw(capped, 2e9, PROTOCOL) == ""
-    assert timing.summary([FAST, capped]).throttle == ("software power cap",)
+    assert sampling.flaw(hot, 2e9, PROTOCOL) == "hardware thermal slowdown"
+    assert sampling.flaw(capped, 2e9, PROTOCOL) == ""
+    assert sampling.summary([FAST, capped]).throttle == ("software power cap",)
 
 
 def test_a_low_cpu_share_voids_a_sample() -> None:
-    assert timing.flaw(Conditions(cpu_share=0.9), None, PROTOCOL) == "CPU share 0.90"
-    assert timing.flaw(Conditions(cpu_share=0.96), None, PROTOCOL) == ""
+    assert sampling.flaw(Conditions(cpu_share=0.9), None, PROTOCOL) == "CPU share 0.90"
+    assert sampling.flaw(Conditions(cpu_share=0.96), None, PROTOCOL) == ""
 
 
 def test_a_hopeless_candidate_is_left_after_the_looks() -> None:
-    found = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.35e-3)
+    found = protocol.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.35e-3)
     assert len(found.samples_s) == 3
     assert found.steps_per_sample == 2
     assert found.dismissed
-    kept = timing.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.45e-3)
+    kept = protocol.measure(simulation(scripted(repeat(1e-3))), PROTOCOL, incumbent_s=0.45e-3)
     assert len(kept.samples_s) == PROTOCOL.min_samples
     assert not kept.dismissed
 
@@ -122,16 +122,16 @@ def test_the_fewest_samples_give_a_95_percent_interval(n: int, level: float) -> 
 
 
 def test_a_low_clock_is_no_reason_to_give_up() -> None:
-    found = timing.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL, incumbent_s=0.1e-3)
+    found = protocol.measure(simulation(scripted(repeat(1e-3), repeat(SLOW))), PROTOCOL, incumbent_s=0.1e-3)
     assert len(found.samples_s) > 3
 
 
 def on_a_busy_cpu(monkeypatch: pytest.MonkeyPatch, shares: object) -> Measurement:
     """Ten times slower than the best so far, with these shares of the processor."""
     had = iter(shares)  # type: ignore[call-overload]
-    monkeypatch.setattr(timing, "cpu_share", lambda *_: next(had))
+    monkeypatch.setattr(sampling, "kernel_share", lambda *_: next(had))
     device = FakeDevice("cpu", durations_s=lambda: 1e-3)
-    return timing.measure(simulation(device, backend="cpu"), PROTOCOL, incumbent_s=0.05e-3)
+    return protocol.measure(simulation(device, backend="cpu"), PROTOCOL, incumbent_s=0.05e-3)
 
 
 def test_nothing_is_dismissed_for_looks_that_were_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,20 +151,20 @@ def test_disturbed_looks_are_taken_again_before_they_dismiss(monkeypatch: pytest
 
 @pytest.mark.parametrize(("fault", "message"), [("idle", "left the state as it was"), ("nan", "not finite numbers")])
 def test_a_wrong_run_has_no_speed(fault: str, message: str) -> None:
-    with pytest.raises(timing.WrongResultError, match=message):
-        timing.measure(simulation(scripted(repeat(1e-3)), fault), PROTOCOL)
+    with pytest.raises(state.WrongResultError, match=message):
+        protocol.measure(simulation(scripted(repeat(1e-3)), fault), PROTOCOL)
 
 
 def test_zeros_have_no_speed() -> None:
     run = simulation(scripted(repeat(1e-3)))
     run.state.fill(0)
-    with pytest.raises(timing.WrongResultError, match="zeros"):
-        timing.check_state(run)
+    with pytest.raises(state.WrongResultError, match="zeros"):
+        state.check_state(run)
 
 
 def test_the_timed_state_is_alive() -> None:
     run = simulation(scripted(repeat(1e-3)))
-    timing.excite(run)
+    state.excite(run)
     rho, velocity = run.macroscopic()
     assert 1.0 < rho.mean() < 1.01
     assert rho.std() > 0
@@ -180,7 +180,7 @@ def test_interleaved_rounds_belong_together() -> None:
         return lambda: step_s * float(next(drift))
 
     runs = [simulation(FakeDevice("cuda", durations_s=device(s), weather=lambda: FAST)) for s in (1e-2, 2e-2)]
-    first, second = timing.measure_interleaved(runs, PROTOCOL)
+    first, second = interleaved.measure_interleaved(runs, PROTOCOL)
     assert len(first.samples_s) == len(second.samples_s) == PROTOCOL.final_rounds
     ratio = paired_ratio(second.samples_s, first.samples_s)
     assert (ratio.low, ratio.high) == (pytest.approx(2, rel=0.02), pytest.approx(2, rel=0.02))
@@ -188,12 +188,12 @@ def test_interleaved_rounds_belong_together() -> None:
 
 def test_none_always_follows_the_same_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of four kernels each follows each other one in some round, and each has one sample of every round."""
-    monkeypatch.setattr(timing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(interleaved.time, "sleep", lambda _: None)
     device = FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)
     runs = [simulation(device) for _ in range(4)]
     turns: list[int | None] = []
     many = replace(PROTOCOL, final_rounds=30)
-    found = timing.measure_interleaved(runs, many, turns.append)
+    found = interleaved.measure_interleaved(runs, many, turns.append)
     taken = [turn for turn in turns[4 : turns.index(None)] if turn is not None]  # behind those that prepare
     rounds = [taken[n : n + 4] for n in range(0, len(taken), 4)]
     assert len(rounds) == 30
@@ -204,7 +204,7 @@ def test_none_always_follows_the_same_other(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_each_runs_its_own_steps_in_its_own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is told before is who runs; samples of the faster one have more steps."""
-    monkeypatch.setattr(timing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(interleaved.time, "sleep", lambda _: None)
     turns: list[int | None] = []
 
     def device(mine: int, run_s: float) -> FakeDevice:
@@ -215,7 +215,9 @@ def test_each_runs_its_own_steps_in_its_own_turn(monkeypatch: pytest.MonkeyPatch
         return FakeDevice("cuda", durations_s=duration_s, weather=lambda: FAST)
 
     runs_s = (1e-3, 1e-2, 0.5e-3)
-    found = timing.measure_interleaved([simulation(device(*one)) for one in enumerate(runs_s)], PROTOCOL, turns.append)
+    found = interleaved.measure_interleaved(
+        [simulation(device(*one)) for one in enumerate(runs_s)], PROTOCOL, turns.append
+    )
     assert len({one.steps_per_sample for one in found}) == 3
     for one, run_s in zip(found, runs_s, strict=True):
         assert one.samples_s == pytest.approx([run_s / one.steps_per_sample] * PROTOCOL.final_rounds)
@@ -226,9 +228,9 @@ def test_a_gpu_rests_after_each_turn_as_long_as_it_took(
     monkeypatch: pytest.MonkeyPatch, backend: str, rests: float
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(timing.time, "sleep", slept.append)
+    monkeypatch.setattr(interleaved.time, "sleep", slept.append)
     device = FakeDevice(backend, durations_s=lambda: 1e-3, weather=lambda: FAST)
-    found = timing.measure_interleaved([simulation(device, backend=backend)] * 2, PROTOCOL)
+    found = interleaved.measure_interleaved([simulation(device, backend=backend)] * 2, PROTOCOL)
     assert slept == [pytest.approx(1e-3)] * int(rests * 2 * PROTOCOL.final_rounds)
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
 
@@ -239,7 +241,7 @@ def test_a_flawed_sample_voids_its_round() -> None:
         simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)),
         simulation(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: next(weather))),
     ]
-    first, second = timing.measure_interleaved(runs, PROTOCOL)
+    first, second = interleaved.measure_interleaved(runs, PROTOCOL)
     assert len(first.samples_s) == len(second.samples_s) == PROTOCOL.final_rounds
     assert not first.disturbed
     assert second.conditions.sm_clock_hz == FAST.sm_clock_hz
@@ -251,7 +253,7 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
     A GPU rests after each turn of both goes.
     """
     slept: list[float] = []
-    monkeypatch.setattr(timing.time, "sleep", slept.append)
+    monkeypatch.setattr(interleaved.time, "sleep", slept.append)
     pooled = PooledDevice(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
     runs = []
     pooled.reset(1 << 20)
@@ -259,7 +261,7 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
         pooled.reset()
         program = renderer(CASE, config(fault, "cuda"))
         runs.append(Simulation(program, compiler(program), pooled))
-    found = timing.measure_interleaved(runs, PROTOCOL)
+    found = interleaved.measure_interleaved(runs, PROTOCOL)
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
     assert not any(one.disturbed for one in found)
     assert len(slept) == 2 * 2 * PROTOCOL.final_rounds
@@ -273,8 +275,8 @@ def test_what_is_wrong_alone_is_told_by_its_turn() -> None:
         pooled.reset()
         program = renderer(CASE, config(fault, "cuda"))
         runs.append(Simulation(program, compiler(program), pooled))
-    with pytest.raises(timing.WrongResultError, match="not finite numbers"):
-        timing.measure_interleaved(runs, PROTOCOL, turns.append)
+    with pytest.raises(state.WrongResultError, match="not finite numbers"):
+        interleaved.measure_interleaved(runs, PROTOCOL, turns.append)
     assert turns[-1] == 1
 
 
@@ -310,6 +312,6 @@ def test_a_pooled_device_hands_out_the_same_memory_again() -> None:
 
 def test_waiting_for_a_core_does_not_shorten_the_samples() -> None:
     """A look that had a tenth of a core took ten times too long: the sample is as long as on an idle machine."""
-    looks = [timing.Sample(1e-2, Conditions(cpu_share=0.1)), timing.Sample(2e-2, Conditions(cpu_share=0.1))]
-    assert timing.undisturbed_s(looks) == pytest.approx(1e-3)
-    assert timing.undisturbed_s([timing.Sample(1e-2, Conditions())]) == 1e-2
+    looks = [sampling.Sample(1e-2, Conditions(cpu_share=0.1)), sampling.Sample(2e-2, Conditions(cpu_share=0.1))]
+    assert sampling.undisturbed_s(looks) == pytest.approx(1e-3)
+    assert sampling.undisturbed_s([sampling.Sample(1e-2, Conditions())]) == 1e-2

@@ -13,16 +13,17 @@ import pytest
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import forget_all
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification import oracle, verify
-from lbmtune.measure.verification import reference_states as expected
+from lbmtune.measure.verification import domains, oracle, verify
+from lbmtune.measure.verification import reference_states as refs
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import old_cuda
 from tests.support.fake_device import FakeDevice, compiler, config, renderer
 
 CASES = [
@@ -39,14 +40,14 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")
 @pytest.mark.parametrize("steps", [1, 2])
 def test_slabs_of_the_oracle_are_parts_of_the_whole(case: Case, steps: int) -> None:
-    parts = list(expected.slabs(case, 2 * case.sites // case.domain[case.stencil.dimensions - 1]))
+    parts = list(refs.slabs(case, 2 * case.sites // case.domain[case.stencil.dimensions - 1]))
     assert len(parts) == 5
-    (complete,) = expected.slabs(case, case.sites)
-    state = expected._scattered(case, complete, np)
+    (complete,) = refs.slabs(case, case.sites)
+    state = refs._scattered(case, complete, np)
     for _ in range(steps):
         state = oracle.step(state, case)
     axis = 4 - case.stencil.dimensions
-    joined = np.concatenate([part.copy() for part in expected.expected_slabs(case, parts, steps, np)], axis=axis)
+    joined = np.concatenate([part.copy() for part in refs.reference_slabs(case, parts, steps, np)], axis=axis)
     np.testing.assert_array_equal(joined, state)
 
 
@@ -57,12 +58,12 @@ def test_whole_states_are_those_of_the_oracle(
 ) -> None:
     """By slabs of two layers, each by one of some threads; whatever was asked for before, which stays as it was."""
     forget_all()
-    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
-    monkeypatch.setattr(expected, "usable_cores", lambda: 3)
-    states = [expected._scattered(case, whole(case.domain), np)]
+    monkeypatch.setitem(refs._SLAB_CELLS, "cpu", 2 * case.sites // case.domain[case.stencil.dimensions - 1])
+    monkeypatch.setattr(refs, "usable_cores", lambda: 3)
+    states = [refs._scattered(case, whole(case.domain), np)]
     for _ in range(max(asked)):
         states.append(oracle.step(states[-1], case))
-    found = [expected._whole_state(case, steps, False) for steps in asked]
+    found = [refs._whole_state(case, steps, False) for steps in asked]
     for steps, state in zip(asked, found, strict=True):
         np.testing.assert_array_equal(state, states[steps])
 
@@ -70,24 +71,24 @@ def test_whole_states_are_those_of_the_oracle(
 def test_states_between_are_worked_out_in_the_memory_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what was asked for is read-only: nobody works in it."""
     forget_all()
-    case, advance, used = box("d2q9", "bgk", (16, 12, 1)), expected._advance, dict[int, Any]()
+    case, advance, used = box("d2q9", "bgk", (16, 12, 1)), refs._advance, dict[int, Any]()
 
     def watched(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
         used[id(out)] = out
         advance(case, start, steps, out, implicit=implicit)
 
-    monkeypatch.setattr(expected, "_advance", watched)
-    last = expected._whole_state(case, 9, False)
+    monkeypatch.setattr(refs, "_advance", watched)
+    last = refs._whole_state(case, 9, False)
     assert len(used) == 2
     assert not last.flags.writeable
-    assert expected._whole_state(case, 11, False) is not last
+    assert refs._whole_state(case, 11, False) is not last
     assert len(used) == 3
 
 
 @pytest.mark.parametrize("collision", ["bgk", "trt", "regularised", "mrt"])
 def test_a_collision_is_the_same_in_blocks_of_any_size(collision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = replace(channel("d3q19", collision, (8, 6, 7), 1.1, force=1e-3), domain=(8, 6, 7))
-    state = expected._scattered(case, whole(case.domain), np)
+    state = refs._scattered(case, whole(case.domain), np)
     at_once = oracle.collide(state, case)
     for cells in (7, 40, 100, 335):
         monkeypatch.setattr(oracle, "_CELLS_AT_ONCE", cells)
@@ -103,16 +104,16 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
     """share: of such states in a third of the memory; free: in what nobody uses."""
     forget_all()
     case, asked = box("d2q9", "bgk", (16, 12, 1)), list[int]()
-    slabs_of, state_bytes = expected.expected_slabs, 8 * 9 * case.sites
+    slabs_of, state_bytes = refs.reference_slabs, 8 * 9 * case.sites
 
     def counted(case: Case, parts: Sequence[Window], steps: int, *args: Any, **named: Any) -> Iterator[Any]:
         asked.append(steps)
         return slabs_of(case, parts, steps, *args, **named)
 
     room = SimpleNamespace(total=3 * share * state_bytes, available=int(free * state_bytes))
-    monkeypatch.setattr(expected.psutil, "virtual_memory", lambda: room)
-    for module in (expected, verify):
-        monkeypatch.setattr(module, "expected_slabs", counted)
+    monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
+    for module in (refs, verify):
+        monkeypatch.setattr(module, "reference_slabs", counted)
     program = renderer(case, config("right"))
     for _ in range(2):
         assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
@@ -128,23 +129,23 @@ def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> 
 
     def leave(states: float) -> None:
         room = SimpleNamespace(total=99 * state_bytes, available=int(states * state_bytes))
-        monkeypatch.setattr(expected.psutil, "virtual_memory", lambda: room)
+        monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
 
     leave(2.1)
-    assert expected.whole_state(case, 2, implicit=False) is None
+    assert refs.whole_state(case, 2, implicit=False) is None
     leave(3.1)
-    known = expected.whole_state(case, 2, implicit=False)
+    known = refs.whole_state(case, 2, implicit=False)
     leave(0.1)
-    assert expected.whole_state(case, 2, implicit=False) is known is not None, "it takes no more room"
+    assert refs.whole_state(case, 2, implicit=False) is known is not None, "it takes no more room"
     leave(1.9)
-    assert expected.whole_state(case, 3, implicit=False) is None
-    assert expected._whole_state.held_bytes == state_bytes
+    assert refs.whole_state(case, 3, implicit=False) is None
+    assert refs._whole_state.held_bytes == state_bytes
     leave(2.1)
-    assert expected.whole_state(case, 3, implicit=False) is not None
-    assert expected._whole_state.known(case, 2, False) is None, "what is held makes room before it is worked out"
+    assert refs.whole_state(case, 3, implicit=False) is not None
+    assert refs._whole_state.known(case, 2, False) is None, "what is held makes room before it is worked out"
     leave(3.1)
-    assert expected.whole_state(case, 4, implicit=False) is not None
-    assert expected._whole_state.held_bytes == 2 * state_bytes
+    assert refs.whole_state(case, 4, implicit=False) is not None
+    assert refs._whole_state.held_bytes == 2 * state_bytes
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["whole state", "slabs"])
@@ -156,9 +157,9 @@ def test_a_wrong_cell_of_any_plane_is_found(
     """Planted once the kernel is done, with slabs of any thickness and threads that share them out."""
     forget_all()
     case = box("d3q19", "bgk", (6, 5, 9))
-    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 2 * 30)
-    monkeypatch.setattr(expected, "_THIN_CELLS", 30)
-    monkeypatch.setattr(expected, "usable_cores", lambda: 2)
+    monkeypatch.setitem(refs._SLAB_CELLS, "cpu", 2 * 30)
+    monkeypatch.setattr(refs, "_THIN_CELLS", 30)
+    monkeypatch.setattr(refs, "usable_cores", lambda: 2)
     if not known:
         monkeypatch.setattr(verify, "whole_state", lambda *_, **__: None)
     program = renderer(case, config("right"))
@@ -188,7 +189,7 @@ def test_a_moment_that_nobody_wrote_shows_in_every_population() -> None:
 
 def test_the_scattered_state_is_noise() -> None:
     case = box("d3q19", "bgk", (32, 16, 16))
-    state = expected._scattered(case, whole(case.domain), np)
+    state = refs._scattered(case, whole(case.domain), np)
     noise = state / state.reshape(19, -1).mean(axis=1).reshape(-1, 1, 1, 1) - 1
     assert abs(noise).max() < 1.1 * oracle.NOISE
     assert noise.std() == pytest.approx(oracle.NOISE / np.sqrt(3), rel=0.01)
@@ -199,7 +200,7 @@ def test_the_scattered_state_is_noise() -> None:
 
 @pytest.mark.parametrize("fault", ["right", "wrong cell", "nan"])
 def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(expected._SLAB_CELLS, "cpu", 40)
+    monkeypatch.setitem(refs._SLAB_CELLS, "cpu", 40)
     case = box("d2q9", "bgk", (16, 12, 1))
     program = renderer(case, config(fault))
     found = verify.verify_full_size(program, compiler(program), FakeDevice())
@@ -230,10 +231,10 @@ COLUMNS: dict[str, dict[str, Any]] = {
 def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
     """Of any height; threads that leave it out are found."""
     case = box("d3q19", "bgk", (64, 64, 64), 1.3)
-    one = CudaConfig(block=(16, 2, 1), march=march, **COLUMNS[kind])
+    one = old_cuda(block=(16, 2, 1), march=march, **COLUMNS[kind])
     assert broken(case, one, HostDevice.limits) is None
-    domains = [verify.awkward_domain(case, one), verify.tail_domain(case, one)]
-    assert {nz % march for nx, ny, nz in filter(None, domains) if len({nx, ny, nz}) == 3} >= {1}
+    found = [domains.awkward_domain(case, one), domains.tail_domain(case, one)]
+    assert {nz % march for nx, ny, nz in filter(None, found) if len({nx, ny, nz}) == 3} >= {1}
     program = render(case, one)
     assert program.source.count("first < nz;") == 1
     for inside, passed in (("first < nz;", True), ("first + 1 < nz;", False)):
@@ -246,29 +247,27 @@ def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
 def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: int, steps: int) -> None:
     """However long a chunk is: the domain has two of them, and the text and the launches' blocks are the same."""
     case = box(lattice, "regularised", (64, 256, 256 if axis == 2 else 1), 1.3)
-    domains = set()
+    found = set()
     for march in (32, 86, 192):
-        config_ = CudaConfig(
-            representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1
-        )
+        config_ = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1)
         if axis == 2:
             config_ = replace(config_, rows=3)
         program = render(case, config_)
-        short = verify._shortened(program)
-        domain = verify.awkward_domain(case, config_)
+        short = domains.short_chunks(program)
+        domain = domains.awkward_domain(case, config_)
         assert short.grid(short.period[0][0], domain)[axis] == 2
         assert (short.source, short.period[0][0].block) == (program.source, program.period[0][0].block)
         assert domain[axis] >= 2 * steps + 1
-        domains.add(domain)
-    assert len(domains) == 1
-    brief = CudaConfig(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
-    assert verify.with_short_chunks(brief) == brief
-    assert verify.with_short_chunks(CudaConfig(march=4)) == CudaConfig(march=4)
+        found.add(domain)
+    assert len(found) == 1
+    brief = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
+    for kept in (render(case, replace(brief, rows=3) if axis == 2 else brief), render(case, cuda.Column(z_cells=4))):
+        assert domains.short_chunks(kept) == kept
 
 
 def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_compared() -> None:
     """Two of a launch, and two lattices: four. AA in one lattice: two."""
-    moments_of = CpuConfig(representation="moments", layout="soa", loop="tile", vector_bits=256)
-    configs = [replace(moments_of, steps=4), CpuConfig(scheme="aa"), replace(moments_of, steps=2), CpuConfig()]
+    moments_of = cpu.MomentsWavefront(tile=(0, 0, 0), vector_bits=256)
+    configs = [replace(moments_of, steps=4), cpu.Direct(scheme="aa"), replace(moments_of, steps=2), cpu.Direct()]
     of = cast(Evaluator, SimpleNamespace(case=box("d3q19", "regularised", (16, 6, 5))))
     assert Evaluator._by_steps(of, configs) == [1, 3, 2, 0]

@@ -95,7 +95,8 @@ def test_only_what_an_assembler_made_is_assembled_again() -> None:
 
 def test_where_threads_meet_nothing_is_assembled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A race that slower code hides is no fault of the assembler."""
-    monkeypatch.setattr("lbmtune.backend.nvrtc.reassembled", lambda *_: iter([("-O1", Binary(b"", "", Resources()))]))
+    plainer = [("-O1", Binary(b"", "", Resources()))]
+    monkeypatch.setattr("lbmtune.backend.cuda.nvrtc.reassembled", lambda *_: iter(plainer))
     alone, march = ({"block": "32x2x1"}, {"representation": "moments", "layout": "rows", "block": "32x8x1"})
     for axes, ways in ((alone, ["ptxas -O1"]), (alone | {"launch": "dependent"}, []), (march, [])):
         program = render(box("d3q19", "regularised", (64, 32, 32), 1.6), from_flat({"backend": "cuda", **axes}))

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu import array_of_structures as model_structures
@@ -180,7 +181,7 @@ def test_as_many_threads_copy_as_the_compiled_probe_has_room_for(width: int, ele
     program = probe(streams=elements, access_bytes=width, run_bytes=width, threads=64)
     registers = compile_cuda(program).resources.entries[DISPLACED].registers
     assert (
-        threads_together(CudaConfig(block=(64, 1, 1)), Resources(registers=registers), 228 << 10)
+        threads_together(cuda.Direct(block=(64, 1, 1)), Resources(registers=registers), 228 << 10)
         == (model_structures._COPYING[width, elements])
     )
 
@@ -305,7 +306,7 @@ def test_cells_of_a_list_lie_in_no_planes() -> None:
 def test_tiles_with_faces_are_copied_where_they_lie() -> None:
     """Of a tile of moments nothing is displaced, in structures either."""
     assert CARD.calibration is not None
-    tiles = CudaConfig(representation="moments", halo="faces", layout="aos", block=(8, 8, 8))
+    tiles = cuda.FaceExchange(layout=AoS())
     case = box("d3q19", "regularised", (256, 256, 256))
     found = Subject(case, tiles, CARD, CARD.calibration, Resources(registers=64))
     assert bandwidth(found) == min(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import box
 from lbmtune.model.cpu.memory_walks import SHARES, Walk, calibrated, fillings
@@ -26,6 +26,7 @@ from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Environment
+from tests.support.configs import varied
 from tests.support.seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -50,11 +51,11 @@ MACHINE = Machine(
     caches_bytes={"L1": 32 << 10, "L2": 1 << 20},
     cpu=FOUND,
 )
-ALIGNED = CpuConfig(threads=4, row_padding=15)
+ALIGNED = cpu.Direct(row_padding=15, threads=4)
 """Rows of 16 + 128 + 1 + 15 cells: whole lines of 64 bytes."""
 ODD = replace(ALIGNED, row_padding=0)
 SCALAR = replace(ALIGNED, vector_bits=0)
-GROUPS = replace(ALIGNED, layout="aosoa", width=16)
+GROUPS = varied(ALIGNED, layout="aosoa", width=16)
 
 
 def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, int, int] = CASE.domain) -> CpuSubject:
@@ -68,8 +69,8 @@ def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, in
         (ALIGNED, Walk("copy", 64)),
         (ODD, Walk("copy", 64, shifted=True)),
         (replace(ALIGNED, row_offset=1), Walk("copy", 64, shifted=True)),
-        (replace(ALIGNED, padding=1), Walk("copy", 64, shifted=True)),
-        (replace(ALIGNED, padding=208), Walk("copy", 64)),
+        (varied(ALIGNED, padding=1), Walk("copy", 64, shifted=True)),
+        (varied(ALIGNED, padding=208), Walk("copy", 64)),
         (replace(ALIGNED, streaming_stores=1), Walk("streaming", 64)),
         (replace(ALIGNED, scheme="aa", vector_bits=256), Walk("in place", 32)),
         (replace(ALIGNED, storage="fp16s"), Walk("copy", 32, shifted=True)),
@@ -177,7 +178,7 @@ CROWDED = {
 
 def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
     """The rows below: 19 lines in the even steps of AA, and in the odd ones 14 at two of 16 places of a line."""
-    row = CpuConfig(threads=4, scheme="aa", row_padding=1024 - 17, vector_bits=256)
+    row = cpu.Direct(scheme="aa", threads=4, vector_bits=256, row_padding=1024 - 17)
     machine, domain = replace(MACHINE, cpu=replace(FOUND, refills_s=CROWDED)), (1024, 16, 16)
 
     def longer_s(config: CpuConfig, machine: Machine = machine) -> float:
@@ -188,7 +189,7 @@ def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
     assert longer_s(row) == close((7e-9 + (14 * 7e-9 + 2 * fourteen_s) / 16) / 2)
     assert longer_s(replace(row, threads=2)) == close(2 * longer_s(row))
     assert longer_s(replace(row, vector_bits=512)) == close((1.1e-9 + (14 * 1.1e-9 + 2 * 0.6e-9) / 16) / 2)
-    assert longer_s(replace(row, padding=208)) == 0
+    assert longer_s(varied(row, padding=208)) == 0
     # 19 that are read, or those with as many that are written, all in one set or some of them beside it
     some = replace(row, scheme="pull", streaming_stores=1, vector_bits=512)
     assert 0 < longer_s(some) <= 2e-9
@@ -210,18 +211,18 @@ def test_lines_that_share_a_set_are_lost() -> None:
     last element of a line five of them are in the set beside. 15 of 16 accesses find their line gone, to read and to
     write.
     """
-    row = CpuConfig(threads=4, scheme="aa", wrap="select", row_offset=0, vector_bits=0)
+    row = cpu.Direct(row_offset=0, scheme="aa", threads=4, vector_bits=0, wrap="select")
     domain = (1024, 16, 16)
     odd = (14 * 19 + 2 * 14) / 16
     assert refills(subject(row, domain=domain)) == pytest.approx(2 * 15 / 16 * (19 + odd) / 2)
-    assert refills(subject(replace(row, padding=208), domain=domain)) == 0
+    assert refills(subject(varied(row, padding=208), domain=domain)) == 0
     assert refills(subject(row, replace(MACHINE, caches_bytes={"L1": 128 << 10}), domain=domain)) == 0
     assert refills(subject(ALIGNED)) == 0  # a vector is a line, which nobody needs again
     half = replace(row, wrap="ghost", row_offset=16, vector_bits=256, row_padding=1024 - 17)
     assert refills(subject(half, domain=domain)) == pytest.approx(2 * 1 / 16 * (19 + odd) / 2)
 
 
-SEVERAL = replace(ODD, scheme="aa", loop="tile", tile_y=8, tile_z=4, steps=4)
+SEVERAL = varied(ODD, family="wavefront", scheme="aa", tile=(8, 4), steps=4)
 
 
 def seconds(config: CpuConfig, name: str, machine: Machine = MACHINE, without: tuple[str, ...] = ()) -> float:
@@ -230,7 +231,7 @@ def seconds(config: CpuConfig, name: str, machine: Machine = MACHINE, without: t
 
 def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
     """Three of four go through it; what they take there counts beyond their arithmetic."""
-    config = replace(SEVERAL, tile_z=1)
+    config = replace(SEVERAL, tile=(8, 1))
     assert kept_bytes(subject(config)) == 8 * (1 + 4) * (16 + 128 + 1) * 19 * 4 < 1 << 20
     alone = 0.75 * 152 / 80e9
     assert seconds(config, "cache", without=("arithmetic",)) == close(alone)
@@ -257,7 +258,7 @@ def test_work_on_more_values_than_registers_hold_takes_longer_as_far_as_that_has
 
 
 def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_measured() -> None:
-    config = replace(SEVERAL, tile_z=1)
+    config = replace(SEVERAL, tile=(8, 1))
     machine = replace(
         MACHINE, cpu=replace(FOUND, cached_hidden={"in place, 32 bytes": 0.5, "in place, 64 bytes": 0.75})
     )
@@ -270,7 +271,7 @@ def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_meas
 
 
 def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_one() -> None:
-    config = replace(SEVERAL, tile_y=32)
+    config = replace(SEVERAL, tile=(32, 4))
     assert kept_bytes(subject(config)) == 32 * (4 + 4) * (16 + 128 + 1) * 19 * 4 > 1 << 20
     unknown = seconds(config, "cache", without=("arithmetic",))
     assert unknown == close(0.75 * 152 / 80e9)
@@ -284,10 +285,10 @@ def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_on
     assert 0 < share < 1
     mean = 0.75 * 152 * (share / 50e9 + (1 - share) / 40e9)
     assert seconds(some, "cache", machine, ("arithmetic",)) == close(mean)
-    assert seconds(replace(config, tile_y=8, tile_z=1), "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 80e9)
+    assert seconds(replace(config, tile=(8, 1)), "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 80e9)
 
 
-SWEEP = replace(SEVERAL, tile_y=32)
+SWEEP = replace(SEVERAL, tile=(32, 4))
 KEPT = 4 * kept_bytes(subject(SWEEP))
 
 
@@ -342,16 +343,16 @@ def test_threads_that_find_no_work_do_not_count() -> None:
     assert subject(replace(SEVERAL, steps=8), domain=thin).threads == 2
     assert subject(replace(SEVERAL, steps=8), domain=(128, 128, 128)).threads == 4
     assert subject(ODD, domain=thin).threads == 4
-    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32, steps=3)
+    moments = varied(ALIGNED, family="moments-wavefront", tile=(128, 16, 32), steps=3)
     assert subject(moments).threads == 4
-    assert subject(replace(moments, tile_z=64)).threads == 2
-    assert subject(replace(moments, tile_z=24)).threads == 3  # six blocks, of which two threads have two
+    assert subject(replace(moments, tile=(128, 16, 64))).threads == 2
+    assert subject(replace(moments, tile=(128, 16, 24))).threads == 3  # six blocks, of which two threads have two
 
 
 def test_moments_are_charged_for_their_halo_and_for_what_their_cells_do() -> None:
-    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32, steps=3)
+    moments = varied(ALIGNED, family="moments-wavefront", tile=(128, 16, 32), steps=3)
     assert subject(moments).repeated == pytest.approx((128 + 4) / 128 * (32 + 4) / 32)
-    assert subject(replace(moments, tile_x=64)).repeated == pytest.approx(1.5 * (128 + 4) / 128 * (32 + 4) / 32)
+    assert subject(replace(moments, tile=(64, 16, 32))).repeated == pytest.approx(1.5 * (128 + 4) / 128 * (32 + 4) / 32)
     assert subject(SEVERAL).repeated == 1
     counted = operations(replace(CASE, collision="regularised"), of_moments=True)
     assert counted.quotients == 1
@@ -362,7 +363,7 @@ def test_moments_are_charged_for_their_halo_and_for_what_their_cells_do() -> Non
 
 
 def test_moments_send_all_populations_of_each_step_through_a_cache() -> None:
-    moments = replace(ALIGNED, representation="moments", loop="tile", tile_x=128, tile_y=16, tile_z=32)
+    moments = varied(ALIGNED, family="moments-wavefront", tile=(128, 16, 32), steps=1)
     for config in (moments, replace(moments, steps=2), replace(moments, storage="fp16s")):
         moved = subject(config).repeated * 228  # read, and written to lines that nobody has read before
         assert seconds(config, "cache", without=("arithmetic",)) == close(moved / 80e9)
@@ -370,7 +371,7 @@ def test_moments_send_all_populations_of_each_step_through_a_cache() -> None:
 
 def test_what_one_step_asks_for_the_next_rows_is_all_asked_for() -> None:
     assert asked(subject(SEVERAL)) == 0
-    rows = replace(SEVERAL, tile_y=32, prefetch_rows=1)
+    rows = replace(SEVERAL, tile=(32, 4), prefetch_rows=1)
     assert asked(subject(rows)) == 1
     last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
     machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
@@ -413,7 +414,7 @@ def test_arithmetic_is_estimated_by_the_clock(config: CpuConfig, operations_s: f
 
 
 def test_several_steps_in_a_cache_do_not_outrun_the_cores() -> None:
-    config = replace(ALIGNED, steps=8, tile_x=64, tile_y=16, tile_z=16)
+    config = varied(ALIGNED, family="moments-wavefront", steps=8, tile=(64, 16, 16))
     bytes_alone = predict(CASE, config, replace(CLOCKED, core_clock_hz=None)).mlups
     at_1_ghz, at_2_ghz = (predict(CASE, config, replace(CLOCKED, core_clock_hz=hz)).mlups for hz in (1e9, 2e9))
     assert at_1_ghz < at_2_ghz < bytes_alone

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.layouts import LAYOUTS, AoS, AoSoA
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
@@ -27,6 +27,7 @@ from lbmtune.model.gpu.spills import estimated, local_bytes_of_moves, local_memo
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
+from tests.support.configs import old_cuda, varied
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
@@ -46,7 +47,7 @@ def subject(config: CudaConfig, resources: Resources = LEAN) -> Subject:
 @pytest.mark.parametrize(("storage", "compute"), [("fp32", "fp32"), ("fp64", "fp64"), ("fp16s", "fp32")])
 def test_rows_that_are_displaced_share_a_sector_at_both_ends(cells: int, storage: str, compute: str) -> None:
     """Of each population that moves along x, whatever the precision and the block: 2 sectors of a warp's 32 updates."""
-    config = CudaConfig(block=(cells, 1, 1), storage=storage, compute=compute)
+    config = cuda.Direct(block=(cells, 1, 1), storage=storage, compute=compute)
     ends = float(Fraction(2 * MOVES_ALONG_X, 32))
     assert partial_sectors(CASE, config) == (ends, 0)
     assert partial_sectors(CASE, replace(config, scheme="push")) == (0, ends)
@@ -56,23 +57,23 @@ def test_rows_that_are_displaced_share_a_sector_at_both_ends(cells: int, storage
 
 
 def test_blocks_of_short_rows_share_more() -> None:
-    wide, narrow = (CudaConfig(scheme="push", block=block) for block in ((64, 1, 1), (16, 4, 1)))
+    wide, narrow = (cuda.Direct(scheme="push", block=block) for block in ((64, 1, 1), (16, 4, 1)))
     assert partial_sectors(CASE, narrow).stores == 2 * partial_sectors(CASE, wide).stores
 
 
 def test_vectors_load_their_own_cells_in_any_case() -> None:
     """The value beyond the end is alone in its sector, and the vector that holds it is loaded as a whole."""
-    found = partial_sectors(CASE, CudaConfig(block=(32, 1, 1), cells_per_thread=4))
+    found = partial_sectors(CASE, cuda.Direct(block=(32, 1, 1), cells_per_thread=4))
     assert found == (MOVES_ALONG_X / 128, 0)
 
 
 def test_blocks_of_half_a_warp_are_as_many_as_those_of_a_whole_one() -> None:
     """A multiprocessor has room for 32, whose lanes without a thread load nothing, and issue with the others."""
-    half, whole = (subject(CudaConfig(block=(n, 1, 1)), Resources(registers=32)) for n in (16, 32))
+    half, whole = (subject(cuda.Direct(block=(n, 1, 1)), Resources(registers=32)) for n in (16, 32))
     assert half.blocks == whole.blocks == 32
-    assert subject(CudaConfig(block=(48, 1, 1)), Resources(registers=32)).blocks == 32
-    assert subject(CudaConfig(block=(33, 3, 1)), Resources(registers=32)).blocks == 16
-    widest = (subject(CudaConfig(block=(n, 1, 1)), Resources(registers=255)) for n in (16, 32))
+    assert subject(cuda.Direct(block=(48, 1, 1)), Resources(registers=32)).blocks == 32
+    assert subject(cuda.Direct(block=(33, 3, 1)), Resources(registers=32)).blocks == 16
+    widest = (subject(cuda.Direct(block=(n, 1, 1)), Resources(registers=255)) for n in (16, 32))
     assert in_flight(next(widest)) < in_flight(next(widest))
     # twice the blocks, and as many turns more, of which one is not hidden: an update has twice the slots
     turns = [256**3 / n / (32 * CARD.multiprocessors) for n in (16, 32)]
@@ -83,7 +84,7 @@ def test_blocks_of_half_a_warp_are_as_many_as_those_of_a_whole_one() -> None:
 @pytest.mark.parametrize("layout", sorted(set(LAYOUTS) & {"soa", "aosoa", "aos"}))
 @pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - {"ghost-cell", "swap-ordered"}))
 def test_sectors_are_whole_numbers_of_a_block(scheme: str, layout: str) -> None:
-    config = CudaConfig(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1, block=(64, 2, 1))
+    config = old_cuda(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1, block=(64, 2, 1))
     for count in partial_sectors(CASE, config):
         of_a_period = count * 128 * config.propagation.period
         assert of_a_period == pytest.approx(round(of_a_period), abs=1e-9)
@@ -92,14 +93,14 @@ def test_sectors_are_whole_numbers_of_a_block(scheme: str, layout: str) -> None:
 
 def test_a_list_without_solid_cells_is_rows() -> None:
     """All cells fluid and in rows: what the ends of a box add is little."""
-    listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
-    direct = partial_sectors(CASE, CudaConfig(scheme="push", block=(64, 1, 1)))
+    listed = cuda.Sparse(block=(64, 1, 1), scheme="push")
+    direct = partial_sectors(CASE, cuda.Direct(block=(64, 1, 1), scheme="push"))
     assert partial_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
 
 
 def test_solid_cells_break_rows() -> None:
     porous = replace(box("d3q19", "trt", (64, 64, 64)), geometry="sandstone:fraction=0.6")
-    listed = CudaConfig(scheme="push", addressing="indirect", block=(64, 1, 1))
+    listed = cuda.Sparse(block=(64, 1, 1), scheme="push")
     assert partial_sectors(porous, listed).stores > 3 * partial_sectors(CASE, listed).stores
 
 
@@ -113,25 +114,25 @@ def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
 
 
 def test_threads_share_registers_warps_and_shared_memory() -> None:
-    config = CudaConfig(block=(128, 1, 1))
+    config = cuda.Direct(block=(128, 1, 1))
     assert threads_together(config, Resources(registers=32), 1 << 18) == 2048
     assert threads_together(config, Resources(registers=128), 1 << 18) == 512
     assert threads_together(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
     assert threads_together(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
     assert threads_together(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
     assert threads_together(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
-    assert threads_together(CudaConfig(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
+    assert threads_together(cuda.Direct(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
     assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
 
 
 def test_bandwidth_follows_width_and_runs() -> None:
     assert CARD.calibration
     rates = CARD.calibration.runs_bytes_per_s
-    assert bandwidth(subject(CudaConfig())) == rates["4"]
-    assert bandwidth(subject(CudaConfig(cells_per_thread=4))) == rates["16"]
-    assert bandwidth(subject(CudaConfig(layout="aosoa", width=64))) == rates["4 of 256"]
-    assert bandwidth(subject(CudaConfig(block=(16, 4, 1)))) == min(rates["4"], rates["4 of 64"])
-    assert bandwidth(subject(CudaConfig(layout="aosoa", width=64)), by_runs=False) == rates["4"]
+    assert bandwidth(subject(cuda.Direct())) == rates["4"]
+    assert bandwidth(subject(cuda.Direct(cells_per_thread=4))) == rates["16"]
+    assert bandwidth(subject(cuda.Direct(layout=AoSoA(width=64)))) == rates["4 of 256"]
+    assert bandwidth(subject(cuda.Direct(block=(16, 4, 1)))) == min(rates["4"], rates["4 of 64"])
+    assert bandwidth(subject(cuda.Direct(layout=AoSoA(width=64))), by_runs=False) == rates["4"]
 
 
 def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> None:
@@ -142,13 +143,13 @@ def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> N
     assert CARD.calibration
     rates = {name: rate for name, rate in CARD.calibration.displaced_bytes_per_s.items() if " x " in name}
     bare = replace(CARD.calibration, planes_bytes_per_s={}, structures_bytes_per_s={})
-    one = CudaConfig(layout="aos")
+    one = cuda.Direct(layout=AoS())
 
     def copied(config: CudaConfig, case: Case = CASE) -> float:
         return bandwidth(replace(subject(config), case=case, machine=replace(CARD, calibration=bare), calibration=bare))
 
     assert copied(one) == rates["4 of 4 x 19 loads by 64"]
-    assert copied(replace(one, scheme="push", march=8)) == rates["4 of 4 x 19 stores by 64 walking"]
+    assert copied(varied(one, family="column", scheme="push", z_cells=8)) == rates["4 of 4 x 19 stores by 64 walking"]
     twice = 1 / rates["4 of 4 x 19 none by 64"] + 1 / rates["4 of 4 x 19 in place by 64"]
     assert copied(replace(one, scheme="aa")) == pytest.approx(2 / twice)
     assert copied(one, box("d3q27", "bgk", (64, 64, 64))) == rates["4 of 4 x 27 loads by 64"]
@@ -156,14 +157,14 @@ def test_structures_are_copied_by_their_elements_and_by_what_is_displaced() -> N
 
 def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() -> None:
     """16 of D3Q19 leave the row besides: AA takes them from there in one step of two. Pull has another array."""
-    half = CudaConfig(storage="fp16s", block=(64, 1, 1))
+    half = cuda.Direct(block=(64, 1, 1), storage="fp16s")
     assert in_place(subject(half)).seconds == 0
     found = in_place(subject(replace(half, scheme="aa")))
     assert found.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
     assert found.seconds > 0
     swapped = in_place(subject(replace(half, scheme="swap")))
     assert swapped.sentence.startswith("37 in place per update, 8 of them in other rows")
-    runs = replace(half, scheme="aa", layout="aosoa", width=32)
+    runs = varied(half, scheme="aa", layout="aosoa", width=32)
     vectors = in_place(subject(replace(runs, cells_per_thread=4)))
     assert vectors.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
     assert vectors.seconds == in_place(subject(replace(runs, block=(256, 1, 1)))).seconds
@@ -172,7 +173,7 @@ def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() 
 @pytest.mark.parametrize(("storage", "wide"), [("fp16s", 16), ("fp32", 16), ("fp32", 64)])
 def test_vectors_in_runs_go_back_as_the_values_of_as_long_a_row(storage: str, wide: int) -> None:
     """A copy as wide as their row has bytes: half a warp of vectors is no narrow row."""
-    row = CudaConfig(scheme="aa", layout="aosoa", width=32, storage=storage, block=(4 * wide, 64 // wide, 1))
+    row = cuda.Direct(layout=AoSoA(), scheme="aa", storage=storage, block=(4 * wide, 64 // wide, 1))
     vectors = replace(row, block=(wide, 64 // wide, 1), cells_per_thread=4)
     narrow = replace(row, block=(wide, 64 // wide, 1))
     found = in_place(subject(vectors))
@@ -186,7 +187,7 @@ def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
     assert CARD.calibration
     measured = CARD.calibration.displaced_bytes_per_s
     machine = replace(CARD.calibration, displaced_bytes_per_s={**measured, f"2 rows by {wide}": 9e12})
-    config = CudaConfig(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
+    config = cuda.Direct(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
     found = in_place(Subject(CASE, config, CARD, machine, LEAN))
     assert found.seconds == close(76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"]))
 
@@ -194,14 +195,14 @@ def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
 def test_rows_of_one_sector_are_slow_and_longer_ones_are_not() -> None:
     assert CARD.calibration
     measured = CARD.calibration.displaced_bytes_per_s
-    half, single = (CudaConfig(storage=storage, block=(16, 4, 1)) for storage in ("fp16s", "fp32"))
+    half, single = (cuda.Direct(block=(16, 4, 1), storage=storage) for storage in ("fp16s", "fp32"))
     wide = bandwidth(subject(replace(half, block=(32, 2, 1))))
     assert bandwidth(subject(half)) == pytest.approx(wide * measured["2 none by 16"] / measured["2 none by 32"])
     assert bandwidth(subject(single)) == bandwidth(subject(replace(single, block=(32, 2, 1))))
 
 
 def test_words_are_asked_for_ahead_once_each() -> None:
-    listed = CudaConfig(addressing="indirect", block=(64, 1, 1))
+    listed = cuda.Sparse(block=(64, 1, 1))
     assert words_ahead(subject(listed)).seconds == 0
     found = words_ahead(subject(replace(listed, prefetch_index=65536)))
     assert found.sentence == "18 words of the list are asked for ahead"
@@ -210,33 +211,38 @@ def test_words_are_asked_for_ahead_once_each() -> None:
 
 def test_rings_take_the_instructions_of_all_cells_that_are_looked_at() -> None:
     """Blocks of 32x2x4 have 34x4x6 = 816 cells with their ring: 7 rounds of 128, 23 or 33 slots for each of 18."""
-    ghost = CudaConfig(scheme="ghost-cell", block=(32, 2, 4))
+    ghost = cuda.Direct(block=(32, 2, 4), scheme="ghost-cell")
     for layout, each in (("soa", 33), ("aos", 23), ("aosoa", 23), ("bundle", 23)):
-        found = rings(subject(replace(ghost, layout=layout, width=32, group=2)))
+        found = rings(subject(varied(ghost, layout=layout, width=32, group=2)))
         assert found.sentence.startswith(f"{7 * 128 / 256 * each * 18:.0f} slots")
-    assert rings(subject(CudaConfig())).seconds == 0
+    assert rings(subject(cuda.Direct())).seconds == 0
 
 
 def test_the_entry_that_stays_in_its_cells_spills_less() -> None:
     """By 28 registers of addresses; with a list by three for each of 18 words and each cell, here more than all."""
     spilled = Resources(registers=64, spill_bytes=400, local_bytes=200)
-    assert spilled_bytes(subject(CudaConfig(), spilled)) == 400
-    assert spilled_bytes(subject(CudaConfig(scheme="aa"), spilled)) == pytest.approx(200 * (2 - 28 * 4 / 200))
-    listed = CudaConfig(scheme="aa", addressing="indirect", cells_per_thread=2)
+    assert spilled_bytes(subject(cuda.Direct(), spilled)) == 400
+    assert spilled_bytes(subject(cuda.Direct(scheme="aa"), spilled)) == pytest.approx(200 * (2 - 28 * 4 / 200))
+    listed = cuda.Sparse(cells_per_thread=2, scheme="aa")
     assert spilled_bytes(subject(listed, spilled)) == 100
 
 
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (CudaConfig(scheme="swap", max_registers=64, cells_per_thread=2), 60 + 2 * 18 - 64),
-        (CudaConfig(scheme="swap", min_blocks=8), 60 + 18 - 32),
-        (CudaConfig(scheme="swap", min_blocks=8, storage="fp16s"), 60 + 18 - 32),
-        (CudaConfig(scheme="swap", max_registers=96, cells_per_thread=2, storage="fp64", compute="fp64"), 60 + 72 - 96),
-        (CudaConfig(scheme="swap", max_registers=128, cells_per_thread=2), 0),
-        (CudaConfig(scheme="two-step", max_registers=64, cells_per_thread=4, march=8), 32 + 4 * 19 - 64),
-        (CudaConfig(scheme="two-step", max_registers=64, cells_per_thread=4), 0),
-        (CudaConfig(scheme="aa", max_registers=32, cells_per_thread=4), 0),
+        (cuda.Direct(cells_per_thread=2, register_limit="64-registers", scheme="swap"), 60 + 2 * 18 - 64),
+        (cuda.Direct(register_limit="8-blocks", scheme="swap"), 60 + 18 - 32),
+        (cuda.Direct(register_limit="8-blocks", scheme="swap", storage="fp16s"), 60 + 18 - 32),
+        (
+            cuda.Direct(
+                cells_per_thread=2, compute="fp64", register_limit="96-registers", scheme="swap", storage="fp64"
+            ),
+            60 + 72 - 96,
+        ),
+        (cuda.Direct(cells_per_thread=2, register_limit="128-registers", scheme="swap"), 0),
+        (cuda.Column(cells_per_thread=4, register_limit="64-registers", scheme="two-step"), 32 + 4 * 19 - 64),
+        (cuda.Direct(cells_per_thread=4, register_limit="64-registers", scheme="two-step"), 0),
+        (cuda.Direct(cells_per_thread=4, register_limit="32-registers", scheme="aa"), 0),
     ],
 )
 def test_the_pass_that_moves_populations_spills_besides_the_one_that_collides(config: CudaConfig, words: int) -> None:
@@ -249,7 +255,7 @@ def test_the_pass_that_moves_populations_spills_besides_the_one_that_collides(co
 
 def test_what_both_passes_spill_takes_what_each_of_them_takes() -> None:
     """Words of the one that moves go once each way; nothing is more than the largest of all entries that is known."""
-    config = CudaConfig(scheme="swap", max_registers=64, cells_per_thread=2)
+    config = cuda.Direct(cells_per_thread=2, register_limit="64-registers", scheme="swap")
     most = Resources(registers=64, spill_bytes=1000, local_bytes=256)
     own = Resources(registers=64, spill_bytes=2 * 128, local_bytes=128)
     assert local_bytes_of_moves(subject(config, most)) == 128
@@ -269,7 +275,7 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
         "move_0": Entry(registers=64, spill_bytes=60, local_bytes=32),
         "refresh_read_0": Entry(registers=64, spill_bytes=900, local_bytes=400),
     }
-    pull, aa, swap = (CudaConfig(scheme=scheme, cells_per_thread=2) for scheme in ("pull", "aa", "swap"))
+    pull, aa, swap = (cuda.Direct(cells_per_thread=2, scheme=scheme) for scheme in ("pull", "aa", "swap"))
     told = Resources(entries=entries)
     assert passes_spill(subject(pull, told)) == [(150, 120)]
     assert passes_spill(subject(aa, told)) == [(75, 120), (20, 40)]
@@ -290,14 +296,14 @@ def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches
     """Not by those of kernels that refresh ghost cells, which are launched apart."""
     entries = {"step_0": Entry(registers=32), "move_0": Entry(registers=40), "refresh_read_0": Entry(registers=64)}
     told = Resources(entries=entries)
-    assert subject(CudaConfig(scheme="pull"), told).threads == 2048
-    assert subject(CudaConfig(scheme="swap"), told).threads == subject(CudaConfig(), Resources(registers=40)).threads
-    assert subject(CudaConfig(scheme="aa"), told).threads == subject(CudaConfig(), Resources(registers=64)).threads
+    assert subject(cuda.Direct(), told).threads == 2048
+    assert subject(cuda.Direct(scheme="swap"), told).threads == subject(cuda.Direct(), Resources(registers=40)).threads
+    assert subject(cuda.Direct(scheme="aa"), told).threads == subject(cuda.Direct(), Resources(registers=64)).threads
 
 
 def test_one_entry_with_other_pointers_serves_every_step() -> None:
     told = Resources(entries={"step_0": Entry(registers=64, spill_bytes=300, local_bytes=120)})
-    one = subject(CudaConfig(scheme="esoteric-pull", parity="pointers"), told)
+    one = subject(cuda.Direct(pointer_swap=1, scheme="esoteric-pull"), told)
     assert sum(spilled.moved for spilled in passes_spill(one)) == 300
 
 
@@ -308,7 +314,7 @@ def test_rows_that_are_displaced_take_what_such_a_copy_takes_longer(scheme: str,
     assert CARD.calibration
     rates = {f"4 {side} by {wide}": 2e12, f"4 none by {wide}": 3e12}
     known = replace(CARD.calibration, displaced_bytes_per_s={**CARD.calibration.displaced_bytes_per_s, **rates})
-    found = partial(replace(subject(CudaConfig(scheme=scheme, block=(wide, 64 // wide, 1))), calibration=known))
+    found = partial(replace(subject(cuda.Direct(scheme=scheme, block=(wide, 64 // wide, 1))), calibration=known))
     assert found.seconds == close(MOVES_ALONG_X / 13 * (152 / 2e12 - 152 / 3e12))
 
 
@@ -317,7 +323,7 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     assert CARD.calibration
     rates, rows = CARD.calibration.listed_bytes_per_s, replace(CASE, domain=(96, 12, 12))
     of_access = {how: 12 * (1 / rates[f"4 loads {how}"] - 1 / rates["4 loads"]) for how in ("ahead", "displaced")}
-    listed = CudaConfig(addressing="indirect", block=(64, 1, 1), prefetch_index=65536)
+    listed = cuda.Sparse(block=(64, 1, 1), prefetch_index=65536)
     slow = {**rates, "4 loads ahead": rates["4 loads"] / 2}
     slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
     assert words_ahead(slower).seconds == close(18 * 12 / rates["4 loads"])
@@ -340,12 +346,12 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
 )
 def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[str, Any], wanted: int) -> None:
     """Of a sixth too few no word is taken for spilled; each of the others moves three times."""
-    config = CudaConfig(**{"cells_per_thread": 4, "max_registers": 64} | axes)
+    config = old_cuda(**{"cells_per_thread": 4, "max_registers": 64} | axes)
     words = round(wanted / 1.2) - 64
     assert words > 0
     found = estimated(CASE, config)
     assert (found.registers, found.local_bytes, found.spill_bytes) == (64, 4 * words, 3 * 4 * words)
-    roomy = estimated(CASE, replace(config, max_registers=255))
+    roomy = estimated(CASE, replace(config, register_limit="255-registers"))
     assert (roomy.registers, roomy.spill_bytes) == (wanted, 0)
 
 
@@ -354,7 +360,7 @@ def test_all_that_goes_through_memory_takes_longer_where_a_part_of_the_bandwidth
     left_out: str, share: Callable[[Subject], float], depth: int
 ) -> None:
     """As its bytes over the bandwidth that is left: spilled words and partial sectors are among them."""
-    config, few = CudaConfig(block=(256, 1, 1)), Resources(registers=200, spill_bytes=400, local_bytes=160)
+    config, few = cuda.Direct(), Resources(registers=200, spill_bytes=400, local_bytes=160)
     one = replace(subject(config, few), case=replace(CASE, domain=(256, 256, depth)))
     others = {"launch", "instructions", "rings", "threads in flight", "waves"}
     whole, part = (predict(one.case, config, CARD, few, without).mlups for without in (others, others - {left_out}))
@@ -364,11 +370,14 @@ def test_all_that_goes_through_memory_takes_longer_where_a_part_of_the_bandwidth
 
 def test_columns_of_vectors_wait_in_between() -> None:
     """15 and 4 loads at once, or 3, 12 and 4 where they are converted: 241 and 169 of 361 on average."""
-    wide = CudaConfig(cells_per_thread=2, block=(64, 1, 1))
+    wide = cuda.Direct(block=(64, 1, 1), cells_per_thread=2)
     few = Resources(registers=128)
     for storage, share in (("fp32", 241 / 361), ("fp16s", 169 / 361)):
         config = replace(wide, storage=storage)
-        column, apart = in_flight(subject(replace(config, march=8), few)), in_flight(subject(config, few))
+        column, apart = (
+            in_flight(subject(varied(config, family="column", z_cells=8), few)),
+            in_flight(subject(config, few)),
+        )
         assert column == pytest.approx(in_flight(subject(config, few), share))
         assert column < apart
 
@@ -376,15 +385,15 @@ def test_columns_of_vectors_wait_in_between() -> None:
 def test_streams_of_a_list_begin_at_whole_lines() -> None:
     """However many sites there are, what a warp stores to them fills its sectors, but for the last ones."""
     odd = replace(CASE, domain=(33, 21, 23))
-    assert partial_sectors(odd, CudaConfig(addressing="indirect", block=(64, 1, 1))).stores < 0.02
+    assert partial_sectors(odd, cuda.Sparse(block=(64, 1, 1))).stores < 0.02
 
 
 def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
     """Rows of 96 sites are three warps, which share three sectors of each of ten directions, in two pieces."""
     rows = replace(CASE, domain=(96, 12, 12))
-    found = partial_sectors(rows, CudaConfig(addressing="indirect", block=(64, 1, 1)))
+    found = partial_sectors(rows, cuda.Sparse(block=(64, 1, 1)))
     assert found == (pytest.approx(2 * 3 * 10 / 96), 0)
-    hilbert = CudaConfig(addressing="indirect", block=(32, 1, 1), order="hilbert")
+    hilbert = cuda.Sparse(block=(32, 1, 1), order="hilbert")
     cube = replace(CASE, domain=(32, 32, 32))
     elements = 18 * 32**3 / 8
     assert partial_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
@@ -405,13 +414,13 @@ def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
 )
 def test_the_ends_of_a_warp_store_apart_by_flags(axes: dict[str, Any], expected: float) -> None:
     """Of each of 18 directions two sectors, both in two parts, for all cells of a warp."""
-    config = CudaConfig(**{"cells_per_thread": 4, "flags": "memory", "block": (64, 1, 1)} | axes)
+    config = old_cuda(**{"cells_per_thread": 4, "flags": "memory", "block": (64, 1, 1)} | axes)
     assert stored_apart(cavity("d3q19", "bgk", (256, 256, 256), 1.6), config) == pytest.approx(expected)
 
 
 def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words() -> None:
     walls = cavity("d3q19", "bgk", (256, 256, 256), 1.6)
-    read, known = (CudaConfig(scheme="push", cells_per_thread=4, flags=one) for one in ("memory", "compiled"))
+    read, known = (cuda.Direct(cells_per_thread=4, scheme="push", flags=one) for one in ("memory", "compiled"))
     rates, by = CARD.calibration.displaced_bytes_per_s, f"by {read.block[0]}"
     longer_s = 2 * 4 * 32 * 19 / 13 * (1 / rates[f"4 stores {by}"] - 1 / rates[f"4 none {by}"]) / 2
     taken = [partial(Subject(walls, one, CARD, CARD.calibration, Resources())).seconds for one in (read, known)]
@@ -420,7 +429,7 @@ def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words()
 
 def test_vectors_share_sectors_as_vectors_do() -> None:
     """Of 13 of 19 streams an access of a warp has two partial sectors; rows have been counted apart."""
-    config = CudaConfig(scheme="aa", cells_per_thread=4, block=(64, 1, 1))
+    config = cuda.Direct(block=(64, 1, 1), cells_per_thread=4, scheme="aa")
     rates = CARD.calibration.shuffled_bytes_per_s
     rows = max(rates["4 x 4 rows by 64"], rates["4 x 4 in place by 64"])
     each_s = 2 * 16 * 32 * 19 / 13 * (1 / rates["4 x 4 in place by 64"] - 1 / rows) / 2
@@ -438,15 +447,15 @@ def test_spilled_bytes_take_what_a_copy_that_spills_takes_longer() -> None:
     )
     (_, _, none), (_, _, _), (here, name, at_s), (there, next_name, next_s) = curve[:4]
     byte_s = [(s - none) / (2 * int(of.split()[4])) for of, s in ((name, at_s), (next_name, next_s))]
-    threads = subject(CudaConfig(block=(64, 1, 1)), Resources(registers=64)).threads
+    threads = subject(cuda.Direct(block=(64, 1, 1)), Resources(registers=64)).threads
     for kept, expected in ((here, byte_s[0]), ((here + there) / 2, sum(byte_s) / 2)):
         spilled = Resources(registers=64, spill_bytes=100, local_bytes=kept / threads)  # type: ignore[arg-type]
-        found = local_memory(subject(CudaConfig(block=(64, 1, 1)), spilled))
+        found = local_memory(subject(cuda.Direct(block=(64, 1, 1)), spilled))
         assert found.seconds == close(100 * expected)
 
 
 def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
-    config = CudaConfig(block=(64, 1, 1))
+    config = cuda.Direct(block=(64, 1, 1))
     times = [
         local_memory(subject(config, Resources(registers=64, spill_bytes=400, local_bytes=local))).seconds
         for local in (100, 400, 2000)
@@ -466,7 +475,7 @@ def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
 )
 def test_terms_keep_their_signs_and_ceilings(scheme, cells, block, layout, registers, spill):
     cells = 1 if layout == "aos" else cells
-    config = CudaConfig(
+    config = old_cuda(
         scheme=scheme, cells_per_thread=cells, block=block, layout=layout, width=32 if layout == "aosoa" else 1
     )
     resources = Resources(registers=registers, spill_bytes=spill, local_bytes=spill // 2)
@@ -485,12 +494,12 @@ def test_predictions_follow_the_bandwidth(faster: float) -> None:
     assert CARD.calibration
     runs = {name: faster * rate for name, rate in CARD.calibration.runs_bytes_per_s.items()}
     quick = replace(CARD, calibration=replace(CARD.calibration, runs_bytes_per_s=runs))
-    config = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
+    config = cuda.Direct(block=(64, 1, 1), cells_per_thread=4)
     assert predict(CASE, config, quick, LEAN).mlups > predict(CASE, config, CARD, LEAN).mlups
 
 
 def test_a_march_is_bound_by_memory_and_instructions_together() -> None:
-    config = CudaConfig(representation="moments", layout="rows", block=(32, 12, 1), rows=2, steps=2, march=64)
+    config = cuda.TemporalBlocking(block=(32, 12, 1), plane_fetch="none", representation="moments", rows=2)
     case = box("d3q19", "regularised", (256, 256, 256))
     whole = predict(case, config, CARD).mlups
     without = predict(case, config, CARD, None, {"instructions"}).mlups
@@ -501,5 +510,5 @@ def test_a_march_is_bound_by_memory_and_instructions_together() -> None:
 
 def test_a_card_that_is_not_calibrated_is_predicted_by_its_copies() -> None:
     plain = replace(CARD, calibration=None)
-    found = predict(CASE, CudaConfig(), plain, LEAN)
+    found = predict(CASE, cuda.Direct(), plain, LEAN)
     assert found.mlups == pytest.approx(CARD.stream_bytes_per_s["4"] / 152 / 1e6)

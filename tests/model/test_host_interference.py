@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import cpu
 from lbmtune.measure.calibration.cpu import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.protocol import summary, take
+from lbmtune.measure.timing.sampling import summary, take
 from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.host_interference import as_it_was
@@ -38,18 +38,7 @@ CPU = replace(
     worked_per_s={"64": 2.5e9},
 )
 DESCRIBED = replace(MACHINE, cpu=CPU, thread_bytes_per_s=11e9, caches_bytes={**MACHINE.caches_bytes, "L3": 32 << 20})
-TILES = CpuConfig(
-    threads=4,
-    scheme="aa",
-    loop="tile",
-    far_ends="between",
-    layout="soa",
-    tile_y=64,
-    tile_z=1,
-    steps=4,
-    row_padding=15,
-    wrap="ghost",
-)
+TILES = cpu.Wavefront(row_padding=15, row_tail="peeled", threads=4, tile=(64, 1))
 
 
 def rates(found: CpuCalibration) -> dict[str, float]:
@@ -148,7 +137,7 @@ def test_a_sample_that_is_long_enough_comes_with_a_glance(takes_s: float, looked
     program = renderer(CASE, config())
     pooled = PooledDevice(device, monitor_of(device, made, takes_s))
     simulation = Simulation(program, compiler(program), pooled)
-    unseen = take(simulation, 2, TimingProtocol(), look_around=False)
+    unseen = take(simulation, 2, TimingProtocol(), with_conditions=False)
     assert unseen.conditions.memory_bytes_per_s is None
     assert not made
     for _ in range(2):

@@ -9,13 +9,13 @@ from statistics import median
 
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.cli.files.studyfile import load_study
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.render import render
+from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.instruction_issue import efficiency, exchanges, issue, rates, registers, slots, together
 from lbmtune.model.gpu.mva import shares
@@ -40,7 +40,7 @@ CARD = Machine(
     multiprocessors=132,
 )
 CALIBRATED = read_machine(Path(__file__).resolve().parents[2] / "studies/recorded/nvidia-h200/machine.toml")
-MOMENTS = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=64)
+MOMENTS = cuda.TemporalBlocking(plane_fetch="none", representation="moments", steps=1)
 ONE = replace(MOMENTS, cells_per_thread=2, block=(32, 10, 1), pack=2, prefetch=1, march=32, min_blocks=2)
 TWO = replace(MOMENTS, rows=3, block=(32, 12, 1), pack=4, prefetch=2, steps=2, march=86)
 THREE = replace(MOMENTS, rows=2, block=(32, 11, 1), pack=4, prefetch=1, steps=3, march=64)
@@ -242,7 +242,7 @@ _OPCODE, _NOP = 0xFFF, 0x918
 @pytest.mark.parametrize("collision", ["bgk", "trt", "regularised", "mrt"])
 def test_counted_instructions_of_one_step_are_those_that_are_compiled(collision: str) -> None:
     """All of a kernel without branches, where what is counted of the text is all that it does: AA where it stays."""
-    case, config = box("d3q19", collision, (256, 256, 256)), CudaConfig(scheme="aa")
+    case, config = box("d3q19", collision, (256, 256, 256)), cuda.Direct(scheme="aa")
     program = render(case, config)
     compiled = compiled_instructions(compile_cuda(program, "sm_90").image, program.entries[0])
     (term,) = (one for one in predict(case, config, CALIBRATED).terms if one.name == "instructions")
@@ -329,7 +329,7 @@ def test_without_clock_or_multiprocessors_bytes_alone_are_counted(machine: Machi
 
 
 def test_kernels_of_populations_are_bound_by_memory() -> None:
-    config = CudaConfig(cells_per_thread=4)
+    config = cuda.Direct(cells_per_thread=4)
     assert issue(cube(256), config, CARD) is None
     assert predict(cube(256), config, CARD).mlups == pytest.approx(26_842, rel=1e-4)
 

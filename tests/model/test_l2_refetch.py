@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import box
 from lbmtune.model.gpu.l2_refetch import kept, memory_bytes
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
+from tests.support.configs import varied
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 CASE = box("d3q19", "bgk", (256, 256, 256))
-STRUCTURES = CudaConfig(layout="aos", block=(128, 1, 1))
+STRUCTURES = cuda.Direct(layout=AoS(), block=(128, 1, 1))
 PLANE_BYTES = 152 * 256 * 256
 
 
@@ -37,7 +39,7 @@ def test_every_sector_of_a_structure_is_read_from_three_planes() -> None:
     small = that_keeps(PLANE_BYTES // 8, PLANE_BYTES // 4)
     assert memory_bytes(CASE, STRUCTURES, small, at_once=1) == pytest.approx(152 + 2 * 76)
     assert memory_bytes(CASE, STRUCTURES, that_keeps(2 * PLANE_BYTES, 3 * PLANE_BYTES), at_once=1) == 152
-    assert memory_bytes(CASE, replace(STRUCTURES, layout="soa"), small) == 152
+    assert memory_bytes(CASE, varied(STRUCTURES, layout="soa"), small) == 152
 
 
 def test_what_is_read_again_goes_through_the_cache_as_well() -> None:
@@ -71,6 +73,6 @@ def test_blocks_that_run_at_the_same_time_read_sooner_or_later() -> None:
 )
 def test_structures_move_what_counters_say(axes: dict[str, object], blocks: int, measured: float) -> None:
     """Of an H200, by Nsight Compute; blocks: of a multiprocessor, as few as shared memory was asked for."""
-    config = replace(STRUCTURES, **axes)  # type: ignore[arg-type]
+    config = varied(STRUCTURES, **axes)
     found = memory_bytes(CASE, config, CARD, at_once=blocks * CARD.multiprocessors)
     assert found == pytest.approx(measured, rel=0.05)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat
+from lbmtune.catalogue.layouts import AoS, Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
 from lbmtune.model.gpu.inputs import LAUNCH
 from lbmtune.model.machine.description import Machine
@@ -16,6 +17,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
+from tests.support.configs import varied
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))
@@ -23,8 +25,8 @@ PEAK_BYTES_PER_S = 4.8e12
 """Source: data sheet of the NVIDIA H200."""
 BOX, MOMENTS = box("d3q19", "bgk", (256, 256, 256)), box("d3q19", "regularised", (256, 256, 256))
 STONE = porous("d3q19", "bgk", (64, 64, 64), 1.2, "blocks:fraction=0.3", (1e-6, 0.0, 0.0))
-MARCH = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), rows=2, march=64, prefetch=1)
-STRUCTURES = CudaConfig(layout="aos", storage="fp64", compute="fp64")
+MARCH = cuda.TemporalBlocking(representation="moments", rows=2, steps=1)
+STRUCTURES = cuda.Direct(layout=AoS(), compute="fp64", storage="fp64")
 LEAN, SPILLED = Resources(registers=64), Resources(registers=128, spill_bytes=400, local_bytes=160)
 
 
@@ -46,21 +48,23 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "pull": Kind(BOX, CudaConfig(), LEAN),
-    "in place, vectors that spill": Kind(BOX, CudaConfig(scheme="aa", cells_per_thread=4, block=(64, 1, 1)), SPILLED),
-    "structures": Kind(BOX, CudaConfig(scheme="push", layout="aos"), LEAN),
+    "pull": Kind(BOX, cuda.Direct(), LEAN),
+    "in place, vectors that spill": Kind(BOX, cuda.Direct(block=(64, 1, 1), cells_per_thread=4, scheme="aa"), SPILLED),
+    "structures": Kind(BOX, cuda.Direct(layout=AoS(), scheme="push"), LEAN),
     "structures of doubles that spill": Kind(BOX, replace(STRUCTURES, scheme="aa"), SPILLED),
-    "structures in columns that spill": Kind(BOX, replace(STRUCTURES, scheme="esoteric-twist", march=8), SPILLED),
+    "structures in columns that spill": Kind(
+        BOX, varied(STRUCTURES, family="column", scheme="esoteric-twist", z_cells=8), SPILLED
+    ),
     "rings of structures": Kind(BOX, replace(STRUCTURES, scheme="ghost-cell", block=(64, 1, 1)), LEAN),
-    "columns": Kind(BOX, CudaConfig(march=8), LEAN),
-    "solid cells": Kind(STONE, CudaConfig(scheme="push", flags="memory"), LEAN),
-    "solid cells, spilled": Kind(STONE, CudaConfig(scheme="esoteric-pull", flags="memory"), SPILLED),
-    "list": Kind(STONE, CudaConfig(addressing="indirect", prefetch_index=65536), LEAN),
-    "list that spills": Kind(STONE, CudaConfig(scheme="aa", addressing="indirect", cells_per_thread=2), SPILLED),
+    "columns": Kind(BOX, cuda.Column(), LEAN),
+    "solid cells": Kind(STONE, cuda.Direct(flags="memory", scheme="push"), LEAN),
+    "solid cells, spilled": Kind(STONE, cuda.Direct(flags="memory", scheme="esoteric-pull"), SPILLED),
+    "list": Kind(STONE, cuda.Sparse(prefetch_index=65536), LEAN),
+    "list that spills": Kind(STONE, cuda.Sparse(cells_per_thread=2, scheme="aa"), SPILLED),
     "march of one step": Kind(MOMENTS, MARCH, Resources(registers=100)),
     "march of one step that spills": Kind(MOMENTS, MARCH, SPILLED),
     "march of several steps": Kind(MOMENTS, replace(MARCH, steps=2), Resources(registers=128)),
-    "march of several steps that spills": Kind(MOMENTS, replace(MARCH, steps=3, barrier="neighbours"), SPILLED),
+    "march of several steps that spills": Kind(MOMENTS, replace(MARCH, steps=3, warp_sync="neighbours"), SPILLED),
     "march between walls": Kind(
         cavity("d3q19", "regularised", (256, 256, 256), 1.5), replace(MARCH, steps=2), Resources(registers=128)
     ),
@@ -70,28 +74,26 @@ KINDS: dict[str, Kind] = {
         Resources(registers=128),
     ),
     "tiles with faces, a cell of a row to a warp": Kind(
-        MOMENTS, CudaConfig(representation="moments", halo="faces", block=(1, 32, 16)), LEAN
+        MOMENTS, cuda.FaceExchange(layout=SoA(), tile=(1, 32, 16)), LEAN
     ),
-    "tiles with faces, spilled": Kind(
-        MOMENTS, CudaConfig(representation="moments", halo="faces", layout="aos", block=(8, 8, 8)), SPILLED
-    ),
+    "tiles with faces, spilled": Kind(MOMENTS, cuda.FaceExchange(layout=AoS()), SPILLED),
     "resident": Kind(
         box("d3q19", "bgk", (64, 64, 64)),
-        CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4),
+        cuda.Persistent(layout=Rows(), block=(64, 8, 1)),
         SPILLED,
     ),
     "moments on chip": Kind(
         box("d3q19", "regularised", (64, 64, 64)),
-        CudaConfig(
-            launch="resident", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2, march=4
-        ),
+        cuda.Persistent(layout=Rows(), block=(32, 8, 1), cells_per_thread=2, representation="moments"),
         SPILLED,
     ),
-    "ghost cells": Kind(BOX, CudaConfig(scheme="ghost-cell", block=(32, 2, 4)), LEAN),
-    "two passes that spill": Kind(BOX, CudaConfig(scheme="swap", cells_per_thread=2, max_registers=64), SPILLED),
-    "processor": Kind(BOX, CpuConfig(scheme="aa", threads=2)),
-    "processor, two lattices": Kind(BOX, CpuConfig(threads=2, streaming_stores=1)),
-    "processor, several steps": Kind(BOX, CpuConfig(scheme="aa", steps=4, loop="tile", tile_y=16, tile_z=1, threads=2)),
+    "ghost cells": Kind(BOX, cuda.Direct(block=(32, 2, 4), scheme="ghost-cell"), LEAN),
+    "two passes that spill": Kind(
+        BOX, cuda.Direct(cells_per_thread=2, register_limit="64-registers", scheme="swap"), SPILLED
+    ),
+    "processor": Kind(BOX, cpu.Direct(scheme="aa", threads=2)),
+    "processor, two lattices": Kind(BOX, cpu.Direct(streaming_stores=1, threads=2)),
+    "processor, several steps": Kind(BOX, cpu.Wavefront(threads=2)),
 }
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.api.machines import named_machine
+from lbmtune.catalogue.config import cuda, from_flat
 from lbmtune.catalogue.problem.case import box
-from lbmtune.cli.arguments.machines import named_machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records.store import read_study
@@ -305,7 +305,7 @@ def test_the_figure_has_logarithmic_speeds_and_no_two_sets_look_alike() -> None:
 
 
 def test_hovering_over_a_varied_axis_tells_the_speed_and_its_legend_stands_beside(tmp_path: Path) -> None:
-    case, config = box("d3q19", "bgk", (128, 128, 128)), CudaConfig()
+    case, config = box("d3q19", "bgk", (128, 128, 128)), cuda.Direct()
     expected = predict(case, config, named_machine("h200"))
     found = varied.terms_figure("scheme", {"pull": expected})
     assert found.layout.legend.orientation == "v"

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.catalogue.problem.geometry import voxels
@@ -15,9 +15,7 @@ from lbmtune.model.gpu import walls
 from lbmtune.model.gpu.instruction_issue import efficiency
 from lbmtune.model.gpu.walls import evenness
 
-MARCH = CudaConfig(
-    representation="moments", layout="rows", block=(32, 8, 1), rows=3, steps=3, march=64, pack=4, prefetch=1
-)
+MARCH = cuda.TemporalBlocking(pack=4, representation="moments", rows=3, steps=3)
 PERIODIC = box("d3q19", "regularised", (256, 256, 256))
 FIRST = 4
 """Planes of a chunk that not all of three stages take, of 68."""
@@ -74,7 +72,7 @@ def test_blocks_begin_where_one_has_ended() -> None:
 def test_of_populations_all_warps_at_a_face_have_the_text_for_anything() -> None:
     """2.6 times the instructions, of which a warp takes one in 2.2 cycles: 64 planes and three more, of which two are
     those that not all of two stages take."""
-    two = replace(MARCH, representation="populations", scheme="push", steps=2, pack=1)
+    two = replace(MARCH, representation="populations", steps=2, pack=1)
     x, y, z = blocks(walled(0), two)
     assert 67 / evenness(walled(0), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2)
     assert 67 / evenness(walled(1), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2), "one warp, all its rows"
@@ -121,7 +119,7 @@ def counted(case: Case, config: CudaConfig) -> list[float]:
 def test_warps_beside_solid_cells_ask_about_all_links() -> None:
     """On a sphere of which most blocks know nothing."""
     case = porous("d3q19", "regularised", (72, 54, 24), 1.0, "sphere:diameter=0.4")
-    config = replace(MARCH, march=12, pack=1)
+    config = replace(MARCH, chunk_planes=12, pack=1)
     expected = counted(case, config)
     assert blocks(case, config) == (3, 3, 2)
     assert walls._at_solids(case, config, 1) == pytest.approx(expected)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.model.gpu.inputs import LOCAL, MEETING
 from lbmtune.model.gpu.spills import estimated
@@ -21,14 +22,8 @@ from tests.support.seconds import close
 
 CARD = read_machine(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
 ON_64, ON_96 = (box("d3q19", "regularised", (edge, edge, edge)) for edge in (64, 96))
-ON_CHIP = CudaConfig(
-    launch="resident",
-    representation="moments",
-    layout="rows",
-    block=(32, 8, 1),
-    cells_per_thread=3,
-    march=9,
-    held=3,
+ON_CHIP = cuda.Persistent(
+    layout=Rows(), block=(32, 8, 1), cells_per_thread=3, register_planes=3, representation="moments", tile_planes=9
 )
 
 
@@ -40,7 +35,7 @@ def test_warps_of_a_scheduler_hide_what_each_waits_for() -> None:
     """One warp of each scheduler hides nothing of its waits, four hide most."""
     longer = []
     for rows in (4, 16):
-        one = replace(ON_CHIP, block=(32, rows, 1), cells_per_thread=2, held=0)
+        one = replace(ON_CHIP, block=(32, rows, 1), cells_per_thread=2, register_planes=0)
         found, alone = on_chip(one, ON_64), on_chip(one, ON_64, ("latency",))
         assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges", "latency"}
         longer.append(alone.mlups / found.mlups)
@@ -52,23 +47,25 @@ def test_a_meeting_of_neighbours_is_told_as_what_it_is_taken_for() -> None:
         return next(term.sentence for term in on_chip(config).terms if term.name == MEETING)
 
     assert told(ON_CHIP).startswith("of all blocks, ")
-    assert told(replace(ON_CHIP, meeting="neighbours")).startswith("of neighbours, taken for that of all blocks, ")
+    assert told(replace(ON_CHIP, grid_sync="neighbours")).startswith("of neighbours, taken for that of all blocks, ")
 
 
 def test_blocks_that_a_launch_asks_room_for_and_does_not_have_hide_nothing() -> None:
-    one = replace(ON_CHIP, block=(32, 4, 1), cells_per_thread=2, held=0)  # 16 x 8 tiles for 132 multiprocessors
+    one = replace(
+        ON_CHIP, block=(32, 4, 1), cells_per_thread=2, register_planes=0
+    )  # 16 x 8 tiles for 132 multiprocessors
     assert on_chip(replace(one, min_blocks=4), ON_64).mlups == on_chip(one, ON_64).mlups
 
 
 @pytest.mark.parametrize(("held", "written", "share"), [(3, 9, 0.66), (0, 3, 0.87)])
 def test_what_is_spilled_is_of_the_planes_that_are_written_out(held: int, written: int, share: float) -> None:
     """Where registers keep planes those are all planes of the tile, and otherwise those of a pass."""
-    found = on_chip(replace(ON_CHIP, held=held), spill_bytes=2700, local_bytes=400)
+    found = on_chip(replace(ON_CHIP, register_planes=held), spill_bytes=2700, local_bytes=400)
     (term,) = [term for term in found.terms if term.name == LOCAL]
     assert term.sentence.startswith(f"{share * 2700 / (written * 3):.3g} bytes")
 
 
-ROOMY = replace(ON_CHIP, block=(32, 12, 1), march=6)
+ROOMY = replace(ON_CHIP, block=(32, 12, 1), tile_planes=6)
 
 
 @pytest.mark.parametrize(("config", "local_bytes", "near"), [(ROOMY, 64, True), (ON_CHIP, 400, False)])
@@ -97,15 +94,15 @@ def test_spills_are_foreseen_where_launch_bounds_leave_too_few_registers() -> No
 
 
 def test_fewer_planes_of_a_tile_and_fewer_cells_of_a_thread_want_fewer_registers() -> None:
-    one = replace(ON_CHIP, held=0, block=(32, 16, 1), min_blocks=4, cells_per_thread=2)  # 32 registers
-    planes = [estimated(ON_64, replace(one, march=n)).local_bytes for n in (1, 2, 3, 4)]
+    one = replace(ON_CHIP, register_planes=0, block=(32, 16, 1), min_blocks=4, cells_per_thread=2)  # 32 registers
+    planes = [estimated(ON_64, replace(one, tile_planes=n)).local_bytes for n in (1, 2, 3, 4)]
     assert planes == [4 * (wanted - 32) for wanted in (76, 96, 116, 116)]
-    assert estimated(ON_64, replace(one, march=1, cells_per_thread=1)).local_bytes == 4 * (38 - 32)
+    assert estimated(ON_64, replace(one, tile_planes=1, cells_per_thread=1)).local_bytes == 4 * (38 - 32)
 
 
-TILES = CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4)
+TILES = cuda.Persistent(layout=Rows(), block=(64, 8, 1))
 """Of populations: 8 x 16 of them in 64^3 cells."""
-PLAIN = replace(ON_CHIP, block=(32, 8, 1), cells_per_thread=2, march=4, held=0)
+PLAIN = replace(ON_CHIP, block=(32, 8, 1), cells_per_thread=2, tile_planes=4, register_planes=0)
 """Of moments: 8 x 16 of 64 x 8 x 4 cells."""
 CUBE = box("d3q19", "bgk", (64, 64, 64))
 
@@ -142,7 +139,7 @@ def test_words_of_populations_go_to_shared_memory_and_back(axes: dict[str, str],
     [
         ({}, 2 * 10 + 4 * 5 + 2 * 5 / 2),
         ({"cells_per_thread": 4}, 2 * 10 + 4 * 5 + 2 * 5 / 4),
-        ({"held": 2}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
+        ({"register_planes": 2}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
         ({"storage": "fp16s"}, 2 * 10 / 2 + 4 * 5 + 2 * 5 / 2),
         ({"storage": "fp64", "compute": "fp64"}, 2 * (2 * 10 + 4 * 5 + 2 * 5 / 2)),
     ],
@@ -157,7 +154,7 @@ def test_words_of_moments(axes: dict[str, int | str], words: float) -> None:
 
 def test_each_sum_that_crosses_a_face_is_sent_received_and_added() -> None:
     """Two planes more for each column: what it does once is of fewer planes, and less of it comes from above."""
-    shallow, deep = PLAIN, replace(PLAIN, march=8)
+    shallow, deep = PLAIN, replace(PLAIN, tile_planes=8)
     more = said(on_chip(shallow, ON_64), "instructions") - said(on_chip(deep, ON_64), "instructions")
     of_faces = (2 + 2) * (through_faces(ON_64, shallow) - through_faces(ON_64, deep))
     assert more == pytest.approx(of_faces + 100 / 4 - 100 / 8, abs=1)
@@ -168,7 +165,7 @@ def test_each_sum_that_crosses_a_face_is_sent_received_and_added() -> None:
     [
         (TILES, CUBE),
         (replace(TILES, block=(64, 4, 1)), CUBE),
-        (replace(TILES, block=(32, 4, 1), march=2), CUBE),
+        (replace(TILES, block=(32, 4, 1), tile_planes=2), CUBE),
         (PLAIN, ON_64),
         (replace(PLAIN, block=(32, 4, 1)), ON_64),
         (ON_CHIP, ON_96),
@@ -198,7 +195,7 @@ def test_a_step_takes_as_long_as_each_warp_waits(rows: int) -> None:
 
 def test_a_warp_alone_waits_as_the_equation_says() -> None:
     """Four warps of a block, alone on a multiprocessor: P (0.87 n c + (2 + 1.5 c) 29) / f + (P + 2) l."""
-    one = replace(PLAIN, block=(32, 4, 1), march=8)
+    one = replace(PLAIN, block=(32, 4, 1), tile_planes=8)
     found, calibration, clock_hz = on_chip(one, ON_64), CARD.calibration, CARD.environment.max_sm_clock_hz
     assert calibration
     assert clock_hz

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda
+from lbmtune.catalogue.layouts import AoSoA, Rows
 from lbmtune.catalogue.problem.case import box
 from lbmtune.errors import InputError
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions, Environment, Term, worth_telling
+from tests.support.configs import old_cuda
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
@@ -42,12 +44,12 @@ CPU = Machine(
 @pytest.mark.parametrize(
     ("config", "bytes_per_s", "moved"),
     [
-        (CudaConfig(cells_per_thread=4), 4.08e12, 152),
-        (CudaConfig(cells_per_thread=1), 3.88e12, 152),
-        (CudaConfig(scheme="aa", cells_per_thread=2), 4.07e12, 152),
-        (CudaConfig(storage="fp64", compute="fp64", cells_per_thread=2), 4.08e12, 304),
-        (CudaConfig(storage="fp16s", cells_per_thread=8), 4.08e12, 76),
-        (CudaConfig(storage="fp16s", cells_per_thread=1), 3.88e12, 76),
+        (cuda.Direct(cells_per_thread=4), 4.08e12, 152),
+        (cuda.Direct(), 3.88e12, 152),
+        (cuda.Direct(cells_per_thread=2, scheme="aa"), 4.07e12, 152),
+        (cuda.Direct(cells_per_thread=2, compute="fp64", storage="fp64"), 4.08e12, 304),
+        (cuda.Direct(cells_per_thread=8, storage="fp16s"), 4.08e12, 76),
+        (cuda.Direct(storage="fp16s"), 3.88e12, 76),
     ],
 )
 def test_cuda_takes_the_copy_of_its_width(config: CudaConfig, bytes_per_s: float, moved: int) -> None:
@@ -64,19 +66,19 @@ def test_cuda_takes_the_copy_of_its_width(config: CudaConfig, bytes_per_s: float
 
 def test_the_published_card_predicts_the_published_speed() -> None:
     """A pull kernel with 16-byte access at 4080 GB/s: 26 840 MLUPS in single precision."""
-    assert predict(CASE, CudaConfig(cells_per_thread=4), GPU).mlups == pytest.approx(26840, rel=1e-3)
+    assert predict(CASE, cuda.Direct(cells_per_thread=4), GPU).mlups == pytest.approx(26840, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("config", "bytes_per_s", "moved"),
     [
-        (CpuConfig(threads=8), 32e9, 228),
-        (CpuConfig(threads=8, vector_bits=256), 30e9, 228),
-        (CpuConfig(threads=8, vector_bits=0), 20e9, 228),
-        (CpuConfig(threads=8, streaming_stores=1, row_padding=15), 38e9, 152),
-        (CpuConfig(threads=8, scheme="aa"), 45e9, 152),
-        (CpuConfig(threads=2, scheme="aa"), 20e9, 152),
-        (CpuConfig(threads=1, vector_bits=0), 10e9, 228),
+        (cpu.Direct(threads=8), 32e9, 228),
+        (cpu.Direct(threads=8, vector_bits=256), 30e9, 228),
+        (cpu.Direct(threads=8, vector_bits=0), 20e9, 228),
+        (cpu.Direct(row_padding=15, streaming_stores=1, threads=8), 38e9, 152),
+        (cpu.Direct(scheme="aa", threads=8), 45e9, 152),
+        (cpu.Direct(scheme="aa", threads=2), 20e9, 152),
+        (cpu.Direct(vector_bits=0), 10e9, 228),
     ],
 )
 def test_a_cpu_is_bound_by_its_stores_and_its_threads(config: CpuConfig, bytes_per_s: float, moved: int) -> None:
@@ -84,7 +86,7 @@ def test_a_cpu_is_bound_by_its_stores_and_its_threads(config: CpuConfig, bytes_p
     assert (found.bandwidth_bytes_per_s, found.bytes_per_update) == (bytes_per_s, moved)
 
 
-@pytest.mark.parametrize("config", [CudaConfig(scheme="aa"), CudaConfig(), CpuConfig(scheme="aa")])
+@pytest.mark.parametrize("config", [cuda.Direct(scheme="aa"), cuda.Direct(), cpu.Direct(scheme="aa")])
 def test_in_place_schemes_need_half_the_memory(config: KernelConfig) -> None:
     found = predict(CASE, config, CPU if isinstance(config, CpuConfig) else GPU)
     lattices = 1 if config.scheme == "aa" else 2
@@ -92,7 +94,7 @@ def test_in_place_schemes_need_half_the_memory(config: KernelConfig) -> None:
 
 
 def test_a_prediction_loads_no_device_library() -> None:
-    assert predict(CASE, CudaConfig(), GPU).mlups > 0
+    assert predict(CASE, cuda.Direct(), GPU).mlups > 0
     assert "cupy" not in sys.modules or sys.modules["cupy"] is None
 
 
@@ -138,7 +140,7 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
     """Measured on one H200, launches of 2048 steps; no figure of the model was fitted to them."""
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     rows, planes = tile
-    config = CudaConfig(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
+    config = old_cuda(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
     found = predict(box("d3q19", "bgk", (edge, edge, edge)), config, machine)
     assert found.mlups == pytest.approx(measured_mlups, rel=0.18)
     assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges"}
@@ -150,10 +152,10 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
 @pytest.mark.parametrize(
     "config",
     [
-        CudaConfig(scheme="aa", block=(64, 1, 1)),
-        CudaConfig(layout="aosoa", width=64, block=(32, 1, 1), march=8),
-        CudaConfig(representation="moments", layout="rows", block=(32, 12, 1), rows=2, steps=3, march=64),
-        CudaConfig(launch="resident", layout="rows", block=(64, 8, 1), march=4),
+        cuda.Direct(block=(64, 1, 1), scheme="aa"),
+        cuda.Column(layout=AoSoA(width=64), block=(32, 1, 1)),
+        cuda.TemporalBlocking(block=(32, 12, 1), plane_fetch="none", representation="moments", rows=2, steps=3),
+        cuda.Persistent(layout=Rows(), block=(64, 8, 1)),
     ],
     ids=lambda config: config.brief,
 )
@@ -179,7 +181,7 @@ def test_what_no_figure_of_a_prediction_shows_is_not_told() -> None:
 def test_the_limit_of_a_prediction_leaves_out_what_is_not_told() -> None:
     card = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     large = box("d3q19", "bgk", (1024, 1024, 1024))
-    found = predict(large, CudaConfig(block=(64, 1, 1)), card)
+    found = predict(large, cuda.Direct(block=(64, 1, 1)), card)
     hidden = {one.name for one in found.terms} - {one.name for one in found.told}
     assert hidden, "the last wave of so many blocks"
     assert not any(f"{name}: " in found.limit for name in hidden)

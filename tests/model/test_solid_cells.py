@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import Case, porous
 from lbmtune.model.gpu.concurrency import in_flight
 from lbmtune.model.gpu.copy_terms import bandwidth
@@ -21,13 +21,14 @@ from lbmtune.model.gpu.spills import local_memory, spilled_bytes
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
+from tests.support.configs import varied
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 WIDE, ROWS = 64, 16
 RATES = {"apart 0": 4e12, "apart 32": 2e12, "apart 64": 3e12, "in place 0": 4e12, "in place 64": 3e12}
-DIRECT = CudaConfig(flags="memory", storage="fp64", compute="fp64", block=(32, 1, 1))
+DIRECT = cuda.Direct(block=(32, 1, 1), compute="fp64", flags="memory", storage="fp64")
 SOLIDS = slice(8, 16)
 Sample = Callable[[slice], Case]
 
@@ -207,7 +208,7 @@ def test_what_the_launch_has_loaded_takes_what_was_measured_in_place(sample: Sam
 
 def test_lists_and_boxes_have_no_holes(sample: Sample) -> None:
     case = sample(SOLIDS)
-    listed = replace(DIRECT, addressing="indirect", flags="compiled")
+    listed = varied(DIRECT, family="sparse")
     assert solid_cells(subject(case, listed, RATES)).seconds == 0
     assert solid_cells(subject(replace(case, geometry=""), DIRECT, RATES)).seconds == 0
 
@@ -218,7 +219,7 @@ def test_solid_cells_turn_the_order_of_direct_and_listed_kernels() -> None:
     direct = replace(DIRECT, block=(128, 1, 1))
     found, listed = (
         predict(case, config, CARD, Resources(registers=94)).mlups
-        for config in (direct, replace(direct, addressing="indirect", flags="compiled"))
+        for config in (direct, varied(direct, family="sparse"))
     )
     assert found < listed
     assert SOLID in {term.name for term in predict(case, direct, CARD).terms}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.backend.nvrtc import architectures, compile_cuda, compile_text
-from lbmtune.backend.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.backend.cuda.nvrtc import architectures, compile_cuda, compile_text
+from lbmtune.backend.cuda.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
@@ -33,7 +33,7 @@ from tests.support.seconds import close
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h100" / "machine.toml")
 CASE = box("d3q19", "regularised", (256, 256, 256))
-MARCH = CudaConfig(representation="moments", layout="rows", block=(32, 11, 1), rows=5, steps=2, march=64, prefetch=1)
+MARCH = cuda.TemporalBlocking(block=(32, 11, 1), representation="moments", rows=5)
 LOAD, STORE, BRANCH, OTHER = 0x983, 0x387, 0x947, 0x221
 STACK = 1
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.case import box, cavity
 from lbmtune.model.gpu.inputs import LAUNCH, LOCAL, Subject, launched_blocks
 from lbmtune.model.gpu.l2_refetch import kept, memory_bytes, planes_again, sectors_again
@@ -37,9 +38,7 @@ from tests.support.seconds import close
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 CASE = box("d3q19", "regularised", (256, 256, 256))
-MARCH = CudaConfig(
-    representation="moments", layout="rows", block=(32, 11, 1), rows=2, steps=3, march=64, pack=4, prefetch=1
-)
+MARCH = cuda.TemporalBlocking(block=(32, 11, 1), pack=4, representation="moments", rows=2, steps=3)
 
 
 def spilling(config: CudaConfig, spill_bytes: int, local_bytes: int) -> float:
@@ -77,15 +76,15 @@ def test_planes_take_no_less_than_the_largest_and_no_more_than_all(demands, dela
 
 def test_planes_on_their_way() -> None:
     """As many as kernels without a lattice hide behind each other, however many blocks there are."""
-    for one in (MARCH, replace(MARCH, barrier="neighbours"), replace(MARCH, min_blocks=2)):
+    for one in (MARCH, replace(MARCH, warp_sync="neighbours"), replace(MARCH, register_limit="2-blocks")):
         assert [planes_on_their_way(CASE, one, blocks) for blocks in (1, 2)] == [5, 5]
-    one_step = replace(MARCH, barrier="neighbours", steps=1)
+    one_step = replace(MARCH, warp_sync="neighbours", steps=1)
     assert planes_on_their_way(CASE, one_step, 1) == 2, "it is left by the stage that it is in"
     assert planes_on_their_way(CASE, one_step, 3) == 4
-    late = replace(MARCH, beyond=1, prefetch=1)
+    late = replace(MARCH, overread=1, plane_fetch="registers")
     assert asks_late(CASE, late)
     assert planes_on_their_way(CASE, late, 1) == 2
-    for held in ({"barrier": "neighbours"}, {"beyond": 0}, {"prefetch": 2}, {"steps": 1}):
+    for held in ({"warp_sync": "neighbours"}, {"overread": 0}, {"plane_fetch": "cp_async"}, {"steps": 1}):
         assert not asks_late(CASE, replace(late, **held))
     flat = box("d2q9", "regularised", (4096, 4096, 1))
     assert planes_on_their_way(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"
@@ -108,7 +107,7 @@ def test_warps_of_a_scheduler_hide_instructions_and_exchanges() -> None:
 
 def test_a_block_that_meets_hides_nothing_of_it_and_warps_that_wait_for_neighbours_do() -> None:
     assert stages(MARCH, 0.5) == pytest.approx([2 / 3, 2 / 3, 0.5])
-    found = stages(replace(MARCH, barrier="neighbours"), 0.5)
+    found = stages(replace(MARCH, warp_sync="neighbours"), 0.5)
     assert found == pytest.approx([*shares([1.0, 1.0], 3 * 0.5, 3).stations, 0.5])
     assert 4 / 3 < sum(found) < 4 / 3 + 0.5
     both = stages(replace(MARCH, block=(32, 4, 1)), 0.5, together=2)
@@ -127,7 +126,7 @@ def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() ->
     assert stages_wait(replace(found, calibration=replace(CARD.calibration, stages_s={}))) == 0
     beside = {name.replace("block", "neighbours"): seconds for name, seconds in with_it.items()}
     flags_s = 16 * 12 / (max(CARD.calibration.instructions_per_s.values()) / 132)
-    waiting = replace(found, config=replace(MARCH, barrier="neighbours"))
+    waiting = replace(found, config=replace(MARCH, warp_sync="neighbours"))
     waiting = replace(waiting, calibration=replace(CARD.calibration, stages_s=none | beside))
     assert stages_wait(waiting) == close(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
 
@@ -136,10 +135,10 @@ def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_marc
     """192 planes at a time of 256 are two even chunks of 128."""
     assert CARD.calibration
     latency_s = CARD.calibration.latency_s / (256**3 * 3)
-    found = Subject(CASE, replace(MARCH, march=192), CARD, CARD.calibration, Resources(registers=168))
+    found = Subject(CASE, replace(MARCH, chunk_planes=192), CARD, CARD.calibration, Resources(registers=168))
     waves = -(-launched_blocks(found) // 132)
     assert planes_wait(found).seconds == close(waves * (128 + 6) * latency_s)
-    falling = replace(found, config=replace(MARCH, march=192, chunks="falling"))
+    falling = replace(found, config=replace(MARCH, chunk_planes=192, chunk_schedule="tapered"))
     passed = passed_planes(CASE, falling.config)
     assert len({*passed}) > 1
     waves = -(-launched_blocks(falling) // 132)
@@ -167,26 +166,26 @@ def test_planes_around_a_chunk_are_read_again() -> None:
     assert planes_again(CASE, MARCH, CARD) == pytest.approx(40 / 3 * 6 / 64)
     assert memory_bytes(CASE, MARCH, CARD) == pytest.approx(80 / 3 + 1.25)
     small = box("d3q19", "regularised", (16, 16, 16))
-    assert memory_bytes(small, replace(MARCH, march=16), CARD) == bytes_per_update(small, MARCH), (
+    assert memory_bytes(small, replace(MARCH, chunk_planes=16), CARD) == bytes_per_update(small, MARCH), (
         "all of it stays in L2"
     )
 
 
 def test_planes_of_falling_chunks_are_counted_one_by_one() -> None:
-    falling = replace(MARCH, chunks="falling")
+    falling = replace(MARCH, chunk_schedule="tapered")
     assert planes_again(CASE, falling, CARD) == pytest.approx(40 / 3 * 4 * 6 / 256)
 
 
 def test_sectors_of_an_array_of_structures_are_read_from_three_planes() -> None:
     """Without a cache each sector comes as often as planes ask for it; with enough of it once."""
     case = box("d3q19", "bgk", (256, 256, 256))
-    structures = CudaConfig(layout="aos")
+    structures = cuda.Direct(layout=AoS())
     assert CARD.calibration
     bare = replace(CARD, calibration=None, caches_bytes={"L2": 0})
     plenty = replace(CARD, calibration=None, caches_bytes={"L2": 1 << 40})
     assert sectors_again(case, structures, plenty) == 0
     assert 0 < sectors_again(case, structures, CARD) < sectors_again(case, structures, bare) <= 2 * 76
-    for config in (CudaConfig(), CudaConfig(layout="aosoa", width=32), CudaConfig(layout="soa", scheme="aa")):
+    for config in (cuda.Direct(), cuda.Direct(layout=AoSoA()), cuda.Direct(scheme="aa")):
         assert memory_bytes(case, config, bare) == bytes_per_update(case, config)
 
 
@@ -205,7 +204,7 @@ def test_the_cache_keeps_less_of_what_lies_further_back(less: float, more: float
 def test_few_blocks_lie_apart(edge: int, launched: int, together: int) -> None:
     """Three of them fit on a multiprocessor; 66 pairs of those have one each, and more as there are more blocks."""
     assert CARD.calibration
-    march = replace(MARCH, steps=1, rows=1, block=(32, 8, 1), march=32 if edge < 64 else 43)
+    march = replace(MARCH, steps=1, rows=1, block=(32, 8, 1), chunk_planes=32 if edge < 64 else 43)
     subject = Subject(box("d3q19", "regularised", (edge,) * 3), march, CARD, CARD.calibration, Resources(registers=80))
     assert (launched_blocks(subject), subject.blocks) == (launched, together)
 
@@ -315,7 +314,7 @@ def test_spilled_registers_take_longer_the_fewer_of_them_l1_has() -> None:
 
 def test_kernels_on_chip_pay_for_what_they_spill() -> None:
     case = box("d3q19", "bgk", (64, 64, 64))
-    resident = CudaConfig(launch="resident", layout="rows", block=(64, 2, 1), march=16)
+    resident = cuda.Persistent(layout=Rows(), block=(64, 2, 1), tile_planes=16)
     clean, spilled = (predict(case, resident, CARD, Resources(registers=255, spill_bytes=n)) for n in (0, 1600))
     assert CARD.calibration
     more_s = 1e-6 / spilled.mlups - 1e-6 / clean.mlups

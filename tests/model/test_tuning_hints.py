@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.axes import AXES
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig, backend_knobs, cpu, cuda
 from lbmtune.model.cpu.terms import CPU_TERMS
 from lbmtune.model.predict import TERMS
 from lbmtune.model.tuning_hints import AXES_OF, worth_varying
@@ -34,7 +33,7 @@ def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> No
     assert AXES_OF["cpu"].keys() == {"memory", *CPU_TERMS}
     assert AXES_OF["cuda"].keys() == {"memory", *TERMS} - set(CPU_TERMS)
     for backend, terms in AXES_OF.items():
-        known = {axis.name for axis in AXES[backend]}
+        known = {*backend_knobs(backend)}
         for term, axes in terms.items():
             assert axes, term
             assert set(axes) <= known, term
@@ -44,17 +43,17 @@ def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> No
 @pytest.mark.parametrize(
     ("terms", "config", "found"),
     [
-        (["launch", "memory"], CudaConfig(), ("launch", ("launch",))),
-        (["in place"], CudaConfig(), ("in place", ("block", "cells_per_thread", "scheme"))),
+        (["launch", "memory"], cuda.Direct(), ("launch", ("launch",))),
+        (["in place"], cuda.Direct(), ("in place", ("block", "cells_per_thread", "scheme"))),
         # one cell after another is read ahead, and one alone is not
-        (["latency"], CudaConfig(), ("latency", ("march", "min_blocks"))),
-        (["latency"], CudaConfig(march=8), ("latency", ("march", "min_blocks", "prefetch"))),
+        (["latency"], cuda.Direct(), ("latency", ("register_limit",))),
+        (["latency"], cuda.Column(), ("latency", ("z_cells", "register_limit", "prefetch_cells"))),
         # none of the first acts, so that the second is told
-        (["words ahead", "launch"], CudaConfig(), ("launch", ("launch",))),
-        (["meeting"], CudaConfig(), ("meeting", ("block",))),
-        (["refills"], CpuConfig(layout="soa"), ("refills", ("padding", "row_padding", "stride", "layout"))),
-        (["of another version"], CudaConfig(), ("", ())),
-        ([], CudaConfig(), ("", ())),
+        (["words ahead", "launch"], cuda.Direct(), ("launch", ("launch",))),
+        (["meeting"], cuda.Direct(), ("meeting", ("block",))),
+        (["refills"], cpu.Direct(), ("refills", ("padding", "row_padding", "stride", "layout"))),
+        (["of another version"], cuda.Direct(), ("", ())),
+        ([], cuda.Direct(), ("", ())),
     ],
 )
 def test_axes_that_act_are_told_of_the_largest_term_that_has_some(
@@ -65,5 +64,5 @@ def test_axes_that_act_are_told_of_the_largest_term_that_has_some(
 
 def test_what_is_told_does_not_depend_on_what_the_axes_stand_at() -> None:
     for value in (32, 64):
-        config = replace(CudaConfig(), block=(value, 1, 1))
-        assert worth_varying(predicted("waves"), config) == ("waves", ("block", "march"))
+        config = replace(cuda.Direct(), block=(value, 1, 1))
+        assert worth_varying(predicted("waves"), config) == ("waves", ("block",))

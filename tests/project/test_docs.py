@@ -15,7 +15,7 @@ import pytest
 
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
-from lbmtune.cli.files.studyfile import load_study
+from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
 from scripts import docs_pictures, docs_reference
 from tests.catalogue import test_scheme_tables as test_tables
@@ -108,3 +108,39 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "index.html").exists()
+
+
+WORDS_PER_SENTENCE, CHARACTERS_PER_CELL = 25, 120
+GENERATED = [*docs_reference.pages(), *(REPOSITORY / "docs" / "decisions").glob("*.md")]
+BY_HAND = [
+    page
+    for page in (*PAGES, REPOSITORY / "kernels" / "README.md", REPOSITORY / "studies" / "recorded" / "README.md")
+    if page not in GENERATED
+]
+PRIVATE = r"(?i)\b(march(?:es|ing)?|ladders?|rungs?|crew|somebody|nobody|whoever|far ends)\b"
+"""Words that the glossary has a term of the field for."""
+
+
+def _prose(text: str) -> str:
+    """Return a page without code, tables, headings and the targets of links; code within a line counts as a word."""
+    text = re.sub(r"^```.*?^```$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(    .*|\|.*|#.*|<!--.*?-->)$", "\n", text, flags=re.MULTILINE)
+    return re.sub(r"`[^`]*`", "x", _without_targets(text))
+
+
+def _without_targets(text: str) -> str:
+    return re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def _sentences(text: str) -> list[str]:
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|:) )", _prose(text))
+    return [found for block in blocks for found in re.split(r"(?<=[.:;?!])[\"*)]*\s+", " ".join(block.split()))]
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_a_page_keeps_to_the_rule_of_style(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [found for found in _sentences(text) if len(found.split()) > WORDS_PER_SENTENCE] == []
+    rows = [line for line in _without_targets(text).splitlines() if line.startswith("|")]
+    assert [cell for row in rows for cell in row.split(" | ") if len(cell.strip("| ")) > CHARACTERS_PER_CELL] == []
+    assert re.findall(PRIVATE, _prose(text)) == []

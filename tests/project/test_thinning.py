@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.case import cavity
 from tests.conftest import THINNED
 from tests.support.thinning import drawn, facts
@@ -53,7 +53,7 @@ def test_few_samples_cover_many_values() -> None:
 
 
 def test_facts_are_the_fields_of_a_case_and_of_a_configuration() -> None:
-    case, one = cavity("d2q9", "bgk", (8, 8, 1), 1.0), CudaConfig(scheme="aa")
+    case, one = cavity("d2q9", "bgk", (8, 8, 1), 1.0), cuda.Direct(scheme="aa")
     found = facts({"sample": (case, one), "axes": {"threads": 2}, "change": test_few_samples_cover_many_values})
     assert ("sample.0.lattice", "'d2q9'") in found
     assert ("sample.1.scheme", "'aa'") in found

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import lbmtune
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, cpu, cuda, from_flat
+from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.catalogue.problem.geometry import solid
@@ -45,7 +46,7 @@ def cpu_record(case: Case, config: CpuConfig) -> StudyRecord:
     return replace(study, header=header, trials=(trial,))
 
 
-CPU = CpuConfig(scheme="aa", storage="fp64", compute="fp64", vector_bits=0)
+CPU = cpu.Direct(compute="fp64", scheme="aa", storage="fp64", vector_bits=0)
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def _set(*keys: str, value: object) -> Change:
         (_set("case", "domain", value=[1, 2]), r"damaged at \$.case.domain"),
         (_set("case", "relaxation_rate", value=3.0), "relaxation_rate 3.0 is not between 0 and 2"),
         (_set("configuration", "scheme", value="push"), "has the key"),
-        (_set("configuration", "warp", value=1), "unknown axis of a cuda configuration 'warp'"),
+        (_set("configuration", "warp", value=1), "unknown knob 'warp' of family direct"),
         (_set("kernel", "source", value="int x;"), "its kernel source is not the one"),
         (lambda values: values.pop("kernel"), "'kernel' is a required property"),
     ],
@@ -133,13 +134,13 @@ def test_what_is_no_best_json(tmp_path: Path, content: bytes | None, said: str) 
 
 
 CONFIGS = [
-    CudaConfig(cells_per_thread=4, scheme="esoteric-pull"),
-    CudaConfig(wrap="ghost", scheme="aa"),
-    CudaConfig(layout="aosoa", width=16, scheme="push"),
-    CudaConfig(layout="aos", scheme="esoteric-twist"),
-    CpuConfig(row_padding=3, scheme="esoteric-pull"),
-    CpuConfig(wrap="select", row_offset=0, vector_bits=0, padding=7),
-    CpuConfig(scheme="aa", stride=3000),
+    cuda.Direct(cells_per_thread=4, scheme="esoteric-pull"),
+    cuda.Direct(scheme="aa", wrap="ghost"),
+    cuda.Direct(layout=AoSoA(width=16), scheme="push"),
+    cuda.Direct(layout=AoS(), scheme="esoteric-twist"),
+    cpu.Direct(row_padding=3, scheme="esoteric-pull"),
+    cpu.Direct(layout=SoA(padding=7), row_offset=0, vector_bits=0, wrap="select"),
+    cpu.Direct(layout=SoA(stride=3000), scheme="aa"),
 ]
 
 
@@ -306,7 +307,7 @@ def test_a_domain_that_the_kernel_cannot_do_gets_a_sentence(tmp_path: Path) -> N
     write_best(cpu_record(case, replace(CPU, vector_bits=256)), tmp_path / "best.json")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(InputError, match="nx = 15 is not divisible by 4 lanes"):
+        with pytest.raises(InputError, match="nx=15 is not a multiple of 4 lanes"):
             lbmtune.load(tmp_path / "best.json", domain=(15, 12, 1))
 
 
@@ -331,10 +332,10 @@ def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("config", "reach"),
     [
-        (CudaConfig(), 19 * 2**32),
-        (CudaConfig(padding=64), 19 * 2**32),
-        (CudaConfig(layout="aos"), 2**32),
-        (CudaConfig(layout="aosoa", width=16, wrap="ghost"), 2**32),
+        (cuda.Direct(), 19 * 2**32),
+        (cuda.Direct(layout=SoA(padding=64)), 19 * 2**32),
+        (cuda.Direct(layout=AoS()), 2**32),
+        (cuda.Direct(layout=AoSoA(width=16), wrap="ghost"), 2**32),
     ],
     ids=str,
 )

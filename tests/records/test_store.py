@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.case import cavity
 from lbmtune.errors import InputError
 from lbmtune.records import (
@@ -64,7 +64,7 @@ MEASUREMENT = Measurement(
     sites=256**3,
     conditions=Conditions(sm_clock_hz=1.98e9, throttle=("power cap",)),
 )
-CONFIG = CudaConfig(scheme="aa", block=(128, 2, 1))
+CONFIG = cuda.Direct(block=(128, 2, 1), scheme="aa")
 TRIAL = Trial(
     number=3,
     key=CONFIG.key,

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
 from lbmtune.cli.app import app
+from lbmtune.cli.format.claims import variant_table
 from lbmtune.cli.format.output import emit_json
-from lbmtune.cli.verbs.claims import variant_table
 from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
 from tests.claims.test_claims import document, run

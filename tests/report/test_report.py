@@ -14,7 +14,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, cpu, cuda, from_flat
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.describe import describe_kernel
@@ -168,7 +169,7 @@ def test_where_no_other_roof_is_known_a_sentence_says_so(gpu: StudyRecord) -> No
 def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
     """8 warps exchange twice five populations in two stages; records from before that was counted say 0."""
     asked = 2 * 2 * (5 * 256 + 4 * 32) * 4
-    config = CudaConfig(scheme="push", steps=2, layout="rows", block=(32, 8, 1))
+    config = cuda.TemporalBlocking(chunk_planes=1, plane_fetch="none")
     kernel = describe_kernel(render(gpu.header.spec.case, config))
     for recorded, shown in ((0, asked), (asked + 16, asked + 16)):
         trials = [replace(t, resources=Resources(registers=64, shared_bytes=recorded)) for t in gpu.trials]
@@ -527,12 +528,34 @@ def test_operators_are_written_as_in_text(gpu: StudyRecord, collision: str, titl
 @pytest.mark.parametrize(
     ("configs", "told"),
     [
-        ([CudaConfig(storage="fp16s"), CudaConfig(storage="fp16s", scheme="aa")], "fp16s/fp32 {}, one step per launch"),
-        ([CudaConfig(storage="fp64", compute="fp64"), CudaConfig()], "fp32/fp32 and fp64/fp64 {}, one step per launch"),
-        ([CudaConfig(steps=2)], "fp32/fp32 {}, 2 steps per launch"),
-        ([CudaConfig(steps=3), CudaConfig(), CpuConfig(steps=2)], "fp32/fp32 {}, 1 to 3 steps per launch"),
-        ([CudaConfig(launch="resident"), CudaConfig(steps=2)], "fp32/fp32 {}, 2 or many steps per launch"),
-        ([CudaConfig(launch="resident")], "fp32/fp32 {}, many steps per launch"),
+        (
+            [cuda.Direct(storage="fp16s"), cuda.Direct(scheme="aa", storage="fp16s")],
+            "fp16s/fp32 {}, one step per launch",
+        ),
+        (
+            [cuda.Direct(compute="fp64", storage="fp64"), cuda.Direct()],
+            "fp32/fp32 and fp64/fp64 {}, one step per launch",
+        ),
+        (
+            [cuda.TemporalBlocking(layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none")],
+            "fp32/fp32 {}, 2 steps per launch",
+        ),
+        (
+            [
+                cuda.TemporalBlocking(layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none", steps=3),
+                cuda.Direct(),
+                cpu.Wavefront(scheme="pull", steps=2, tile=(0, 0)),
+            ],
+            "fp32/fp32 {}, 1 to 3 steps per launch",
+        ),
+        (
+            [
+                cuda.Persistent(block=(256, 1, 1), tile_planes=1),
+                cuda.TemporalBlocking(layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none"),
+            ],
+            "fp32/fp32 {}, 2 or many steps per launch",
+        ),
+        ([cuda.Persistent(block=(256, 1, 1), tile_planes=1)], "fp32/fp32 {}, many steps per launch"),
     ],
 )
 def test_the_subject_names_precision_and_steps(gpu: StudyRecord, configs: list[KernelConfig], told: str) -> None:

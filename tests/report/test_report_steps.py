@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.model.gpu.instruction_issue import cells_read, efficiency
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
@@ -18,9 +19,9 @@ from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
 
 CASE = box("d3q19", "regularised", (256, 256, 256))
-ONE = CudaConfig(cells_per_thread=4, block=(64, 1, 1))
-TWO = CudaConfig(
-    representation="moments", layout="rows", pack=4, steps=2, rows=3, block=(32, 12, 1), march=86, prefetch=2
+ONE = cuda.Direct(block=(64, 1, 1), cells_per_thread=4)
+TWO = cuda.TemporalBlocking(
+    block=(32, 12, 1), chunk_planes=86, pack=4, plane_fetch="cp_async", representation="moments", rows=3
 )
 CAPPED = Sustained(
     mlups=78_000.0,
@@ -111,8 +112,8 @@ def test_what_a_term_takes_alone_is_read_in_records_of_before(
     assert bounds.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
 
 
-CHIP = CudaConfig(
-    representation="moments", layout="rows", launch="resident", block=(32, 8, 1), cells_per_thread=3, march=9, held=3
+CHIP = cuda.Persistent(
+    layout=Rows(), block=(32, 8, 1), cells_per_thread=3, register_planes=3, representation="moments", tile_planes=9
 )
 
 
@@ -127,7 +128,7 @@ def on_chip() -> StudyRecord:
     best = trial(case, 1, CHIP, 93_000.0)
     assert best.prediction
     best = replace(best, prediction=replace(best.prediction, mlups=100_000.0, terms=terms))
-    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, march=32), 38_000.0)]
+    others = [trial(case, 2, ONE, 24_000.0), trial(case, 3, replace(TWO, steps=1, chunk_planes=32), 38_000.0)]
     return made._study(case, "cuda", made.GPU_CEILING, [best, *others], made.GPU)
 
 
@@ -271,9 +272,9 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
 def on_a_processor(last_cache_bytes: int) -> StudyRecord:
     """Eight steps in place beside one step in place, 64^3, as on two cores with 32 MiB of cache."""
     case = box("d3q19", "bgk", (64, 64, 64))
-    several = CpuConfig(scheme="aa", steps=8, loop="tile", tile_y=32, tile_z=1)
+    several = cpu.Wavefront(steps=8, tile=(32, 1))
     trials = []
-    for number, (config, mlups) in enumerate(((several, 595.0), (CpuConfig(scheme="aa"), 522.0))):
+    for number, (config, mlups) in enumerate(((several, 595.0), (cpu.Direct(scheme="aa"), 522.0))):
         base = made._trial(case, 1, config, made.CPU_CEILING)
         assert base.measurement is not None
         assert base.prediction is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
@@ -22,6 +22,7 @@ from lbmtune.runtime.solver import Solver
 from lbmtune.runtime.states import state_of, summed
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import made_up_records as made
+from tests.support.configs import old_cpu, old_cuda
 from tests.support.cpu_cases import InterpretingDevice
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -64,7 +65,7 @@ def same(flow: Solver, state: np.ndarray) -> None:
 @pytest.mark.parametrize("launch", ["call", "graph"])
 def test_rate_and_force_change_between_steps(launch: str) -> None:
     """By launches of three steps, by the kernel of one, and by graphs of both rates; each kernel is compiled once."""
-    flow, compiled = flow_of(FORCED, CudaConfig(**TILES, launch=launch))
+    flow, compiled = flow_of(FORCED, old_cuda(**TILES, launch=launch))
     state = advanced(flow.populations(), FORCED, 7)
     flow.step(7)
     same(flow, state)
@@ -84,7 +85,7 @@ def test_rate_and_force_change_between_steps(launch: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["pull", "push", "aa"])
 def test_a_lid_changes_its_velocity(scheme: str) -> None:
-    flow, _ = flow_of(LID, CpuConfig(scheme=scheme, vector_bits=0, **PRECISE))
+    flow, _ = flow_of(LID, old_cpu(scheme=scheme, vector_bits=0, **PRECISE))
     flow.step(3)
     for rate, velocity in ((1.4, (-0.05, 0.0, 0.0)), (0.9, (0.08, 0.0, 0.0))):
         flow.relaxation_rate, flow.wall_velocity = rate, velocity
@@ -97,7 +98,7 @@ def test_a_lid_changes_its_velocity(scheme: str) -> None:
 
 def test_a_force_may_end_and_begin_again() -> None:
     case = replace(LID, force=(1e-4, 0.0, 0.0))
-    flow, _ = flow_of(case, CpuConfig(vector_bits=0, **PRECISE))
+    flow, _ = flow_of(case, old_cpu(vector_bits=0, **PRECISE))
     for force in ((0.0, 0.0, 0.0), (2e-4, 0.0, 0.0)):
         flow.force = force
         state = flow.populations()
@@ -117,7 +118,7 @@ def test_a_force_may_end_and_begin_again() -> None:
     ],
 )
 def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any, said: str) -> None:
-    flow, _ = flow_of(LID, CpuConfig(vector_bits=0, **PRECISE))
+    flow, _ = flow_of(LID, old_cpu(vector_bits=0, **PRECISE))
     with pytest.raises(InputError, match=said):
         setattr(flow, name, value)
     assert flow.case == LID
@@ -126,8 +127,10 @@ def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any
 @pytest.mark.parametrize(
     "config",
     [
-        CudaConfig(representation="moments", layout="rows", pack=2, storage="fp16s", block=(32, 8, 1)),
-        CpuConfig(representation="moments", loop="tile", tile_x=16, tile_y=3, tile_z=2),
+        cuda.TemporalBlocking(
+            chunk_planes=1, pack=2, plane_fetch="none", representation="moments", steps=1, storage="fp16s"
+        ),
+        cpu.MomentsWavefront(tile=(16, 3, 2)),
     ],
     ids=["cuda", "cpu"],
 )

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.layouts import Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.describe_storage import describe_storage
@@ -23,6 +24,7 @@ from lbmtune.records import Resources
 from lbmtune.records.best import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
+from tests.support.configs import old_cuda
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md"
 _MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
@@ -38,37 +40,31 @@ def _cavity(collision: str = "bgk") -> Case:
 
 
 KINDS: dict[str, tuple[Case, CudaConfig]] = {
-    "one step": (_box(), CudaConfig()),
-    "one step, doubles": (_box(), CudaConfig(storage="fp64", compute="fp64", launch="graph")),
-    "in place, walls that are read": (_cavity(), CudaConfig(scheme="aa", flags="memory", storage="fp16s")),
-    "ghost cells": (_cavity(), CudaConfig(scheme="esoteric-pull", wrap="ghost")),
-    "pointers exchanged": (_box(), CudaConfig(scheme="esoteric-twist", parity="pointers")),
-    "two passes, whose buffers keep their roles": (_cavity(), CudaConfig(scheme="two-step")),
-    "two passes in place": (_cavity(), CudaConfig(scheme="swap")),
-    "density and velocity with every step": (_box(), CudaConfig(macroscopics="every-step")),
+    "one step": (_box(), cuda.Direct()),
+    "one step, doubles": (_box(), cuda.Direct(compute="fp64", launch="graph", storage="fp64")),
+    "in place, walls that are read": (_cavity(), cuda.Direct(flags="memory", scheme="aa", storage="fp16s")),
+    "ghost cells": (_cavity(), cuda.Direct(scheme="esoteric-pull", wrap="ghost")),
+    "pointers exchanged": (_box(), cuda.Direct(pointer_swap=1, scheme="esoteric-twist")),
+    "two passes, whose buffers keep their roles": (_cavity(), cuda.Direct(scheme="two-step")),
+    "two passes in place": (_cavity(), cuda.Direct(scheme="swap")),
+    "density and velocity with every step": (_box(), cuda.Direct(macroscopics="every-step")),
     "sites listed": (
         porous("d3q19", "bgk", (64, 16, 12), 1.2, "blocks:fraction=0.3"),
-        CudaConfig(addressing="indirect", block=(64, 1, 1)),
+        cuda.Sparse(block=(64, 1, 1)),
     ),
-    "several steps": (_cavity(), CudaConfig(scheme="push", steps=2, **_MARCH)),
+    "several steps": (_cavity(), old_cuda(scheme="push", steps=2, **_MARCH)),
     "several steps of moments, which begin early": (
         _box("regularised"),
-        CudaConfig(representation="moments", steps=3, pack=2, launch="dependent", **_MARCH),
+        old_cuda(representation="moments", steps=3, pack=2, launch="dependent", **_MARCH),
     ),
-    "populations on chip": (_cavity(), CudaConfig(launch="resident", layout="rows", block=(64, 4, 1), march=3)),
+    "populations on chip": (_cavity(), cuda.Persistent(layout=Rows(), block=(64, 4, 1), tile_planes=3)),
     "moments on chip": (
         _box("regularised"),
-        CudaConfig(
-            launch="resident",
-            representation="moments",
-            layout="rows",
-            block=(32, 4, 1),
-            cells_per_thread=2,
-            march=3,
-            meeting="neighbours",
+        cuda.Persistent(
+            layout=Rows(), cells_per_thread=2, grid_sync="neighbours", representation="moments", tile_planes=3
         ),
     ),
-    "tiles with faces": (_cavity("regularised"), CudaConfig(representation="moments", halo="faces", block=(8, 4, 2))),
+    "tiles with faces": (_cavity("regularised"), cuda.FaceExchange(layout=SoA(), tile=(8, 4, 2))),
 }
 Call = tuple[str, ...]
 """A launch: text and entry, grid, block, shared bytes, mode, then arguments, each as where it points or what it is."""

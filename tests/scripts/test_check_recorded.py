@@ -13,15 +13,15 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import decoded
-from lbmtune.cli.files.claimsfile import load_documents
 from lbmtune.codegen.render import render
 from lbmtune.export import write_best
+from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.verification.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
 from lbmtune.records.best import encode_best, read_best, source_digest
@@ -149,7 +149,7 @@ def test_the_kernel_of_one_step_of_the_best_one_is_looked_at_too(check: ModuleTy
     """No digest of a trial is of its text. One that was verified and found wrong is left out, and may be."""
     study = made.gpu_study()
     case = replace(study.header.spec.case, collision="regularised", domain=(96, 96, 96))
-    config = CudaConfig(representation="moments", layout="rows", steps=2, block=(32, 8, 1))
+    config = cuda.TemporalBlocking(chunk_planes=1, plane_fetch="none", representation="moments")
     assert broken(case, config, cuda_limits("sm_90", 132, 2**36)) is None
     program = render(case, config)
     trial = replace(study.ranked[0], config=config.flat(), key=config.key, source_digest=program.digest)
@@ -360,7 +360,7 @@ def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> No
 
 def _shape(config: KernelConfig) -> str:
     """What a thread and a block do, as far as it is not the default."""
-    usual, flat = CudaConfig().flat(), config.flat()
+    usual, flat = cuda.Direct().flat(), config.flat()
     names = [name for name in ("cells_per_thread", "pack", "rows", "barrier") if flat[name] != usual[name]]
     return ",".join(f"{name}={flat[name]}" for name in ["block", *names])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.families.rules import cuda_limits
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.program import Program
@@ -33,10 +33,10 @@ def test_a_kernel_that_ends_its_process_is_wrong_and_the_others_are_judged(monke
 
 
 def test_what_a_smaller_device_cannot_launch_is_left_out_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    fits = box("d3q19", "bgk", (64, 8, 8), 1.2), CudaConfig(block=(64, 1, 1))
+    fits = box("d3q19", "bgk", (64, 8, 8), 1.2), cuda.Direct(block=(64, 1, 1))
     needy = (
         box("d3q19", "regularised", (64, 64, 64), 1.2),
-        CudaConfig(representation="moments", layout="rows", block=(32, 12, 1), steps=5),
+        cuda.TemporalBlocking(block=(32, 12, 1), chunk_planes=1, plane_fetch="none", representation="moments", steps=5),
     )
     both = Covering((fits, needy), (), 1)
     assert conformance.launched_on(cuda_limits("sm_90", 132, 2**36), both) == both
@@ -52,7 +52,7 @@ def test_what_the_assembler_spoils_is_counted_apart(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mended: bool, wrong: int
 ) -> None:
     """A wrong kernel is one of the assembler's only where the same text is right when assembled otherwise."""
-    sample = Case("box", "d3q19", "bgk", (8, 8, 8), 1.2), CudaConfig()
+    sample = Case("box", "d3q19", "bgk", (8, 8, 8), 1.2), cuda.Direct()
 
     def reassembled(environment: object, program: Program) -> Iterator[tuple[str, str]]:
         assert program == render(*sample)

@@ -13,8 +13,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from lbmtune.backend.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.codegen.render import render
 from lbmtune.records import Entry, Resources, Trial
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
@@ -23,9 +23,9 @@ from tests.support.cuda_samples import needs_nvrtc
 from tests.support.script_module import load
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "entries.py"
-SPILLS = CudaConfig(scheme="aa", block=(64, 1, 1), cells_per_thread=2, max_registers=64)
-MARCH = CudaConfig(
-    representation="moments", layout="rows", block=(32, 16, 1), rows=5, march=32, prefetch=1, max_registers=96
+SPILLS = cuda.Direct(block=(64, 1, 1), cells_per_thread=2, register_limit="64-registers", scheme="aa")
+MARCH = cuda.TemporalBlocking(
+    block=(32, 16, 1), chunk_planes=32, register_limit="96-registers", representation="moments", rows=5, steps=1
 )
 
 pytestmark = needs_nvrtc

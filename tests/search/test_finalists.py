@@ -10,18 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda, from_flat
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.search.finalists import NEAR, finalists_of
 from lbmtune.search.kinds import kind_of
+from tests.support.configs import old_cuda
 from tests.support.fake_study import header, measurement, predict, spec
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200"
 HEADER = header(spec(axes={"scheme": ("aa",), "block": ("64x1x1",)}))
 KINDS = tuple(
-    CudaConfig(scheme=scheme, **axes)
+    old_cuda(scheme=scheme, **axes)
     for scheme in ("pull", "push", "aa", "esoteric-twist")
     for axes in ({}, {"flags": "memory"}, {"addressing": "indirect"}, {"padding": 64}, {"padding": 64, "steps": 2})
 )
@@ -94,13 +96,18 @@ def test_where_small_is_what_counts_the_smallest_alone_have_finals() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (CudaConfig(scheme="aa"), "aa, populations in one lattice"),
-        (CudaConfig(scheme="pull", flags="memory"), "pull, populations in two lattices, flags read"),
-        (CudaConfig(scheme="push", addressing="indirect"), "push, populations in two lattices, sites listed"),
-        (CpuConfig(scheme="pull", steps=4), "pull, populations in two lattices, 4 steps per launch"),
-        (CudaConfig(representation="moments"), "pull, moments in two lattices"),
-        (CudaConfig(launch="resident"), "pull, populations on chip in two lattices"),
-        (CudaConfig(representation="moments", halo="faces"), "pull, moments by the faces of tiles in one lattice"),
+        (cuda.Direct(scheme="aa"), "aa, populations in one lattice"),
+        (cuda.Direct(flags="memory"), "pull, populations in two lattices, flags read"),
+        (cuda.Sparse(scheme="push"), "push, populations in two lattices, sites listed"),
+        (cpu.Wavefront(scheme="pull", tile=(0, 0)), "pull, populations in two lattices, 4 steps per launch"),
+        (
+            cuda.TemporalBlocking(
+                layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none", representation="moments", steps=1
+            ),
+            "pull, moments in two lattices",
+        ),
+        (cuda.Persistent(block=(256, 1, 1), tile_planes=1), "pull, populations on chip in two lattices"),
+        (cuda.FaceExchange(layout=SoA(), tile=(256, 1, 1)), "pull, moments by the faces of tiles in one lattice"),
     ],
 )
 def test_a_family_says_what_it_is(config: KernelConfig, said: str) -> None:
@@ -109,8 +116,8 @@ def test_a_family_says_what_it_is(config: KernelConfig, said: str) -> None:
 
 def test_one_step_in_place_has_a_final_beside_several_steps_in_place() -> None:
     """As on a processor: several steps in place lead by far, one step in place is faster than one with two lattices."""
-    several = CpuConfig(scheme="aa", steps=8, loop="tile", tile_y=32, tile_z=1)
-    kinds = (several, CpuConfig(scheme="aa"), CpuConfig(scheme="pull"))
+    several = cpu.Wavefront(steps=8, tile=(32, 1))
+    kinds = (several, cpu.Direct(scheme="aa"), cpu.Direct())
     speeds = (595.0, 522.0, 201.0)
     study = record({})
     trials = tuple(_trial(n, kind, mlups) for n, (kind, mlups) in enumerate(zip(kinds, speeds, strict=True)))
@@ -127,10 +134,18 @@ def test_one_step_in_place_has_a_final_beside_several_steps_in_place() -> None:
 def test_what_stays_on_chip_has_a_final_beside_what_does_not() -> None:
     """As with 64^3 cells: moments in memory are far behind, and no other kernel of moments would have one."""
     kinds = (
-        CudaConfig(launch="resident"),
-        CudaConfig(launch="resident", representation="moments"),
-        CudaConfig(launch="graph"),
-        CudaConfig(launch="graph", representation="moments"),
+        cuda.Persistent(block=(256, 1, 1), tile_planes=1),
+        cuda.Persistent(block=(256, 1, 1), representation="moments", tile_planes=1),
+        cuda.Direct(launch="graph"),
+        cuda.TemporalBlocking(
+            layout=SoA(),
+            block=(256, 1, 1),
+            chunk_planes=1,
+            launch="graph",
+            plane_fetch="none",
+            representation="moments",
+            steps=1,
+        ),
     )
     trials = tuple(_trial(n, kind, 75e3 / (1 + n)) for n, kind in enumerate(kinds))
     found = finalists_of(replace(record({}, wanted=1), trials=trials))

@@ -4,8 +4,8 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from lbmtune.catalogue.axes import AXES, completed, depends_on
+
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import box

@@ -1,4 +1,4 @@
-"""What a conformance run chooses from: axes of a backend and of its cases, values to try, and the rules about them."""
+"""What a conformance run chooses from: knobs of a family and of its cases, values to try, and the rules about them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from lbmtune.catalogue.axes import AXES, DEPENDENCES, Dependence, completed, default
-from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.catalogue.families.rules import RULES, Limits, Rule
+from lbmtune.catalogue.config import KernelConfig, Knob, completed, cpu, cuda, from_flat, knobs
+from lbmtune.catalogue.families.rules import Limits, Rule, rules
+from lbmtune.catalogue.knobs import Acts
 from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channel, collides, pipe
 from lbmtune.catalogue.problem.faces import Face, Faces, Patch
+from lbmtune.catalogue.record import layout_knobs
 from lbmtune.lattice import LATTICES
 from lbmtune.search.rule_cache import watched
 from tests.support.directed import Conflict, Point
@@ -20,26 +21,24 @@ from tests.support.directed import Conflict, Point
 Sample = tuple[Case, KernelConfig]
 
 FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping", "patched")
-_CASE_AXES: Mapping[str, tuple[Any, ...]] = {
+WALLED_OR_PERIODIC = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
+"""Flows whose faces are periodic or walls."""
+_CASE_KNOBS: Mapping[str, tuple[Any, ...]] = {
     "flow": FLOWS,
     "lattice": tuple(LATTICES),
     "collision": tuple(COLLISIONS),
 }
-VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+_SMALL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "cuda": {
         "width": (8, 16),
         "group": (3, 5),
         "layout_tile": ("8x2x1", "16x1x3", "8x4x2"),
         "block": ("8x2x1", "16x2x1", "32x1x1", "64x1x1", "4x4x1", "8x2x2", "16x1x3"),
         "padding": (0, 8),
-        "max_registers": (0, 64, 128),
-        "min_blocks": (0, 2),
-        "march": (1, 3, 5),
-        "prefetch": (0, 1, 2, 3),
-        "l2_prefetch": (0, 64, 128, 256),
+        "register_limit": ("none", "64-registers", "128-registers", "2-blocks"),
+        "z_cells": (3, 5),
+        "sites_per_thread": (1, 3, 5),
         "prefetch_index": (0, 96),
-        "index_bits": (0, 64),
-        "launch": ("call", "graph", "dependent"),
     },
     "cpu": {
         "width": (16, 32),
@@ -47,20 +46,28 @@ VALUES: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "layout_tile": ("16x2x1", "16x1x3", "32x4x2"),
         "padding": (0, 16),
         "threads": (1, 2),
-        "tile_y": (4, 8),
-        "tile_z": (1, 3),
+        "parallel_loop": ("z", "zy", "tile-4x1", "tile-8x3", "tile-4x3", "tile-8x1"),
+        "tile": ("4x1", "8x3", "4x3", "8x1"),
         "row_offset": (1, 16),
         "row_padding": (0, 15),
         "prefetch_propagated": (0, 32),
         "prefetch_local": (0, 16),
         "prefetch_index": (0, 64),
-        "steps": (1, 2, 3),
-        "prefetch_rows": (0, 1),
+        "steps": (2, 3),
         "stride": (0, 200_000),
-        "far_ends": ("inside", "between"),
     },
 }
 """Numbers to try where those that a study searches are too large for a small domain, or only one."""
+_SMALL_OF: Mapping[type[KernelConfig], Mapping[str, tuple[Any, ...]]] = {
+    cuda.Column: {"block": ("8x2x1", "16x2x1", "32x1x1", "64x1x1", "4x4x1")},
+    cuda.Sparse: {"block": ("8x1x1", "32x1x1", "64x1x1")},
+}
+"""The same for one family."""
+PAIRED: Mapping[str, tuple[type[KernelConfig], ...]] = {
+    "cuda": (cuda.Direct, cuda.Column, cuda.Sparse),
+    "cpu": (cpu.Direct, cpu.Sparse, cpu.Wavefront),
+}
+"""Families whose domain does not follow from the configuration: they have a covering array of all knobs."""
 LIMITS = Limits(
     cores=2,
     shared_bytes_per_block=99 << 10,
@@ -73,38 +80,27 @@ LIMITS = Limits(
 )
 ROOMY = replace(LIMITS, shared_bytes_per_block=227 << 10, shared_bytes_per_multiprocessor=228 << 10)
 """With shared memory for kernels of tiles, as devices of compute capability 9.0 have it."""
-_APART: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "cuda": {
-        **{"representation": ("populations",), "steps": (1,), "rows": (1,), "pack": (1,)},
-        **{"barrier": ("block",), "pending": ("registers",), "beyond": (0,), "chunks": ("even",)},
-        "meeting": ("all",),
-        "halo": ("computed",),
-        "held": (0,),
-    },
-    "cpu": {"representation": ("populations",), "tile_x": (0,)},
-}
-"""Axes of kernels of moments, which have a part of their own: most choices of the others mean nothing there."""
 
 
 @cache
-def values_of(backend: str) -> Mapping[str, tuple[Any, ...]]:
-    """Every axis of a backend and of the case with the values to try. Each must have two at least."""
-    found: dict[str, tuple[Any, ...]] = dict(_CASE_AXES)
-    for axis in AXES[backend]:
-        if axis.name in _APART[backend]:
-            continue
-        found[axis.name] = VALUES[backend].get(axis.name) or axis.names or axis.values
+def values_of(record: type[KernelConfig]) -> Mapping[str, tuple[Any, ...]]:
+    """Every knob of a family and of the case with the values to try. Each must have two at least."""
+    small = {**_SMALL[record.backend], **_SMALL_OF.get(record, {})}
+    found = {**_CASE_KNOBS, **{one.name: small.get(one.name) or _usual_values(one) for one in knobs(record)}}
     lonely = [name for name, values in found.items() if len(values) < 2]
-    assert not lonely, f"give these axes of {backend} values to cover: {lonely}"
+    assert not lonely, f"give these knobs of {record.backend} {record.family} values to cover: {lonely}"
     return found
 
 
-def sample_of(backend: str, point: Point) -> Sample:
+def _usual_values(one: Knob) -> tuple[Any, ...]:
+    return one.allowed or one.search
+
+
+def sample_of(record: type[KernelConfig], point: Point) -> Sample:
     """Case and configuration of a point. Raises InputError."""
-    axes = {name: value for name, value in point.items() if name not in _CASE_AXES}
-    return case_of(point["flow"], point["lattice"], point["collision"]), from_flat(
-        completed({"backend": backend, **axes}, LIMITS)
-    )
+    chosen = {name: value for name, value in point.items() if name not in _CASE_KNOBS and value is not None}
+    flat = completed({"backend": record.backend, "family": record.family, **chosen}, LIMITS)
+    return case_of(point["flow"], point["lattice"], point["collision"]), from_flat(flat)
 
 
 @cache
@@ -160,108 +156,131 @@ def patched(lattice: str, collision: str, size: tuple[int, int, int]) -> Case:
     return replace(case, flow="patched", faces=faces, patches=patches)
 
 
-class Choices:
-    """The rules about points of a backend: an axis acts only where the others let it, and no rule is broken.
+class _Condition(NamedTuple):
+    """One of those under which a knob acts. quiet: its value otherwise; asked: the knobs looked at until then."""
 
-    values: of each axis that varies, those of the case included; others stand at their defaults. besides: rules that
-    are asked first. domain: every value of each axis, neutral ones included.
+    quiet: Any
+    acts: Acts
+    asked: frozenset[str]
+
+
+_ACTS = object()
+"""Stands for the quiet value of a knob that acts."""
+
+
+class Choices:
+    """The rules about points of a family: a knob acts only where the others let it, and no rule is broken.
+
+    values: of each knob that varies, those of the case included; others stand at their defaults. besides: rules that
+    are asked first. domain: every value of each knob, neutral ones included; a parameter of another layout is None.
     """
 
     def __init__(
-        self, backend: str, values: Mapping[str, tuple[Any, ...]], besides: Sequence[Rule] = (), limits: Limits = LIMITS
+        self,
+        record: type[KernelConfig],
+        values: Mapping[str, tuple[Any, ...]],
+        besides: Sequence[Rule] = (),
+        limits: Limits = LIMITS,
     ) -> None:
-        self._backend, self._values, self._limits = backend, values, limits
-        self._rules = (*besides, *RULES[backend])
-        self._axes = tuple(axis.name for axis in AXES[backend] if axis.name in values)
-        self._dependences = {name: _dependences(backend, name, values.keys()) for name in self._axes}
-        quiet = {name: [value for value, _, _ in found] for name, found in self._dependences.items()}
+        self._record, self._values, self._limits = record, values, limits
+        self._rules = (*besides, *rules(record))
+        varied = [one for one in knobs(record) if one.name in values]
+        self._knobs = tuple(one.name for one in varied)
+        self._conditions = {one.name: _conditions(record, one, values.keys()) for one in varied}
+        quiet = {name: [condition.quiet for condition in found] for name, found in self._conditions.items()}
         self.domain = {
             name: tuple(dict.fromkeys((*self._values[name], *quiet.get(name, ()))))
-            for name in (*_CASE_AXES, *self._axes)
+            for name in (*_CASE_KNOBS, *self._knobs)
         }
 
     def completed(self, given: Point, wished: Point) -> Point:
         """The values given, and of those wished for the ones that act; neutral ones in place of the others."""
-        point = {name: given.get(name, wished[name]) for name in _CASE_AXES}
-        for name in self._axes:
+        point = {name: given.get(name, wished[name]) for name in _CASE_KNOBS}
+        for name in self._knobs:
             point[name] = given[name] if name in given else self._acting(name, wished[name], point)
         return point
 
     def _acting(self, name: str, wished: Any, point: Point) -> Any:
-        """The value of an axis that is wished for, or the one that it takes because another keeps it from acting."""
-        for quiet, dependence, _ in self._dependences[name]:
-            if not dependence.holds(point):
-                return quiet
-        return wished
+        """The value of a knob that is wished for, or the one that it takes because another keeps it from acting."""
+        quiet, _ = self._silenced(name, point)
+        return wished if quiet is _ACTS else quiet
 
     def conflict(self, given: Point, point: Point) -> Conflict | None:
-        """What is wrong with a point, by axes that are given and others that may be chosen: not those that follow."""
+        """What is wrong with a point, by knobs that are given and others that may be chosen: not those that follow."""
         found = self._out_of_place(given, point) or self._broken(point)
         if found is None:
             return None
         axes, reason = found
-        for name in reversed(self._axes):
+        for name in reversed(self._knobs):
             if name in axes and name not in given:
                 quiet, asked = self._silenced(name, point)
-                axes = axes if quiet is None else (axes - {name}) | asked
+                axes = axes if quiet is _ACTS else (axes - {name}) | asked
         return Conflict(axes, {reason: axes} if reason else {})
 
     def _out_of_place(self, given: Point, point: Point) -> tuple[frozenset[str], str] | None:
-        """An axis with another value than it takes beside the others, what decides on that, and a reason if any."""
-        for name in self._axes:
+        """A knob with another value than it takes beside the others, what decides on that, and a reason if any."""
+        for name in self._knobs:
             if name not in given:
                 continue
             quiet, asked = self._silenced(name, point)
-            if quiet is not None and quiet != point[name]:
-                beside = " and ".join(f"{one} {point[one]}" for one in self.domain if one in asked)
-                return asked | {name}, f"{name} {point[name]} with {beside}: {name} does not act there"
-            if quiet is None and point[name] not in self._values[name]:
-                return asked | {name}, ""  # the value of an axis that does not act, which was one to try
+            if quiet is not _ACTS and quiet != point[name]:
+                beside = " and ".join(f"{one}={point[one]}" for one in self.domain if one in asked)
+                return asked | {name}, f"{name}={point[name]} with {beside}: {name} does not act there"
+            if quiet is _ACTS and point[name] not in self._values[name]:
+                return asked | {name}, ""  # the value of a knob that does not act, which was one to try
         return None
 
     def _broken(self, point: Point) -> tuple[frozenset[str], str] | None:
-        """The axes that the first broken rule looks at, and what it says."""
+        """The knobs that the first broken rule looks at, and what it says."""
         if not collides(point["collision"], point["lattice"]):
-            reason = f"collision {point['collision']} with lattice {point['lattice']}: it has other moments"
+            reason = f"collision={point['collision']} with lattice={point['lattice']}: it has other moments"
             return frozenset(("collision", "lattice")), reason
-        sample = sample_of(self._backend, point)
+        sample = sample_of(self._record, point)
         for rule in self._rules:
             if reason := rule(*sample, self._limits):
-                (case, of_case), (config, of_config) = map(watched, sample)
-                rule(case, config, self._limits)
-                axes = {axis for name in of_case for axis in _axes_behind(name)} | of_config.keys()
-                return frozenset(axes & self.domain.keys()), reason
+                return frozenset(_looked_at(rule, sample, self._limits) & self.domain.keys()), reason
         return None
 
     def _silenced(self, name: str, point: Point) -> tuple[Any, frozenset[str]]:
-        """The value that an axis takes because another keeps it from acting, or None; and the axes that were asked."""
+        """The value that a knob takes because another keeps it from acting, or _ACTS; and the knobs looked at."""
         asked = frozenset[str]()
-        for value, dependence, asked in self._dependences[name]:
-            if not dependence.holds(point):
-                return value, asked
-        return None, asked
+        for quiet, acts, asked in self._conditions[name]:
+            if not acts.holds(point):
+                return quiet, asked
+        return _ACTS, asked
 
 
-def _dependences(backend: str, name: str, varied: Collection[str]) -> list[tuple[Any, Dependence, frozenset[str]]]:
-    """What an axis depends on, in the order asked: the value that each leads to, and all axes asked until then."""
-    usual, asked, found = default(name, {"backend": backend}), set[str](), []
-    for one in DEPENDENCES[backend].get(name, ()):
-        asked |= {str(on) for on in (one.on, *(one.or_else or ())[:1]) if on in varied}
-        found.append((usual if one.neutral is None else one.neutral, one, frozenset(asked)))
-    return found
+def _conditions(record: type[KernelConfig], one: Knob, varied: Collection[str]) -> tuple[_Condition, ...]:
+    """What a knob depends on, in the order asked; for one of a layout, first whether that is chosen."""
+    own = one.name in layout_knobs(record)
+    asked, found = frozenset[str](), list[_Condition]()
+    for acts in sorted(one.acts, key=lambda acts: not (own and acts.on == "layout")):
+        asked |= frozenset({acts.on} & set(varied))
+        usual = one.default if acts.neutral is None else acts.neutral
+        found.append(_Condition(None if own and acts.on == "layout" else usual, acts, asked))
+    return tuple(found)
+
+
+def _looked_at(rule: Rule, sample: Sample, limits: Limits) -> frozenset[str]:
+    """Knobs of the case, the configuration and its layout that a rule reads."""
+    (case, of_case), (config, of_config) = map(watched, sample)
+    vars(config)["layout"], of_layout = watched(sample[1].layout)
+    rule(case, config, limits)
+    of_cases = {knob for name in of_case for knob in _knobs_behind(name)}
+    return frozenset({*of_cases, *of_config, *of_layout})
 
 
 @cache
-def _axes_behind(field: str) -> frozenset[str]:
-    """Axes of the case that a field of it depends on: those with which alone it changes."""
+def _knobs_behind(field: str) -> frozenset[str]:
+    """Knobs of the case that a field of it depends on: those with which alone it changes."""
     values: dict[tuple[str, ...], Any] = {
         (flow, lattice, collision): getattr(case_of(flow, lattice, collision), field)
-        for flow, lattice, collision in product(*_CASE_AXES.values())
+        for flow, lattice, collision in product(*_CASE_KNOBS.values())
         if collides(collision, lattice)
     }
     found = set[str]()
-    for (n, axis), (point, value) in product(enumerate(_CASE_AXES), values.items()):
-        others = [values.get((*point[:n], other, *point[n + 1 :]), value) for other in _CASE_AXES[axis]]
+    for (n, axis), (point, value) in product(enumerate(_CASE_KNOBS), values.items()):
+        others = [values.get((*point[:n], other, *point[n + 1 :]), value) for other in _CASE_KNOBS[axis]]
         if any(other != value for other in others):
             found.add(axis)
     return frozenset(found)

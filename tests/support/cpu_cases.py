@@ -20,6 +20,7 @@ from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources, Verification
 from tests.support import interpreted_simd
+from tests.support.configs import old_cpu
 
 LIMITS = Limits(cores=8)
 SCHEME_NAMES = list(SCHEMES)
@@ -73,7 +74,7 @@ def case_of(flow: str, lattice: str, collision: str = "bgk") -> Case:
 def config_of(scheme: str, layout: str, precision: str = "fp64", **axes: Any) -> CpuConfig:
     stored, computed = PRECISIONS[precision]
     blocks = TILES if scheme in BLOCKWISE else {}
-    return CpuConfig(**{"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout], **blocks, **axes})
+    return old_cpu(**{"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout], **blocks, **axes})
 
 
 def program_of(case: Case, config: CpuConfig) -> Program:

@@ -10,7 +10,7 @@ from itertools import islice, product
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -18,6 +18,7 @@ from lbmtune.catalogue.problem.case import Case, box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.lattice import LATTICES
+from tests.support.configs import old_cuda
 
 Sample = tuple[Case, CudaConfig]
 
@@ -79,7 +80,7 @@ def config(**axes: object) -> CudaConfig:
     chosen.setdefault("compute", PRECISIONS[str(chosen["storage"])])
     for name, value in LAYOUT_AXES.get(str(chosen.get("layout", "soa")), {}).items():
         chosen.setdefault(name, value)
-    return CudaConfig(**chosen)  # type: ignore[arg-type]
+    return old_cuda(**chosen)  # type: ignore[arg-type]
 
 
 def one_of_each_kind(flow: str) -> Iterator[Sample]:

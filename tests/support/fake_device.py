@@ -24,7 +24,7 @@ from lbmtune.backend.protocol import (
     OutOfMemoryError,
     TooManyResourcesError,
 )
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.program import Launch, Program
@@ -32,6 +32,7 @@ from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions, Environment, Resources
 from lbmtune.runtime.placement import placements
+from tests.support.configs import old_cpu, old_cuda
 
 CASE = box("d2q9", "bgk", (16, 12, 1))
 FAULTS = (
@@ -64,8 +65,8 @@ def config(fault: str = "right", backend: str = "cpu") -> KernelConfig:
     """A legal configuration whose kernel behaves so."""
     padding = 16 * FAULTS.index(fault)
     if backend == "cuda":
-        return CudaConfig(scheme="pull", block=(16, 1, 1), padding=padding, storage="fp64", compute="fp64")
-    return CpuConfig(scheme="pull", vector_bits=0, padding=padding, storage="fp64", compute="fp64")
+        return old_cuda(scheme="pull", block=(16, 1, 1), padding=padding, storage="fp64", compute="fp64")
+    return old_cpu(scheme="pull", vector_bits=0, padding=padding, storage="fp64", compute="fp64")
 
 
 def renderer(case: Case, config: KernelConfig) -> Program:

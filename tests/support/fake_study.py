@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.catalogue.axes import AXES
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, CpuConfig, CudaConfig, KernelConfig, knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box
@@ -48,7 +47,7 @@ _SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoter
 
 
 def usual_axes(backend: str) -> Axes:
-    return {axis.name: axis.values for axis in AXES[backend]}
+    return {one.name: one.search for one in knobs(FAMILIES[backend][DEFAULT_FAMILY])}
 
 
 def scatter(config: KernelConfig) -> float:
@@ -58,7 +57,7 @@ def scatter(config: KernelConfig) -> float:
 
 def speed(config: KernelConfig) -> float:
     """MLUPS with the interactions that real kernels have: a cap hurts wide threads, streaming helps pull."""
-    value = 26000.0 * _SCHEME.get(config.scheme, 0.6) * (0.75 if config.layout == "aosoa" else 1.0)
+    value = 26000.0 * _SCHEME.get(config.scheme, 0.6) * (0.75 if config.memory.name == "aosoa" else 1.0)
     if isinstance(config, CudaConfig):
         threads = config.block[0] * config.block[1] * config.block[2]
         value *= {4: 0.8, 8: 0.95, 16: 1.0}.get(config.cells_per_thread * config.stored.bytes, 0.7)
@@ -235,14 +234,16 @@ def machine(backend: str = "cpu") -> Machine:
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
     """Puts a made-up device in the place of the real ones, for the command line in this process."""
-    import lbmtune.cli.arguments.devices as here
-    import lbmtune.measure.workers.evaluate as real
+    import lbmtune.api.devices as here
+    import lbmtune.api.measured_machines as machines
+    from lbmtune.api import kernels, reproduction, studies
 
     fake = evaluator or FakeEvaluator("cpu")
-    monkeypatch.setattr(real, "Evaluator", lambda *_, **__: fake)
+    for module in (kernels, reproduction, studies):
+        monkeypatch.setattr(module, "Evaluator", lambda *_, **__: fake)
     backend = fake.environment.backend
     only = "cpu" if backend == "cpu" else "0"
-    monkeypatch.setattr(here, "machine", lambda *_, **__: machine(backend))
+    monkeypatch.setattr(machines, "measured_machine", lambda *_, **__: machine(backend))
     monkeypatch.setattr(here, "available", lambda: (only,))
     real_bounds = here.bounds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.records import Conditions, Environment, Resources, Sustained, Term, Verification
 from lbmtune.records.profile import (
@@ -40,8 +40,8 @@ def _term(name: str) -> str:
 
 PROFILE = Profile(
     case=box("d3q19", "bgk", (256, 256, 256)),
-    key=CudaConfig().key,
-    config=CudaConfig().flat(),
+    key=cuda.Direct().key,
+    config=cuda.Direct().flat(),
     environment=Environment(backend="cuda", device="NVIDIA H200", device_id="GPU-0", architecture="sm_90", ecc=True),
     machine="NVIDIA H200",
     machine_date="2026-11-22T00:00:00+00:00",

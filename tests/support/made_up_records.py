@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.records import (
@@ -20,6 +20,7 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudyRecord, StudySpec
+from tests.support.configs import old_cuda
 
 DATE = "2026-01-02T03:04:05+00:00"
 GPU_CEILING = Ceiling(
@@ -48,7 +49,7 @@ def gpu_study(count: int = 60) -> StudyRecord:
     case = box("d3q19", "bgk", (256, 256, 256))
     space = product(("aa", "esoteric-pull", "pull"), (1, 2, 4), ("64x1x1", "128x1x1", "256x1x1"), (0, 64, 128))
     configs = [
-        CudaConfig(scheme=s, cells_per_thread=c, block=_block(b), max_registers=r) for s, c, b, r in list(space)[:count]
+        old_cuda(scheme=s, cells_per_thread=c, block=_block(b), max_registers=r) for s, c, b, r in list(space)[:count]
     ]
     trials = [_trial(case, n, config, GPU_CEILING) for n, config in enumerate(configs)]
     return _study(case, "cuda", GPU_CEILING, _with_finals(trials), GPU)
@@ -57,7 +58,7 @@ def gpu_study(count: int = 60) -> StudyRecord:
 def cpu_study() -> StudyRecord:
     """No registers, no clocks, no finals."""
     case = cavity("d2q9", "trt", (64, 64, 1), 1.4)
-    configs = [CpuConfig(scheme=s, vector_bits=v) for s, v in product(("aa", "pull", "push"), (0, 256, 512))]
+    configs = [cpu.Direct(scheme=s, vector_bits=v) for s, v in product(("aa", "pull", "push"), (0, 256, 512))]
     trials = [_trial(case, n, config, CPU_CEILING) for n, config in enumerate(configs)]
     return _study(case, "cpu", CPU_CEILING, trials, CPU)
 

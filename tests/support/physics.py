@@ -11,14 +11,14 @@ import numpy as np
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary, Device
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
 from lbmtune.runtime import Simulation
 
-FP64 = CpuConfig(storage="fp64", compute="fp64")
+FP64 = cpu.Direct(compute="fp64", storage="fp64")
 
 
 def viscosity(case: Case) -> float:

@@ -8,6 +8,7 @@ from lbmtune.catalogue.config import CpuConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
+from tests.support.configs import old_cpu
 
 CASE = box("d2q9", "bgk", (64, 48, 1))
 FAULTS = {
@@ -21,7 +22,7 @@ FAULTS = {
 def config(fault: str = "") -> CpuConfig:
     """The padding between the direction arrays stands for the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
-    return CpuConfig(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
+    return old_cpu(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
 
 
 def planted(case: Case, config: KernelConfig) -> Program:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.protocol import BackendPackage, Binary, Device
 from lbmtune.codegen.program import Program
 
 
 def compile_cpu(program: Program) -> Binary:
-    """Compiles into the cache folder; another process loads it from there. Raises CompileError."""
+    """Compile into the cache folder, from where another process loads it. Raises CompileError."""
     from lbmtune.backend.cpu.modules import compile_program
 
     return compile_program(program)
 
 
 def open_cpu() -> Device:
-    """The processor of this machine."""
+    """Return the processor of this machine as a device."""
     from lbmtune.backend.cpu.device import CpuDevice
 
     return CpuDevice()
+
+
+BACKEND = BackendPackage(
+    default_device="cpu",
+    accepts=lambda spec: spec == "cpu",
+    devices=lambda: ("cpu",),
+    open_device=lambda _: open_cpu(),
+    compiler=lambda _: compile_cpu,
+    reassembled=lambda _environment, _program: iter(()),
+)

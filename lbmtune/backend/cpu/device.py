@@ -24,7 +24,6 @@ from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
-from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
@@ -128,8 +127,7 @@ class CpuDevice:
 
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
         """Imports the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
-        config = program.config
-        assert isinstance(config, CpuConfig)
+        config: Any = program.config
         threads = config.threads
         if threads > numba.config.NUMBA_NUM_THREADS:
             raise TooManyResourcesError(f"{threads} threads; Numba was started with {numba.config.NUMBA_NUM_THREADS}")

@@ -14,10 +14,10 @@ from typing import Any
 
 from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, cut_kind, solid_in, whole
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import layout
 from lbmtune.catalogue.problem.faces import streamed
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import negate
 

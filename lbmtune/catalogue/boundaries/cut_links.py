@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import patched, walls
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.lattice import Vector
 
 if TYPE_CHECKING:

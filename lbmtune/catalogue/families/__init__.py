@@ -1,1 +1,1 @@
-"""The kernel families."""
+"""The kernel families: one record each, with its knobs, its geometry and its rules."""

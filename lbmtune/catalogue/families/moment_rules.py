@@ -1,27 +1,43 @@
-"""What keeps a kernel of moments from any device, whatever form it has there."""
+"""What kernels of moments cannot do on any device."""
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.cell_types import told
+from lbmtune.catalogue.record import KernelConfig
 
-INCOMPLETE = (
-    "its cells complete what arrives, population by population, which moments do not tell; "
-    "take representation populations"
-)
-"""What keeps faces that are no walls from kernels of moments."""
+INCOMPLETE = "its cells complete what arrives, population by population, which moments do not hold"
+"""Why faces that are no walls need populations."""
 
 
-def why_no_moments(case: Case, config: KernelConfig) -> str | None:
-    """The first reason, or None."""
+def moments(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """A collision that moments suffice for, and a format that holds them."""
+    if not config.of_moments:
+        return None
     if case.collision not in ("regularised", NO_COLLISION):
-        needed = "only case.collision=regularised depends on nothing else; set it"
-        return f"representation moments with collision {case.collision}: {needed}"
-    if config.scheme != "pull":
         return (
-            f"scheme {config.scheme} with representation moments: "
-            "its neighbours' moments are read from one copy and written to the other"
+            f"representation=moments is not supported for collision={case.collision} (use populations, or "
+            "case.collision=regularised): only regularised collision depends on moments alone"
         )
     if config.storage == "fp16c":
-        return "storage fp16c with representation moments: it holds numbers below 2, and moments are larger"
+        return (
+            "storage=fp16c is not supported for representation=moments (use fp16s or bf16): it holds numbers below 2, "
+            "and moments are larger"
+        )
     return None
+
+
+def faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Faces that are periodic or walls."""
+    where = told(case)
+    if not (config.of_moments and where):
+        return None
+    return f"{where} is not supported for representation=moments (use populations): {INCOMPLETE}"
+
+
+def patches(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Whole faces."""
+    if not case.patches:
+        return None
+    return f"a {case.patches[0].kind} patch is not supported for family {config.family} (use direct): whole faces only"

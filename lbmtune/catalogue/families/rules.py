@@ -1,38 +1,29 @@
-"""Legality, said once: a rule is a pure function of case, configuration and limits that returns a reason or None.
-
-A reason is a sentence with the relation and the values.
-"""
+"""Legality, said once: the rules of each family, in order, and the first reason against a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.cpu import rules as cpu
-from lbmtune.catalogue.families.cpu.rules import FAR_ENDS, FIRST_TOUCHES, PAGES, PINNINGS, READS
-from lbmtune.catalogue.families.cuda import rules as cuda
+from lbmtune.catalogue.families import cpu, cuda
+from lbmtune.catalogue.families.common_rules import FIRST, LAST, LAYOUTS, value_rules
+from lbmtune.catalogue.knobs import cached
 from lbmtune.catalogue.limits import Limits, cuda_limits
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import KernelConfig
 
-__all__ = [
-    "FAR_ENDS",
-    "FIRST_TOUCHES",
-    "PAGES",
-    "PINNINGS",
-    "READS",
-    "RULES",
-    "Limits",
-    "Rule",
-    "broken",
-    "cuda_limits",
-]
+__all__ = ["Limits", "Rule", "broken", "cuda_limits", "rules"]
 
 Rule = Callable[[Case, Any, Limits], str | None]
-RULES: Mapping[str, tuple[Rule, ...]] = {"cuda": cuda.RULES, "cpu": cpu.RULES}
-"""Those of each backend, in the order in which they are asked."""
+_OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES}
+
+
+@cached
+def rules(record: type[KernelConfig]) -> tuple[Rule, ...]:
+    """Return the rules of a family in order: each may rely on those before it."""
+    return (*FIRST, *value_rules(record), *LAYOUTS, *_OWN[record], *LAST)
 
 
 def broken(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """The reason why the configuration is illegal for the case on a device with these limits, or None."""
-    return next((reason for rule in RULES[config.backend] if (reason := rule(case, config, limits))), None)
+    """Return the first reason why the configuration is illegal for the case on a device with these limits, or None."""
+    return next((reason for rule in rules(type(config)) if (reason := rule(case, config, limits))), None)

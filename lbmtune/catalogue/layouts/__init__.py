@@ -1,29 +1,19 @@
-"""The memory layouts: one file each, built by name and parameters."""
+"""The memory layouts: one file each, found by name; a layout's own knobs are the fields of its class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 
-from lbmtune.catalogue.layouts import aos, aosoa, bundle, bundle_aosoa, rows, soa, tiled, tiled_cells
-from lbmtune.catalogue.layouts.layout import Layout, LayoutParameters
-from lbmtune.errors import unknown
+from lbmtune.catalogue.layouts.aos import AoS
+from lbmtune.catalogue.layouts.aosoa import AoSoA
+from lbmtune.catalogue.layouts.bundle import Bundle
+from lbmtune.catalogue.layouts.bundle_aosoa import BundleAoSoA
+from lbmtune.catalogue.layouts.layout import Layout
+from lbmtune.catalogue.layouts.rows import Rows
+from lbmtune.catalogue.layouts.soa import SoA
+from lbmtune.catalogue.layouts.tiled import Tiled
+from lbmtune.catalogue.layouts.tiled_cells import TiledCells
 
-LAYOUTS: Mapping[str, Callable[[LayoutParameters], Layout]] = {
-    "soa": soa.build,
-    "aos": aos.build,
-    "aosoa": aosoa.build,
-    "rows": rows.build,
-    "bundle": bundle.build,
-    "bundle-aosoa": bundle_aosoa.build,
-    "tiled": tiled.build,
-    "tiled-cells": tiled_cells.build,
+LAYOUTS: Mapping[str, type[Layout]] = {
+    layout.name: layout for layout in (SoA, AoS, AoSoA, Rows, Bundle, BundleAoSoA, Tiled, TiledCells)
 }
-
-
-@lru_cache(maxsize=4096)
-def layout(name: str, parameters: LayoutParameters | None = None) -> Layout:
-    """The layout of that name with its parameters. Raises InputError for an unknown one."""
-    if name not in LAYOUTS:
-        raise unknown("layout", name, LAYOUTS)
-    return LAYOUTS[name](parameters or LayoutParameters())

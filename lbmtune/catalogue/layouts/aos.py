@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
 class AoS:
     """index = ((z * ny + y) * nx + x) * Q + q."""
 
-    name: str = "aos"
-    run: int = 1
-    tile: Tile = (1, 1, 1)
-    together: int = 0
+    name: ClassVar[str] = "aos"
+    run: ClassVar[int] = 1
+    tile: ClassVar[Tile] = (1, 1, 1)
+    together: ClassVar[int] = 0
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """Cells of Q values."""
@@ -35,8 +36,3 @@ class AoS:
     def length(self, extents: Extents) -> Int:
         """All cells."""
         return extents.x * extents.y * extents.z * extents.q
-
-
-def build(parameters: LayoutParameters) -> AoS:
-    """AoS has no parameters."""
-    return AoS()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
 class AoSoA:
     """index = ((z * ny + y) * nx + W * (x / W)) * Q + q * W + x % W; the row length must be a multiple of W."""
 
-    width: int
-    name: str = "aosoa"
-    together: int = 0
+    name: ClassVar[str] = "aosoa"
+    together: ClassVar[int] = 0
+
+    width: int = knob(32, "cells along x of a group", unit="cells", search=(16, 32, 64, 128), least=2)
 
     @property
     def run(self) -> int:
@@ -44,8 +47,3 @@ class AoSoA:
     def length(self, extents: Extents) -> Int:
         """All cells."""
         return extents.x * extents.y * extents.z * extents.q
-
-
-def build(parameters: LayoutParameters) -> AoSoA:
-    """AoSoA with groups of `width` cells."""
-    return AoSoA(parameters.width)

@@ -8,20 +8,25 @@ Source: Robertsen 2018, section 3.4.1 and figure 3.8; Mattila et al. 2008.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """index = (q / G) * cells * G + ((z * ny + y) * nx + W * (x / W)) * G + (q % G) * W + x % W.
+    """index = (q / G) * cells * G + ((z * ny + y) * nx + W * (x / W)) * G + (q % G) * W + x % W, here with W = 1."""
 
-    together: G directions per bundle; width: W cells along x whose values of one direction are adjacent.
-    """
+    name: ClassVar[str] = "bundle"
+    width: int = 1
 
-    together: int
-    width: int
-    name: str
+    group: int = knob(3, "directions per bundle", search=(3, 5, 9), least=2)
+
+    @property
+    def together(self) -> int:
+        """G directions share an array."""
+        return self.group
 
     @property
     def run(self) -> int:
@@ -54,8 +59,3 @@ class Bundle:
         """All bundles, the last one filled up."""
         bundles = -(-extents.q // self.together)
         return extents.x * extents.y * extents.z * (bundles * self.together)
-
-
-def build(parameters: LayoutParameters) -> Bundle:
-    """Bundles of single values."""
-    return Bundle(parameters.group, 1, "bundle")

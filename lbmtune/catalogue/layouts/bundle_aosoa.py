@@ -5,10 +5,17 @@ Source: Robertsen 2018, section 3.4.1 and figure 3.8; W is 16 on GPUs there, 8, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.bundle import Bundle
-from lbmtune.catalogue.layouts.layout import LayoutParameters
 
 
-def build(parameters: LayoutParameters) -> Bundle:
-    """Bundles of runs of `width` cells."""
-    return Bundle(parameters.group, parameters.width, "bundle-aosoa")
+@dataclass(frozen=True)
+class BundleAoSoA(Bundle):
+    """The same index with W > 1."""
+
+    name: ClassVar[str] = "bundle-aosoa"
+
+    width: int = knob(32, "cells along x of a group", unit="cells", search=(16, 32, 64, 128), least=2)

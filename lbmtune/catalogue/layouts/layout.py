@@ -67,21 +67,6 @@ def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> I
     )
 
 
-class LayoutParameters(NamedTuple):
-    """What a layout may be tuned by.
-
-    width: cells along x whose values of one direction are adjacent (AoSoA); padding: elements between the direction
-    arrays (SoA); group: directions per bundle; tile: cells of a tile along x, y and z; stride: elements from the start
-    of a direction array to that of the next (SoA; 0: what follows from cells and padding).
-    """
-
-    width: int = 1
-    padding: int = 0
-    group: int = 1
-    tile: Tile = (1, 1, 1)
-    stride: int = 0
-
-
 def arrays(layout: Layout, q: int) -> int:
     """How many arrays of all cells the layout has for q components."""
     return -(-q // layout.together) if layout.together else 1

@@ -7,8 +7,9 @@ may lie together in groups of a few (which moments use; what is left over is a s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,12 @@ class Rows:
     group: components of a cell that lie together.
     """
 
+    name: ClassVar[str] = "rows"
+    run: ClassVar[int] = 0
+    tile: ClassVar[Tile] = (1, 1, 1)
+    together: ClassVar[int] = 0
+
     group: int = 1
-    name: str = "rows"
-    run: int = 0
-    tile: Tile = (1, 1, 1)
-    together: int = 0
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """Groups of a cell, in all groups but a smaller last one."""
@@ -43,8 +45,3 @@ class Rows:
     def length(self, extents: Extents) -> Int:
         """All rows."""
         return extents.x * extents.y * extents.z * extents.q
-
-
-def build(parameters: LayoutParameters) -> Rows:
-    """Rows of single components, which is all that populations have."""
-    return Rows()

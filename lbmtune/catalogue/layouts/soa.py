@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
 class SoA:
     """index = q * (stride or cells + padding) + (z * ny + y) * nx + x."""
 
-    padding: int = 0
-    stride: int = 0
-    name: str = "soa"
-    run: int = 0
-    tile: Tile = (1, 1, 1)
-    together: int = 1
+    name: ClassVar[str] = "soa"
+    run: ClassVar[int] = 0
+    tile: ClassVar[Tile] = (1, 1, 1)
+    together: ClassVar[int] = 1
+
+    padding: int = knob(0, "elements between direction arrays", unit="elements")
+    stride: int = knob(
+        0, "elements from one direction array to the next, as a constant; 0: from extents and padding", unit="elements"
+    )
 
     def along_x(self, x: Int, extents: Extents) -> Int:
         """X itself."""
@@ -40,8 +45,3 @@ class SoA:
         if not self.stride:
             return extents.q * (cells + self.padding)
         return extents.q * (max(self.stride, cells) if isinstance(cells, int) else self.stride)
-
-
-def build(parameters: LayoutParameters) -> SoA:
-    """SoA with padding between the direction arrays, or with a stride from one to the next."""
-    return SoA(parameters.padding, parameters.stride)

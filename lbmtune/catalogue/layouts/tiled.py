@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, LayoutParameters, Tile
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,17 @@ class Tiled:
     together: 1, a direction has its own array of tiles; 0, a tile holds all directions, one after the other.
     """
 
-    tile: Tile
-    name: str
-    together: int
+    name: ClassVar[str] = "tiled"
+    together: ClassVar[int] = 1
+
+    layout_tile: Tile = knob(
+        (16, 4, 1), "cells of a tile, x by y by z", unit="cells", search=("16x4x1", "32x2x2", "32x4x4", "64x2x1")
+    )
+
+    @property
+    def tile(self) -> Tile:
+        """Extents are whole tiles."""
+        return self.layout_tile
 
     @property
     def run(self) -> int:
@@ -53,8 +63,3 @@ class Tiled:
 
     def _tile_elements(self, extents: Extents) -> int:
         return prod(self.tile) * (1 if self.together else extents.q)
-
-
-def build(parameters: LayoutParameters) -> Tiled:
-    """Tiles of any shape, directions apart."""
-    return Tiled(parameters.tile, "tiled", together=1)

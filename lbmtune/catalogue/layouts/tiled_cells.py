@@ -5,10 +5,15 @@ Source: Tran, Lee, Hong 2017, section 4.2.2; a tile of tx x 1 x 1 is the AoSoA o
 
 from __future__ import annotations
 
-from lbmtune.catalogue.layouts.layout import LayoutParameters
+from dataclasses import dataclass
+from typing import ClassVar
+
 from lbmtune.catalogue.layouts.tiled import Tiled
 
 
-def build(parameters: LayoutParameters) -> Tiled:
-    """Tiles of any shape, directions together."""
-    return Tiled(parameters.tile, "tiled-cells", together=0)
+@dataclass(frozen=True)
+class TiledCells(Tiled):
+    """The same tiles, each of which holds all directions, one after the other."""
+
+    name: ClassVar[str] = "tiled-cells"
+    together: ClassVar[int] = 0

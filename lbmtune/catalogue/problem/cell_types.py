@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.faces import LOCAL, OPEN, SIDES, Face
 from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.record import KernelConfig
 
 WORD_BITS = 32
 

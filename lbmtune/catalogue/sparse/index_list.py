@@ -26,9 +26,9 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from lbmtune.catalogue.boundaries.cut_links import may_cut, seen_by
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import layout
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme
 from lbmtune.lattice import Lattice, Vector, negate
 

@@ -21,10 +21,10 @@ import numpy as np
 from lbmtune.catalogue.boundaries.cell_flags import aligned_words
 from lbmtune.catalogue.boundaries.cut_links import cut_kind, solid_in, whole
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import fluid_cells
 from lbmtune.catalogue.problem.patches import types
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import HERE
 from lbmtune.catalogue.sparse.index_list import CUT_BIT, MOVING_BIT, NodeList, Pointer, listed_rows
 from lbmtune.catalogue.sparse.site_orders import order
@@ -83,7 +83,7 @@ def counts(case: Case, config: KernelConfig) -> Counts:
 def pitch(case: Case, config: KernelConfig) -> int:
     """Words of a row of the list: one per site, or per node where pointers are chased."""
     _, sites, count = counts(case, config)
-    return count if config.chased else sites
+    return count if config.links == "three_pointers" else sites
 
 
 def most_nodes(case: Case, config: KernelConfig) -> int:
@@ -116,10 +116,7 @@ def _shape(case: Case) -> Case:
 
 def granule(config: KernelConfig) -> int:
     """What the numbers of sites and of nodes are multiples of."""
-    if isinstance(config, CudaConfig):
-        return lcm(_GRANULE, config.cells_per_thread, max(config.memory.run, 1))
-    assert isinstance(config, CpuConfig)
-    return lcm(_GRANULE, max(config.memory.run, 1))
+    return lcm(_GRANULE, config.site_granule)
 
 
 def _counts(fluid: int, others: int, unit: int) -> Counts:

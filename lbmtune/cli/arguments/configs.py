@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lbmtune.catalogue.axes import AXES, completed
-from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.api import devices
+from lbmtune.api.configs import backend_of_knobs, current_values, fitted, known_names, parse_values
+from lbmtune.api.folders import study_folders
+from lbmtune.api.machines import machine_of, named_machine
+from lbmtune.api.ranking import ranked_before
+from lbmtune.backend.cuda.compiled_cache import compiled_before
+from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import COLLISIONS, Case
-from lbmtune.cli.arguments import devices
-from lbmtune.cli.files.studyfile import TABLES, load_study
 from lbmtune.errors import InputError, unknown
+from lbmtune.files.studyfile import TABLES, load_study
+from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
-
-if TYPE_CHECKING:
-    from lbmtune.model.machine.description import Machine
 
 _DIGITS = 12
 _KEY = rf"[0-9a-f]{{{_DIGITS}}}"
 _LIKE_A_KEY = re.compile(r"(?=.*\d)[0-9a-fA-F]{6,}")
 """Names of studies have no digits, or letters beyond f."""
 _USUAL = "quick"
-"""The study that gives the case unless somebody says otherwise."""
-_BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
-"""Blocks that are tried, in this order, where the default one is illegal; the last for kernels of moments."""
+"""The study that gives the case by default."""
+_INSTEAD = {
+    "cpu": "--device cpu",
+    "cuda": "--device 0, or with explain, render and predict --machine h200, which needs no GPU",
+}
+"""The option with which a configuration of a backend has its place."""
 
 
 @dataclass(frozen=True)
-class Before:
-    """Where a configuration was recorded, its speed there and what it was compiled to, as far as it has them."""
+class Recorded:
+    """Where a configuration was measured, its speed there, and its compiled resources; None if unknown."""
 
     made_on: Environment
     mlups: float | None
@@ -44,58 +50,57 @@ class Before:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a verb is about. before: its record; None for values that somebody gave.
+    """The case, configuration and device of a verb.
 
-    ranked: whether it comes from a ranking, which keeps what it has compiled.
+    recorded: None for values given as text; ranked: the configuration comes from a ranking, whose kernels are cached.
     """
 
     case: Case
     config: KernelConfig
     device: str
     bounds: devices.Bounds
-    before: Before | None = None
+    recorded: Recorded | None = None
     ranked: bool = False
 
     @property
     def reason(self) -> str | None:
-        """Why the configuration is illegal here, or None."""
+        """Return why the configuration is illegal here, or None."""
         return broken(self.case, self.config, self.bounds.limits)
 
-    def elsewhere(self, machine: Machine) -> str:
-        """That it was recorded on another device than what is said is about, in a sentence; empty where not.
+    def other_device(self, machine: Machine) -> str:
+        """Return a sentence if it was recorded on another device than a machine; else an empty text.
 
-        Two processors are told apart by model and cores, two GPUs by model.
+        Two processors differ by model and cores, two GPUs by model.
         """
-        made, here = self.before.made_on if self.before else None, machine.environment
-        if made is None or (made.device == here.device and (made.backend != "cpu" or made.device_id == here.device_id)):
+        made, here = self.recorded.made_on if self.recorded else None, machine.environment
+        host = BACKENDS[here.backend].shares_host
+        if made is None or (made.device == here.device and (not host or made.device_id == here.device_id)):
             return ""
-        ours, theirs = ((f" ({one.device_id})" if one.backend == "cpu" else "") for one in (here, made))
+        ours, theirs = (f" ({one.device_id})" if BACKENDS[one.backend].shares_host else "" for one in (here, made))
         return f"this is for {machine.name}{ours}; the kernel was recorded on another machine, {made.device}{theirs}."
 
     def compiled(self, machine: Machine) -> Resources | None:
-        """What the kernel uses on that machine, where it was recorded there, or compiled for it by a ranking."""
-        if self.ranked and self.config.backend == "cuda" and not self.reason:
-            from lbmtune.backend.compiled_cache import compiled_before  # here: it loads the code generator
-
+        """Return the resources of the kernel if it was recorded on that machine, or compiled for it by a ranking."""
+        if self.ranked and BACKENDS[self.config.backend].reports_resources and not self.reason:
             return compiled_before(self.case, machine.environment.architecture, self.config)
-        return self.before.resources if self.before and not self.elsewhere(machine) else None
+        return self.recorded.resources if self.recorded and not self.other_device(machine) else None
 
     def legal(self) -> Subject:
-        """Itself. Raises InputError where it is illegal."""
+        """Return itself. Raises InputError if it is illegal."""
         if self.reason:
             legal = "lbmtune list shows the values of the axes"
             what_to_do = legal if self.bounds.known else f"{legal}, and --machine h200 asks for that device's limits"
-            raise InputError(f"illegal configuration{self.bounds.whose}: {self.reason}; {what_to_do}.")
+            raise InputError(f"illegal configuration{self.bounds.place}: {self.reason}; {what_to_do}.")
         return self
 
 
 def is_config(text: str) -> bool:
-    """Whether an argument stands for a configuration, and not for a study."""
+    """Return if an argument names a configuration, and not a study."""
     return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
 
 
-def check_digits(text: str) -> None:
-    """Refuses what looks like a key, or a part of one, and is none. Raises InputError."""
+def check_key(text: str) -> None:
+    """Refuse what looks like a key, or a part of one, and is none. Raises InputError."""
     if not _LIKE_A_KEY.fullmatch(text) or re.fullmatch(_KEY, text) or Path(text).exists():
         return
     wrong = f"{len(text)} hexadecimal digits" if len(text) != _DIGITS else "capital letters"
@@ -103,6 +108,13 @@ def check_digits(text: str) -> None:
         f"{text!r} has {wrong}; a key has {_DIGITS} hexadecimal digits with small letters: copy it whole from "
         "where it is printed."
     )
+
+
+def other_machine(machine: str | None, device: str | None) -> Machine | None:
+    """Return the machine of --machine, which stands in the place of --device, or None. Raises InputError."""
+    if machine is not None and device is not None:
+        raise InputError(f"--machine {machine} stands in the place of --device {device}; leave one of them out.")
+    return None if machine is None else named_machine(machine)
 
 
 def resolve(
@@ -113,30 +125,30 @@ def resolve(
     out: Path,
     machine: Machine | None = None,
 ) -> Subject:
-    """The case and configuration that CONFIG, --study and --set stand for, on a device or a machine.
+    """Return the case and configuration that CONFIG, --study and --set name, on a device or a machine.
 
-    A key is that of a trial, whose case is settled, or, beside a study that is no folder of trials, that of a ranking.
+    A key is that of a trial, which has its case, or, beside a study that is no folder of trials, that of a ranking.
     Raises InputError.
     """
-    check_digits(text)
+    check_key(text)
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
     if key and study and not (Path(study) / HEADER).is_file():
-        found = _whole(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        found = _placed(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
         return replace(found, ranked=True)
-    for option, given in (("--set", sets and (key or file)), ("--study", study and file)):
-        if given:
+    for option, used in (("--set", sets and (key or file)), ("--study", study and file)):
+        if used:
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
-        before = Before(best.environment, best.expected.mlups, best.resources)
-        return _whole(best.case, from_flat(best.configuration), before, device, machine)
+        recorded = Recorded(best.environment, best.expected.mlups, best.resources)
+        return _placed(best.case, from_flat(best.configuration), recorded, device, machine)
     if key:
-        return _whole(*find_trial(text, study, out), device, machine)
+        return _placed(*find_trial(text, study, out), device, machine)
     return _from_values(text, study_spec(study, sets), device, machine)
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file; a configuration may be too long for a name."""
+    """Return if a text names a file; a configuration may be too long for a name."""
     try:
         return Path(text).is_file()
     except OSError:
@@ -144,7 +156,7 @@ def _is_file(text: str) -> bool:
 
 
 def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
-    """The study of a file, a shipped study or a study folder; quick where nobody says which. Raises InputError."""
+    """Return the study of a file, a shipped study or a study folder (default: quick). Raises InputError."""
     reference = _USUAL if reference is None else reference
     if not (Path(reference) / HEADER).is_file():
         return load_study(reference, sets or ())
@@ -153,28 +165,26 @@ def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
     return read_study(Path(reference)).header.spec
 
 
-def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Before]:
-    """The configuration with that key, and what is known of it: in a study folder, or in any under `out`.
+def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Recorded]:
+    """Return case, configuration and record of a trial: from a study folder, or from any under `out`.
 
     Raises InputError.
     """
-    folders = [Path(study)] if study else list(_folders(out))
+    folders = [Path(study)] if study else list(study_folders(out))
     for folder in folders:
         record = read_study(folder)
         for trial in record.trials:
             if trial.key == key:
                 found = trial.final or trial.measurement
-                before = Before(record.header.environment, found.mlups if found else None, trial.resources)
-                return record.header.spec.case, from_flat(trial.config), before
+                recorded = Recorded(record.header.environment, found.mlups if found else None, trial.resources)
+                return record.header.spec.case, from_flat(trial.config), recorded
     where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"
     raise InputError(f"no trial has the key {key} in {where}; {give}.")
 
 
 def _ranked(key: str, study: str) -> KernelConfig:
-    """The configuration with that key from the rankings that are kept. Raises InputError."""
-    from lbmtune.cli.ranking import ranked_before  # here: it loads the model
-
+    """Return the configuration with that key from the rankings on disk. Raises InputError."""
     if found := ranked_before(key):
         return found
     raise InputError(
@@ -182,55 +192,37 @@ def _ranked(key: str, study: str) -> KernelConfig:
     )
 
 
-def study_folder(reference: str, out: Path) -> Path:
-    """The folder of a study, given as a path or as its name under `out`. Raises InputError."""
-    for folder in (Path(reference), out / reference):
-        if (folder / HEADER).is_file():
-            return folder
-    known = ", ".join(path.name for path in _folders(out)) or "none"
-    raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
-
-
-def _folders(out: Path) -> Iterator[Path]:
-    yield from (header.parent for header in sorted([*out.glob(HEADER), *out.glob(f"*/{HEADER}")]))
-
-
 def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machine | None) -> Subject:
-    values = _parts(text)
-    if values.get("backend", "cpu") not in AXES:
-        raise unknown("backend", values["backend"], AXES)
-    asked = str(values["backend"]) if "backend" in values else _backend_of(values)
-    where = devices.chosen(device, asked, machine)
-    backend = "cpu" if where == "cpu" else "cuda"
+    values = parse_values(text)
+    if values.get("backend", "cpu") not in FAMILIES:
+        raise unknown("backend", values["backend"], FAMILIES)
+    where = devices.chosen(device, backend_of_knobs(values), machine)
+    backend = backend_of(where)
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
     check_backend(values, where, machine)
+    values = current_values(values)
     _check_places(values, backend)
     # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
-    return Subject(spec.case, _fitted(spec.case, full, here.limits), where, here)
-
-
-def _backend_of(values: Mapping[str, int | str]) -> str | None:
-    """The backend that alone has some axis of a configuration; None where all that it names are axes of both."""
-    names = {backend: {axis.name for axis in axes} for backend, axes in AXES.items()}
-    shared = set.intersection(*names.values())
-    return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
+    return Subject(spec.case, fitted(spec.case, full, here.limits), where, here)
 
 
 def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
-    """Refuses the axes that kernels of the other kind have."""
-    backend, other = ("cpu", "cuda") if where == "cpu" else ("cuda", "cpu")
-    ours, theirs = ({axis.name for axis in AXES[name]} for name in (backend, other))
-    foreign = next((name for name in names if name in theirs - ours), None)
-    if foreign:
-        raise InputError(_misplaced(f"{foreign}, an axis of {other.upper()} kernels,", other, where, machine))
+    """Refuse axes that only kernels of other backends have. Raises InputError."""
+    backend = backend_of(where)
+    axes = {name: known_names(name) for name in FAMILIES}
+    for name in names:
+        owners = [other for other in axes if name in axes[other]]
+        if owners and backend not in owners:
+            other = owners[0]
+            raise InputError(_misplaced(f"{name}, a knob of {other.upper()} kernels,", other, where, machine))
 
 
-def _check_places(values: Mapping[str, int | str], backend: str) -> None:
-    """Refuses what stands in a configuration by mistake: keys of the case, and values of another axis."""
-    axes = {axis.name: axis.names for axis in AXES[backend]}
+def _check_places(values: Mapping[str, Scalar], backend: str) -> None:
+    """Refuse keys of the case, and values of another axis. Raises InputError."""
+    axes = {name: one.allowed if one.is_name else () for name, one in backend_knobs(backend).items()}
     for name, value in values.items():
         key = name.removeprefix("case.")
         if name not in axes and key in TABLES["case"]:
@@ -242,64 +234,30 @@ def _check_places(values: Mapping[str, int | str], backend: str) -> None:
 
 
 def _misplaced(what: str, backend: str, where: str, machine: Machine | None) -> str:
-    """Why something of a backend has no place on a device or a machine, and where it has."""
+    """Return why a configuration of a backend does not go with a device or a machine, and with which it does."""
     place = devices.place(where, machine)
-    if backend == "cpu":
-        return f"{what} does not go with {place}, a GPU; say --device cpu{' instead' if machine else ''}."
-    return (
-        f"{what} does not go with {place}; say --device 0, or with explain, render and predict --machine h200, which "
-        "needs no GPU."
-    )
+    if BACKENDS[backend].shares_host:
+        return f"{what} does not go with {place}, a GPU; say {_INSTEAD[backend]}{' instead' if machine else ''}."
+    return f"{what} does not go with {place}; say {_INSTEAD[backend]}."
 
 
-def _fitted(case: Case, values: Mapping[str, int | str], limits: Limits) -> KernelConfig:
-    """The configuration; where the default block is illegal and none was said, with the first legal one.
-
-    The default may cover a short row twice, and kernels of moments have blocks of their own.
-    """
-    usual = from_flat(values)
-    if usual.backend != "cuda" or "block" in values or not broken(case, usual, limits):
-        return usual
-    blocks = (from_flat({**values, "block": block}) for block in _BLOCKS)
-    return next((config for config in blocks if not broken(case, config, limits)), usual)
-
-
-def _precision(axes: Axes) -> dict[str, int | str]:
-    """Of the axes that a study fixes, in all its spaces, those that say what is solved to which accuracy."""
+def _precision(axes: Axes) -> dict[str, Scalar]:
+    """Return the precisions that a study fixes to one value in all its spaces."""
     searched = {name: {v for table in tables(axes) for v in table.get(name, ())} for name in ("storage", "compute")}
     return {name: values.pop() for name, values in searched.items() if len(values) == 1}
 
 
-def _parts(text: str) -> dict[str, int | str]:
-    values: dict[str, int | str] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InputError(
-                f"configuration part {item!r} is not of the form axis=value; write for example scheme=aa, "
-                "the 12 digits of a trial's key, or a best.json."
-            )
-        if name.strip() in values:
-            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
-        values[name.strip()] = value.strip()
-    if not values:
-        raise InputError("the configuration is empty; write for example scheme=aa, a trial's key, or a best.json.")
-    return values
-
-
-def _whole(
-    case: Case, config: KernelConfig, before: Before | None, device: str | None, machine: Machine | None
+def _placed(
+    case: Case, config: KernelConfig, recorded: Recorded | None, device: str | None, machine: Machine | None
 ) -> Subject:
-    """A configuration of which nothing is left open.
+    """Return the subject of a whole configuration.
 
-    Where no device is named nor here, what was measured before stands on the shipped machine that it ran on.
+    If no device is named nor here, its limits are those of the shipped machine on which it was recorded.
     """
-    from lbmtune.cli.arguments.machines import machine_of  # here: it loads the model
-
     where = devices.chosen(device, config.backend, machine)
-    if (where == "cpu") != (config.backend == "cpu"):
+    if backend_of(where) != config.backend:
         raise InputError(_misplaced(f"a configuration for {config.backend.upper()}", config.backend, where, machine))
     here = devices.bounds(where, machine)
-    if before and not here.known and device is None and (known := machine_of(before.made_on.device)):
+    if recorded and not here.known and device is None and (known := machine_of(recorded.made_on.device)):
         here = devices.bounds(where, known)
-    return Subject(case, config, where, here, before)
+    return Subject(case, config, where, here, recorded)

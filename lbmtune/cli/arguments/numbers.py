@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable
 from typing import TypeVar
 
-from lbmtune.cli.files.ranges import MEMORY_BYTES, TIME_S, Range
 from lbmtune.errors import InputError
+from lbmtune.files.ranges import MEMORY_BYTES, TIME_S, Range
 from lbmtune.units import parse_bytes, parse_duration_s
 
 Number = TypeVar("Number", int, float)

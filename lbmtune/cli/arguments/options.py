@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-RESULTS = Path("lbmtune-studies")
-"""Where study folders go unless --out says otherwise."""
-
 Device = Annotated[
     str | None,
     typer.Option(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from textwrap import wrap
 
 import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-from lbmtune.catalogue.config import Scalar, defaults
+from lbmtune.catalogue.config import Scalar, defaults, family
 
 _GAP = 2
 """Blanks between the columns of a table."""
@@ -43,17 +42,6 @@ def emit_json(facts: object) -> None:
     """Prints facts as JSON."""
     encoded = msgspec.json.encode(facts, order="deterministic")
     sys.stdout.write(msgspec.json.format(encoded).decode() + "\n")
-
-
-def note(text: str) -> None:
-    """A remark that is not part of the facts."""
-    stderr().print(text, markup=False)
-
-
-@cache
-def note_once(text: str) -> None:
-    """A remark that is not repeated where several parts of a verb would make it."""
-    note(text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
@@ -112,7 +100,7 @@ def _lines(text: str, room: int) -> list[str]:
 
 def short(config: Mapping[str, Scalar]) -> str:
     """A configuration in one line: scheme, layout and storage, then the axes that differ from their default."""
-    usual = defaults(str(config["backend"]))
-    first = ("scheme", "layout", "storage")
+    usual = defaults(family(str(config["backend"]), str(config["family"])))
+    first = ("family", "scheme", "layout", "storage")
     rest = (f"{name}={value}" for name, value in config.items() if name not in first and usual.get(name) != value)
-    return " ".join([*(str(config[name]) for name in first), *rest])
+    return " ".join([*(str(config[name]) for name in first if name in config), *rest])

@@ -1,26 +1,21 @@
-"""A ranking as a person reads it: its rows, the best of each family, and what the model does not tell apart."""
+"""Print a ranking: its rows, the best of each family, and ties of the model."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from lbmtune.cli.format.grouping import others, with_scheme
+from rich.table import Table
+
+from lbmtune.api.grouping import others, with_scheme
+from lbmtune.api.ranking import Ranking, Row
+from lbmtune.cli.format import output
+from lbmtune.records import Prediction
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-    from lbmtune.cli.ranking import Ranking, Row
-    from lbmtune.records import Prediction
-
-
-def print_ranking(ranked: Ranking) -> None:
-    """A table of rows, and one of families where there are several; each is two on a narrow terminal."""
-    from lbmtune.cli.format import output
-    from lbmtune.report.titles import subject
-
+def print_ranking(ranked: Ranking, case: str) -> None:
+    """Print a table of rows, and one of families if there are several. case: in words."""
     rows = (
         (
             format_mlups(row.first.prediction.mlups),
@@ -32,7 +27,7 @@ def print_ranking(ranked: Ranking) -> None:
         )
         for row in ranked.rows
     )
-    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{subject(ranked.case, [])}"
+    title = f"{ranked.study} on {ranked.machine}: {ranked.legal:,} legal configurations\n{case}"
     columns = ("MLUPS>", "limit", "footprint>", "compiled", "key", "configuration")
     console, spare = output.stdout(), ("compiled", "footprint")
     for part in output.fitted(output.table(title, columns, rows), console.width, spare):
@@ -45,9 +40,7 @@ def print_ranking(ranked: Ranking) -> None:
 
 
 def _families(ranked: Ranking) -> Table:
-    """The best of each, beside the best of all: what half the memory costs stands there."""
-    from lbmtune.cli.format import output
-
+    """Return the best of each family beside the best of all as a table."""
     best = ranked.families[0].first.prediction.mlups
     rows = (
         (
@@ -66,14 +59,14 @@ def _families(ranked: Ranking) -> Table:
 
 
 def _how_many_compiled(row: Row) -> str:
-    """Yes or no, or of how many where only some of a row are."""
+    """Return yes, no, or how many of a row are compiled."""
     if row.compiled in (0, row.size):
         return "yes" if row.compiled else "no"
     return f"{row.compiled:,} of {row.size:,}"
 
 
 def ties(ranked: Ranking) -> str:
-    """Which neighbours print alike though a solver would tell them apart, in a sentence; empty where none do."""
+    """Return a sentence on rows of equal printed speed; empty if there are none."""
     speeds = [format_mlups(row.first.prediction.mlups) for row in ranked.rows]
     ends = [n for n, (one, next_one) in enumerate(pairwise(speeds), 1) if one != next_one]
     groups = [(first + 1, last) for first, last in pairwise([0, *ends, len(speeds)]) if last - first > 1]
@@ -84,5 +77,5 @@ def ties(ranked: Ranking) -> str:
 
 
 def binding(prediction: Prediction) -> str:
-    """The two largest terms of a prediction in a few words, in picoseconds of the whole device."""
+    """Return the two largest terms of a prediction, in picoseconds of the whole device."""
     return ", ".join(f"{one.name} {one.seconds * 1e12:.3g} ps" for one in prediction.terms[:2])

@@ -14,7 +14,7 @@ from lbmtune.codegen.probes import WORD_BYTES
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.microbench import rate
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.random_fill import fill_random
 
 Figures = Iterator[tuple[str, float]]
 """Names and what was measured."""
@@ -47,7 +47,7 @@ class Bench:
         """Raises OutOfMemoryError."""
         self.device, self.stream_bytes = device, _STREAM_BYTES
         self.source, self.target = (device.empty(STREAMS * _STREAM_BYTES // WORD_BYTES, "float32") for _ in range(2))
-        fill_with_noise(self.source, 1.0, device.xp)
+        fill_random(self.source, 1.0, device.xp)
 
     def per_s(self, run: Callable[[], None], moved: float) -> float:
         """What moves so much each time moves this per second; so do instructions, or turns."""

@@ -26,7 +26,7 @@ from lbmtune.codegen.walk_probes import (
     walks_digest,
 )
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.random_fill import fill_random
 from lbmtune.model.cpu.memory_walks import (
     GLANCED,
     SCALAR_BYTES,
@@ -169,7 +169,7 @@ class Bench:
         self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
         elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
         self._source = device.empty(elements, "float32")
-        fill_with_noise(self._source, 1.0, device.xp)
+        fill_random(self._source, 1.0, device.xp)
 
     @cached_property
     def _target(self) -> Array:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend.protocol import Array
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.probes import (
     CHASE,
     EXCHANGED,

@@ -13,9 +13,10 @@ from math import ceil
 import numpy as np
 
 from lbmtune.backend.protocol import Array
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.probes import (
     AGAIN,
     AGAIN_EACH,
@@ -179,7 +180,7 @@ def spilled(_: Limits) -> Iterator[Part]:
 
 
 def _spilled(access: int, bench: Bench, kernel: Kernel) -> Figures:
-    threads = threads_together(CudaConfig(block=kernel.launch.block), kernel.executable.resources, L1_BYTES)
+    threads = threads_together(cuda.Direct(block=kernel.launch.block), kernel.executable.resources, L1_BYTES)
     accesses, apart = _walked(bench.stream_bytes // access)
     for kept, walking in product(_SPILLED_KIB, (False, True)):
         local, steps = kept * 1024 // threads // _ALIGNED * _ALIGNED, _WALK if walking else 1

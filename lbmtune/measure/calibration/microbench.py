@@ -19,7 +19,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.random_fill import fill_random
 from lbmtune.records.statistics import Interval, median_interval
 
 _SAMPLES = 9
@@ -134,7 +134,7 @@ class _CudaBench:
     def _array(self) -> Array:
         """All streams of one side, filled with noise."""
         array = self._device.empty(STREAMS * self._elements, "float32")
-        fill_with_noise(array, 1.0, self._device.xp)
+        fill_random(array, 1.0, self._device.xp)
         return array
 
     def thread(self) -> None:
@@ -164,7 +164,7 @@ class _CpuBench:
         rows, length = self._rows(access, STREAMS // streams)
         size = streams * rows * length * np.dtype(access.real).itemsize
         source, target = (array[:size].view(access.real) for array in (self._source, self._target))
-        fill_with_noise(source, 1.0, self._device.xp)
+        fill_random(source, 1.0, self._device.xp)
         arrays = source, target
         run = self._bound(cpu_streams(streams, access, self._threads), COPY, (*arrays, rows, length))
         return _checked_copy(self._device, run, arrays, 2 if access.streaming else 3)
@@ -181,7 +181,7 @@ class _CpuBench:
         access = list(self._accesses.values())[-1]
         rows, length = self._rows(access, STREAMS)
         array = self._source[: rows * length * np.dtype(access.real).itemsize].view(access.real)
-        fill_with_noise(array, 1.0, self._device.xp)
+        fill_random(array, 1.0, self._device.xp)
         program = cpu_streams(1, access, threads)
         run = self._bound(program, SCALE, (array, np.dtype(access.real).type(-1), rows, length))
         return _checked_scale(self._device, run, array)

@@ -6,7 +6,7 @@ streams     as many streams as a cell has values, by the accesses of the kernel,
 streaming   the kernel without collision
 kernel      the kernel
 
-Kernels with parts removed (`codegen.cuda.shared.ablation`) are timed besides. Times are of the whole device per
+Kernels with parts removed (`codegen.cuda.ablation`) are timed besides. Times are of the whole device per
 update. What the model expects of a level comes from the machine description and the compiled kernel only.
 """
 
@@ -35,7 +35,7 @@ from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import NO_COLLISION, Case
-from lbmtune.codegen.cuda.shared.ablation import alone, can_be_alone
+from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -44,9 +44,11 @@ from lbmtune.measure.calibration.microbench import Bandwidths, Rate, measure_ban
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
-from lbmtune.measure.timing.protocol import WrongResultError, excite, measure, steps_per_sample
-from lbmtune.measure.timing.random_fill import fill_with_noise
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.sampling import steps_per_sample
 from lbmtune.measure.timing.stable_case import stable_case
+from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import describe_failure, verify
 from lbmtune.model.gpu.inputs import Subject
@@ -231,7 +233,7 @@ class _GpuLosses(_LossBreakdown):
         arrays = [self._pooled.empty(size, "float32") for _ in range(config.propagation.lattices)]
         for array in arrays:
             array.fill(0)
-        fill_with_noise(arrays[0], 1.0, self._device.xp)
+        fill_random(arrays[0], 1.0, self._device.xp)
         accesses = size * WORD_BYTES // (streams * access)
         accesses -= accesses % max(1, run_bytes // access)  # whole runs
         launch = next(one for one in made.program.period[0] if one.entry == RUNS)
@@ -244,11 +246,11 @@ class _GpuLosses(_LossBreakdown):
 
     def _ablations(self, full: Program, free: Program) -> Iterator[Rung]:
         """Time kernels with parts removed, if the kernel has separable parts."""
-        if not can_be_alone(full):
+        if not can_be_ablated(full):
             return
-        yield self._ablation(READS, alone(free, reads=True, writes=False))
-        yield self._ablation(WRITES, alone(free, reads=False, writes=True))
-        yield self._ablation(COLLISION, alone(full, reads=False, writes=False))
+        yield self._ablation(READS, ablated(free, reads=True, writes=False))
+        yield self._ablation(WRITES, ablated(free, reads=False, writes=True))
+        yield self._ablation(COLLISION, ablated(full, reads=False, writes=False))
 
     def _ablation(self, name: str, program: Program) -> Rung:
         self._progress(name)

@@ -23,8 +23,8 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.timing.protocol import excite
 from lbmtune.measure.timing.stable_case import stable_case
+from lbmtune.measure.timing.state import excite
 from lbmtune.records import Environment
 from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
@@ -77,7 +77,7 @@ def compiled(program: Program, environment: Environment, sources: Path | None) -
     """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
     if sources is None or program.target != "cuda":
         return compiler_for(environment)(program)
-    from lbmtune.backend.nvrtc import compile_text
+    from lbmtune.backend.cuda.nvrtc import compile_text
 
     options = (*program.options, "--generate-line-info", f"--gpu-architecture={environment.architecture}")
     return compile_text(plain_text(program.source), options, str(text_on_disk(program, sources)))

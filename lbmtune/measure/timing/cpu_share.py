@@ -1,16 +1,19 @@
-"""How much of the processor this process really had."""
+"""The share of the processor that this process had."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
 
 _TASKS = Path("/proc/self/task")
 
 
 class Usage(NamedTuple):
-    """Seconds since the start of the process, over all threads. waited_s: ready to run but without a core."""
+    """Seconds since the start of the process, summed over threads. waited_s: ready to run but without a core."""
 
     ran_s: float
     waited_s: float | None
@@ -18,7 +21,7 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
-    """The counters now. waited_s is None where the kernel does not tell."""
+    """Return the counters now; waited_s is None if the kernel does not report it."""
     schedules = [_schedule(task) for task in _TASKS.iterdir()] if _TASKS.is_dir() else []
     known = [s for s in schedules if s is not None]
     if not known or not any(ran for ran, _ in known):
@@ -26,10 +29,20 @@ def usage() -> Usage:
     return Usage(sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9, time.monotonic())
 
 
-def cpu_share(before: Usage, after: Usage, threads: int) -> float:
-    """Running time over the time that the threads wanted to run: 1 on a machine that nobody else uses.
+def usage_before(config: KernelConfig) -> Usage | None:
+    """Return the counters before a kernel runs; None if it does not run on the host."""
+    return usage() if BACKENDS[config.backend].shares_host else None
 
-    Where waiting is not known: process time over wall time per thread.
+
+def kernel_share(before: Usage, config: Any) -> float:
+    """Return the share of the processor that a CPU kernel had since then."""
+    return cpu_share(before, usage(), config.threads)
+
+
+def cpu_share(before: Usage, after: Usage, threads: int) -> float:
+    """Return running time over the time that threads were ready to run: 1 on an idle machine.
+
+    If waiting times are unknown: process time over wall time per thread.
     """
     ran = after.ran_s - before.ran_s
     if before.waited_s is None or after.waited_s is None:
@@ -39,7 +52,7 @@ def cpu_share(before: Usage, after: Usage, threads: int) -> float:
 
 
 def _schedule(task: Path) -> tuple[int, int] | None:
-    """(nanoseconds on a core, nanoseconds waiting for one) of a thread."""
+    """Return (nanoseconds on a core, nanoseconds waiting for one) of a thread."""
     try:
         ran, waited, _ = (task / "schedstat").read_text().split()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Random contents for large arrays: hardware moves and computes zeros faster and with less power than real data."""
+"""Fill large arrays with random values: hardware is faster and needs less power on zeros than on real data."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lbmtune.catalogue.precision import Storage
 _TILE_ELEMENTS = (1 << 20) - 3
 
 
-def fill_with_noise(array: Array, amplitude: float, xp: ModuleType, stored: Storage | None = None) -> None:
-    """Fills a flat array with values between 0.5 and 1.5 amplitudes; they repeat after about a million elements.
+def fill_random(array: Array, amplitude: float, xp: ModuleType, stored: Storage | None = None) -> None:
+    """Fill a flat array with values of 0.5 to 1.5 amplitudes, which repeat after about a million elements.
 
-    stored: the format that the array holds deviations in; None: plain numbers of its type.
+    stored: the format of deviations in the array; None: plain numbers of its type.
     """
     tile = _tile(amplitude, str(array.dtype), xp, stored)
     whole = array.size // tile.size
@@ -26,6 +26,6 @@ def fill_with_noise(array: Array, amplitude: float, xp: ModuleType, stored: Stor
 
 @lru_cache(maxsize=8)
 def _tile(amplitude: float, dtype: str, xp: ModuleType, stored: Storage | None) -> Array:
-    """The values that repeat; on a device they are made once, since every trial asks for them."""
+    """Return the values that repeat; cached, because every trial needs them."""
     noise = amplitude * np.random.default_rng(1).uniform(0.5, 1.5, _TILE_ELEMENTS)
     return xp.asarray(stored.stored(noise, np) if stored else noise.astype(dtype))

@@ -1,4 +1,4 @@
-"""What a device keeps up: a run of seconds without a pause, with what it draws and why its clocks are lower."""
+"""Sustained speed: a run of seconds without a pause, with its power and the reasons for lower clocks."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.measure.timing.cpu_share import cpu_share, usage
-from lbmtune.measure.timing.protocol import check_state, excite, flaw, steps_per_sample, summary, undisturbed_s, warm_up
+from lbmtune.measure.timing.cpu_share import kernel_share, usage_before
+from lbmtune.measure.timing.sampling import flaw, steps_per_sample, summary, undisturbed_s, warm_up
+from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Conditions, Sustained
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 from lbmtune.units import mlups
 
 SLICE_S = 0.1
-"""Between two looks at the device."""
+"""Seconds between two readings of the device."""
 _ROOM = 1.15
-"""So many times the slices that a run is expected to take, since it may turn out faster than its warm-up."""
+"""Slices of a run over those expected by its warm-up, since it may be faster."""
 
 
-class Look(NamedTuple):
-    """The device while a slice runs. at_s: by a clock of the host; energy_j: of its counter."""
+class Reading(NamedTuple):
+    """A reading of the device while a slice runs. at_s: host clock; energy_j: energy counter."""
 
     at_s: float
     energy_j: float | None
@@ -34,7 +34,7 @@ class Look(NamedTuple):
 
 
 def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
-    """Runs a simulation on its own domain for `settling_s` and, without a pause, for `sustained_s` that count.
+    """Run a simulation on its own domain for `settling_s` and, without a pause, for `sustained_s` that count.
 
     Raises WrongResultError, DeviceFaultError.
     """
@@ -43,36 +43,37 @@ def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
     steps = steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
     settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
-    looks: list[Look] = []
-    config, before = simulation.program.config, usage()
+    readings: list[Reading] = []
+    config = simulation.program.config
+    before = usage_before(config)
     slices_s = simulation.device.slices_s(
-        lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: looks.append(_look(simulation))
+        lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: readings.append(_reading(simulation))
     )
     counted = slice(settling, settling + _until(slices_s[settling:], protocol.sustained_s))
-    if isinstance(config, CpuConfig):
-        share = cpu_share(before, usage(), config.threads)
-        looks = [look._replace(conditions=replace(look.conditions, cpu_share=share)) for look in looks]
+    if before:
+        share = kernel_share(before, config)
+        readings = [reading._replace(conditions=replace(reading.conditions, cpu_share=share)) for reading in readings]
     check_state(simulation)
-    found = _found(simulation, slices_s[counted], steps, looks[counted])
+    found = _found(simulation, slices_s[counted], steps, readings[counted])
     most = simulation.device.environment.max_sm_clock_hz
-    # lower clocks are what is looked for here, and no flaw
+    # lower clocks are a result here, not a flaw
     return replace(found, disturbed=bool(flaw(replace(found.conditions, sm_clock_hz=None), most, protocol)))
 
 
 def _until(slices_s: Sequence[float], seconds: float) -> int:
-    """How many of the slices it takes to get there, or all of them."""
+    """Return how many of the slices reach that time, or all of them."""
     return next((n for n, so_far in enumerate(accumulate(slices_s), 1) if so_far >= seconds), len(slices_s))
 
 
-def _look(simulation: Simulation) -> Look:
+def _reading(simulation: Simulation) -> Reading:
     device = simulation.device
-    return Look(time.perf_counter(), device.energy_j(), device.conditions())
+    return Reading(time.perf_counter(), device.energy_j(), device.conditions())
 
 
-def _found(simulation: Simulation, slices_s: Sequence[float], steps: int, looks: Sequence[Look]) -> Sustained:
+def _found(simulation: Simulation, slices_s: Sequence[float], steps: int, readings: Sequence[Reading]) -> Sustained:
     seconds, sites, total = sum(slices_s), simulation.case.fluid_sites, steps * len(slices_s)
-    energy_j, source = energy(looks, seconds)
-    conditions = [look.conditions for look in looks]
+    energy_j, source = energy(readings, seconds)
+    conditions = [reading.conditions for reading in readings]
     return Sustained(
         mlups=mlups(sites, total, seconds),
         seconds=seconds,
@@ -88,19 +89,19 @@ def _found(simulation: Simulation, slices_s: Sequence[float], steps: int, looks:
     )
 
 
-def energy(looks: Sequence[Look], seconds: float) -> tuple[float | None, str]:
-    """Joules of a run and where they come from: the counter between the first and the last look, or mean power.
+def energy(readings: Sequence[Reading], seconds: float) -> tuple[float | None, str]:
+    """Return the joules of a run and their source: the counter between the first and last reading, or mean power.
 
-    A counter lags behind by a fraction of a second, at both looks alike.
+    A counter lags behind by a fraction of a second, at both readings alike.
     """
-    first, last = looks[0], looks[-1]
+    first, last = readings[0], readings[-1]
     if first.energy_j is not None and last.energy_j is not None and last.at_s > first.at_s:
         return (last.energy_j - first.energy_j) / (last.at_s - first.at_s) * seconds, "counter"
-    powers = [look.conditions.power_w for look in looks if look.conditions.power_w is not None]
+    powers = [reading.conditions.power_w for reading in readings if reading.conditions.power_w is not None]
     return (fmean(powers) * seconds, "mean power") if powers else (None, "")
 
 
 def throttled(conditions: Sequence[Conditions]) -> dict[str, float]:
-    """Share of the looks at which each reason for reduced clocks was there."""
+    """Return the share of the readings with each reason for reduced clocks."""
     count = Counter(reason for c in conditions for reason in c.throttle)
     return {reason: n / len(conditions) for reason, n in sorted(count.items())}

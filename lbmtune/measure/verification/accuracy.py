@@ -1,20 +1,20 @@
-"""What storing populations in fewer bits costs in accuracy: a decaying Taylor-Green vortex against one in float64.
+"""Measure the rounding error of a kernel: a decaying Taylor-Green vortex against one in float64.
 
 Source: de Oliveira et al. 2019, section 5.2 (eq. 11 with its square root, eq. 13), with a constant number of cells:
-the viscosity falls with the velocity, so that every run ends at the same physical time and Reynolds number.
+the viscosity scales with the velocity, so that every run ends at the same physical time and Reynolds number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from math import lcm
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import Block, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -27,11 +27,11 @@ VELOCITIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 """Peak velocities, in lattice units."""
 _VISCOSITY_PER_VELOCITY = 1.0
 AFTER_STEPS, _AFTER_VELOCITY, _AFTER_VISCOSITY = 1000, 0.05, 0.02
-"""The run of many steps, in which roundings add up."""
+"""The run of many steps, in which roundings accumulate."""
 _EDGE = {"cpu": 32, "cuda": 64}
-"""Cells along x and y at least, so that a CPU takes seconds; along z the flow does not vary."""
+"""Least cells along x and y, by backend: a CPU takes seconds; the flow does not vary along z."""
 _DEPTH = 4
-"""Planes at least; as many as a tile of the layout or a block has."""
+"""Least planes; tiles of the layout and thread blocks may have more."""
 
 Flow = tuple[Array, Array]
 """Density (nz, ny, nx) and velocity (3, nz, ny, nx)."""
@@ -46,10 +46,10 @@ def measure_accuracy(
     *,
     brief: bool = False,
 ) -> Accuracy:
-    """L2 errors of density and velocity over the peak velocity, with the lattice and collision of the case.
+    """Return the L2 errors of density and velocity by peak velocity, with the lattice and collision of the case.
 
-    brief: after many steps alone. forget: called before each run, so that its arrays may take the place of those
-    before it. Raises CompileError, TooManyResourcesError, OutOfMemoryError.
+    brief: only the run of many steps; forget: called before each run to release the arrays of the last one.
+    Raises CompileError, TooManyResourcesError, OutOfMemoryError.
     """
     box, config = fitted(case, config)
     pairs = [_compiled(box, one, compiler) for one in (config, reference_of(config))]
@@ -76,22 +76,25 @@ def measure_accuracy(
 
 
 def reference_of(config: KernelConfig) -> KernelConfig:
-    """A plain kernel of the same backend in float64."""
-    if isinstance(config, CudaConfig):
-        return CudaConfig(storage="fp64", compute="fp64", block=(64, 1, 1))
-    assert isinstance(config, CpuConfig)
-    return CpuConfig(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads)
+    """Return a plain kernel of the same backend in float64."""
+    return _REFERENCES[config.backend](config)
+
+
+_REFERENCES: Mapping[str, Callable[[Any], KernelConfig]] = {
+    "cuda": lambda _: cuda.Direct(storage="fp64", compute="fp64", block=(64, 1, 1)),
+    "cpu": lambda config: cpu.Direct(storage="fp64", compute="fp64", vector_bits=0, threads=config.threads),
+}
 
 
 def vortex_case(box: Case, velocity: float) -> tuple[Case, int]:
-    """The box with that peak velocity and a viscosity to match, and the steps to a quarter of an eddy's turn."""
+    """Return the box with a peak velocity and a viscosity to match, and the steps of a quarter eddy turnover."""
     viscosity = _VISCOSITY_PER_VELOCITY * velocity
     rate = 1.0 / (3.0 * viscosity + 0.5)
     return replace(box, velocity_scale=velocity, relaxation_rate=rate), round(box.domain[0] / (4.0 * velocity))
 
 
 def vortex(case: Case, steps: int, xp: ModuleType) -> Flow:
-    """The analytical solution after some steps; it does not depend on z. Source: de Oliveira et al. 2019, eq. 13."""
+    """Return the exact solution after some steps. Source: de Oliveira et al. 2019, eq. 13."""
     nx, ny, nz = case.domain
     wave, viscosity = 2 * math.pi / nx, (1.0 / case.relaxation_rate - 0.5) / 3.0
     decay = math.exp(-2.0 * viscosity * wave**2 * steps)
@@ -105,42 +108,122 @@ def vortex(case: Case, steps: int, xp: ModuleType) -> Flow:
 
 
 def l2_error(found: Array, expected: Array) -> float | None:
-    """The norm of the difference over that of what is expected; None where it is no finite number."""
+    """Return the relative L2 norm of a difference; None if it is not finite."""
     value = math.sqrt(float(((found - expected) ** 2).sum()) / float((expected**2).sum()))
     return value if math.isfinite(value) else None
 
 
 def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
-    """The box of the vortex, and the kernel on it: chunks and blocks no longer than the box, no flags without walls.
+    """Return the box of the vortex and the kernel cut to it: no longer chunks or blocks, no flags without walls.
 
-    None of that changes how a kernel rounds. Where the rules refuse the pair, the kernel must not be run on the box.
+    None of that changes how a kernel rounds. The rules decide if the pair may be run.
     """
-    box = _box(case, config)
-    config = replace(config, flags="compiled")
-    if isinstance(config, CudaConfig):
-        march = min(config.march, box.domain[box.stencil.dimensions - 1])
-        boundary = "branch" if config.boundary == "predicated" else config.boundary
-        config = replace(config, march=march, boundary=boundary, held=0)
-        if not (config.marches or config.resident):
-            x, y, z = config.block
-            config = replace(config, block=(min(x, box.domain[0] // config.cells_per_thread), y, z))
-    return box, config
+    family = _FAMILIES[config.backend][config.family]
+    edge, planes = family.extents(config)
+    depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.memory.tile[2], planes)
+    box = Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
+    return box, family.cut(config, box.domain, box.stencil.dimensions - 1)
 
 
-def _box(case: Case, config: KernelConfig) -> Case:
-    """A square periodic box with rows that suit the kernel."""
-    if isinstance(config, CudaConfig):
-        together = config.cells_per_thread
-    else:
-        assert isinstance(config, CpuConfig)
-        together = config.vector_bits // (8 * config.computed.bytes) or 1
-    unit = lcm(together, max(config.memory.run, 1))
-    edge = -(-_EDGE[config.backend] // unit) * unit
-    if isinstance(config, CudaConfig) and config.resident:
-        edge = config.block[0] * config.cells_per_thread  # its tiles are whole rows
-    block = config.block if isinstance(config, CudaConfig) else (1, 1, 1)
-    depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.layout_tile[2], block[2])
-    return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
+class _Family(NamedTuple):
+    """The fit of a family to a box. extents: cells along x and y, planes at least; cut: to a domain and its last axis.
+
+    The configurations are of that family.
+    """
+
+    extents: Callable[[Any], tuple[int, int]]
+    cut: Callable[[Any, Block, int], KernelConfig]
+
+
+def _whole(least: int, *units: int) -> int:
+    unit = lcm(*units)
+    return -(-least // unit) * unit
+
+
+def _cuda_extents(config: Any) -> tuple[int, int]:
+    return _whole(_EDGE["cuda"], config.cells_per_thread, max(config.memory.run, 1)), config.block[2]
+
+
+def _tile_extents(config: Any) -> tuple[int, int]:
+    return _whole(_EDGE["cuda"], max(config.memory.run, 1)), config.tile[2]
+
+
+def _whole_row_extents(config: Any) -> tuple[int, int]:
+    return config.block[0] * config.cells_per_thread, config.block[2]
+
+
+def _cpu_extents(config: Any) -> tuple[int, int]:
+    return _whole(_EDGE["cpu"], config.lanes, max(config.memory.run, 1)), 1
+
+
+def _cut_direct(config: Any, domain: Block, _: int) -> KernelConfig:
+    boundary = "branch" if config.boundary == "predicated" else config.boundary
+    return _with(config, flags="compiled", boundary=boundary, block=_cut_block(config, domain))
+
+
+def _cut_column(config: Any, domain: Block, axis: int) -> KernelConfig:
+    return _with(config, z_cells=min(config.z_cells, domain[axis]), block=_cut_block(config, domain))
+
+
+def _cut_sparse(config: Any, domain: Block, axis: int) -> KernelConfig:
+    sites = min(config.sites_per_thread, domain[axis])
+    return _with(config, sites_per_thread=sites, block=_cut_block(config, domain))
+
+
+def _cut_chunks(config: Any, domain: Block, axis: int) -> KernelConfig:
+    return _with(config, flags="compiled", chunk_planes=min(config.chunk_planes, domain[axis]))
+
+
+def _cut_tile_planes(config: Any, domain: Block, axis: int) -> KernelConfig:
+    return _with(config, flags="compiled", tile_planes=min(config.tile_planes, domain[axis]), register_planes=0)
+
+
+def _cut_tile(config: Any, domain: Block, _: int) -> KernelConfig:
+    x, y, z = config.tile
+    return _with(config, flags="compiled", tile=(min(x, domain[0]), y, z))
+
+
+def _cut_block(config: Any, domain: Block) -> Block:
+    x, y, z = config.block
+    return min(x, domain[0] // config.cells_per_thread), y, z
+
+
+def _without_flags(config: Any, _: Block, __: int) -> KernelConfig:
+    return _with(config, flags="compiled")
+
+
+_FAMILIES: Mapping[str, Mapping[str, _Family]] = {
+    "cuda": {
+        "direct": _Family(_cuda_extents, _cut_direct),
+        "column": _Family(_cuda_extents, _cut_column),
+        "sparse": _Family(_cuda_extents, _cut_sparse),
+        "temporal-blocking": _Family(_cuda_extents, _cut_chunks),
+        "persistent": _Family(_whole_row_extents, _cut_tile_planes),
+        "face-exchange": _Family(_tile_extents, _cut_tile),
+    },
+    "cpu": {
+        "direct": _Family(_cpu_extents, _without_flags),
+        "sparse": _Family(_cpu_extents, lambda config, *_: config),
+        "wavefront": _Family(_cpu_extents, _without_flags),
+        "moments-wavefront": _Family(_cpu_extents, _without_flags),
+    },
+}
+
+
+def _with(config: KernelConfig, **knobs: Any) -> KernelConfig:
+    """Return the configuration with other values of its family's knobs."""
+    names = {one.name for one in fields(config)}
+    return replace(config, **{name if name in names else _OLD_NAMES[name]: value for name, value in knobs.items()})
+
+
+_OLD_NAMES = {
+    "z_cells": "march",
+    "sites_per_thread": "march",
+    "chunk_planes": "march",
+    "tile_planes": "march",
+    "register_planes": "held",
+    "tile": "block",
+}
 
 
 def _compiled(box: Case, config: KernelConfig, compiler: Compiler) -> tuple[Program, Binary]:

@@ -1,7 +1,7 @@
-"""The oracle: a plain two-lattice step in float64, written from the textbook and sharing no code with codegen.
+"""The oracle: a plain two-lattice step in float64, written from the textbook, without code of codegen.
 
 State: array (q, nz, ny, nx) of pre-collision populations f_i(x, t), not shifted. One step is collision, then
-streaming with half-way bounce-back; faces that are no walls first complete what arrived over them
+streaming with half-way bounce-back; open faces first complete the populations that arrived over them
 (`measure.verification.textbook_boundaries`). `xp` is numpy, or cupy for large domains.
 Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and 10.
 """
@@ -10,122 +10,55 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kind, may_cut, solid_in, whole
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
-from lbmtune.lattice import Lattice, negate
-from lbmtune.measure.verification import textbook_collisions as textbook
+from lbmtune.lattice import negate
 from lbmtune.measure.verification.textbook_boundaries import bounded
+from lbmtune.measure.verification.textbook_collisions import COLLISIONS
+from lbmtune.measure.verification.textbook_equilibrium import Array, density, equilibrium, velocity
 
-Array = Any
-"""A numpy or cupy array of float64."""
-
-
-def density(f: Array) -> Array:
-    """rho, shape (nz, ny, nx)."""
-    return f.sum(axis=0)
-
-
-def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
-    """U = (sum c_i f_i + F/2) / rho, shape (3, nz, ny, nx)."""
-    momentum = xp.empty((3, *f.shape[1:]))
-    for axis, force in enumerate(case.force):
-        momentum[axis] = 0.5 * force
-        for i, c in enumerate(case.stencil.velocities):
-            if c[axis] > 0:
-                momentum[axis] += f[i]
-            elif c[axis] < 0:
-                momentum[axis] -= f[i]
-    momentum /= density(f)
-    return momentum
-
-
-def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> Array:
-    """Second-order equilibrium, shape (q, nz, ny, nx); rho (nz, ny, nx), u (3, nz, ny, nx).
-
-    w_i rho (1 + 3 c.u + 9/2 (c.u)^2 - 3/2 u.u), in few operations on many values, as each takes its time to begin.
-    """
-    out = xp.zeros((lattice.q, *rho.shape))
-    for i, c in enumerate(lattice.velocities):
-        for along, v in zip(c, u, strict=True):
-            if along > 0:
-                out[i] += v
-            elif along < 0:
-                out[i] -= v
-    square = 4.5 * out
-    square *= out
-    out *= 3
-    out += 1
-    out += square
-    out -= 1.5 * (u * u).sum(axis=0)
-    out *= xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1) * rho
-    return out
-
-
-def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
-    """Guo's forcing term without its relaxation prefactor, shape (q, nz, ny, nx), or (q, 1, 1, 1) of zeros."""
-    lattice, force = case.stencil, case.force
-    if not any(force):
-        return xp.zeros((lattice.q, 1, 1, 1))
-    out = xp.zeros((lattice.q, *u.shape[1:]))
-    for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
-        cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
-        for axis in range(3):
-            out[i] += float(w) * (3 * (c[axis] - u[axis]) + 9 * cu * c[axis]) * force[axis]
-    return out
-
+__all__ = [
+    "NOISE",
+    "Array",
+    "collide",
+    "density",
+    "equilibrium",
+    "random_state",
+    "scattered_state",
+    "step",
+    "stream",
+    "velocity",
+]
 
 _CELLS_AT_ONCE = 1 << 13
-"""So few that what a collision works out in between stays in the caches of a processor."""
+"""Cells of which the intermediate values of a collision fit in the caches of a processor."""
 
 
 def collide(f: Array, case: Case, xp: ModuleType = np, out: Array | None = None) -> Array:
-    """Post-collision populations, shape (q, nz, ny, nx). out: where they go, which may be f.
+    """Return post-collision populations, shape (q, nz, ny, nx). out: the array for them, which may be f.
 
-    On a processor some cells are worked out at a time.
+    On a host only some cells are processed at a time, so that intermediate values stay in caches.
     """
     out = xp.empty(f.shape) if out is None else out
     if not case.relaxes:
         out[...] = f
         return out
+    formula = COLLISIONS[case.collision]
     parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
     each = (xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out))
     for before, after in zip(*each, strict=True):
-        after[...] = _collided(before, case, xp)
+        after[...] = formula(before, case, density(before), velocity(before, case, xp), xp)
     return out
 
 
-def _collided(f: Array, case: Case, xp: ModuleType) -> Array:
-    rho, u = density(f), velocity(f, case, xp)
-    if case.collision == "mrt":
-        return textbook.central_moments(f, case, rho, u, xp)
-    if case.collision == "cumulant":
-        return textbook.cumulants(f, case, rho, u, xp)
-    rest, source = equilibrium(rho, u, case.stencil, xp), guo_source(u, case, xp)
-    if case.collision == "regularised":
-        return textbook.regularised(f, case, rest, source, xp)
-    omega, departure = case.relaxation_rate, xp.subtract(f, rest, out=rest)
-    if case.collision == "bgk":
-        departure *= omega
-        after = xp.subtract(f, departure, out=departure)
-        after += (1 - omega / 2) * source
-        return after
-    assert case.collision == "trt"
-    omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
-    opposite = list(case.stencil.opposite)
-    even, odd = ((departure + s * departure[opposite]) / 2 for s in (1, -1))
-    source_even, source_odd = ((source + s * source[opposite]) / 2 for s in (1, -1))
-    return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
-
-
 def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = None, out: Array | None = None) -> Array:
-    """Populations after streaming with the case's walls and solid cells. out: where they go, not g.
+    """Return the populations after streaming with the case's walls and solid cells. out: the array for them, not g.
 
-    window: which cells of the case's domain g holds, where it is not all of them; over its rim it is periodic.
+    window: the cells of the domain that g holds; None: all. A window is periodic over its rim.
     """
     lattice, out = case.stencil, xp.empty_like(g) if out is None else out
     moved = wall_velocity(case, window, xp)
@@ -149,12 +82,12 @@ def step(
     implicit: bool = False,
     out: Array | None = None,
 ) -> Array:
-    """One time step, of the whole domain or of a window of it (`stream`); faces complete what arrived over them.
+    """Return the state after one time step of the whole domain or of a window (`stream`).
 
-    out: where the new state goes; f is then used up.
-    implicit: solid cells do not cut links; instead of colliding they reverse what has come to them (full-way
-    bounce-back), so that it is back at the fluid two steps after it left. Half-way bounce-back takes one step; where
-    nothing changes any more, both give the same flow. Source: Geier, Schoenherr 2017.
+    out: the array for the new state; f is then overwritten.
+    implicit: solid cells do not cut links but reverse the populations that reach them instead of colliding (full-way
+    bounce-back), so that these return to the fluid after two steps; half-way bounce-back takes one. Both have the same
+    steady state. Source: Geier, Schoenherr 2017.
     """
     if not implicit:
         relaxed = collide(bounded(f, case, xp, window), case, xp, None if out is None else f)
@@ -165,20 +98,20 @@ def step(
 
 
 NOISE = 0.05
-"""Largest deviation of a random state from its weights, relative to them."""
+"""Largest relative deviation of a random state from the weights."""
 
 
 def random_state(case: Case, seed: int = 1, xp: ModuleType = np) -> Array:
-    """A random state far from equilibrium: every population its weight times (1 + noise of 5 %), every cell another."""
+    """Return a random state far from equilibrium: weights times (1 + noise of 5 %), different in every cell."""
     nx, ny, nz = case.domain
     noise = xp.asarray(np.random.default_rng(seed).uniform(-NOISE, NOISE, (case.stencil.q, nz, ny, nx)))
     return _weights(case, xp) * (1 + noise)
 
 
 def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = np, out: Array | None = None) -> Array:
-    """Such a state for any part of a domain: the noise of a population is a hash of its cell and direction.
+    """Return a random state of any part of a domain: the noise of a population is a hash of its cell and direction.
 
-    x, y, z: coordinates of the part along each axis. Shape (q, len(z), len(y), len(x)). out: where it goes.
+    x, y, z: coordinates of the part along each axis. Shape (q, len(z), len(y), len(x)). out: the array for it.
     Source of the hash: Wellons, hash-prospector, 'lowbias32'.
     """
     parts = (a.astype(xp.uint32) for a in (x, y.reshape(-1, 1), z.reshape(-1, 1, 1)))

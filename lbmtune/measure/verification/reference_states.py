@@ -1,6 +1,6 @@
-"""States of the oracle that kernels are compared with: of small domains, and of large ones slab by slab.
+"""Compute the states of the oracle that kernels are compared with, of large domains slab by slab.
 
-What several kernels are compared with is remembered.
+States that several kernels are compared with are cached.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from lbmtune.measure.verification import oracle
 
 T = TypeVar("T")
 _REMEMBERED_BYTES = 1 << 30
-"""Of states of the oracle: those of a hundred small domains or so."""
+"""Cache of states of small domains: about a hundred."""
 _WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
-"""Of states of the oracle on a whole domain, on a host."""
+"""Cache of states of whole domains, on a host."""
 _AT_ONCE = 2
-"""How many such states must have room: one goes on from another."""
+"""Such states that must fit in memory, because one is computed from another."""
 _SHARE_OF_ALL, _SHARE_OF_FREE = 1 / 3, 2 / 3
-"""Of a host's memory they may take; kernels and the threads that compare have the rest."""
+"""Most of a host's memory for them; the rest is for kernels and comparisons."""
 _BETWEEN = 2
-"""Steps from one such state to the next: with more, slabs have more layers around them; with fewer, more is copied."""
+"""Steps from one such state to the next: more steps widen the layers around slabs, fewer copy more."""
 _THREADS = 4
-"""That work on slabs of a host at once: each takes memory of its own, and all share the bandwidth."""
+"""Most threads that process slabs on a host: each needs memory of its own, and all share the bandwidth."""
 _SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
-"""Cells of one part of a full-size comparison: within a few hundred megabytes, within a few gigabytes of a GPU."""
+"""Cells of a slab: a few hundred megabytes of a host, a few gigabytes of a GPU."""
 _THIN_CELLS = 1 << 16
-"""Of a part on a host that needs no layers around it: so few that a population of all of them stays in a cache."""
+"""Cells of a slab without layers around it, on a host: one of its populations fits in a cache."""
 
 
 @remembered(_REMEMBERED_BYTES)
 def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: bool) -> Any:
-    """After so many steps, ascending: (steps, q, nz, ny, nx), of the device's array module."""
-    # on the host: on a GPU so many small operations would take longer than the steps they check
+    """Return the states after given steps, ascending, shape (steps, q, nz, ny, nx), in the array module xp."""
+    # on the host: so many small operations take longer on a GPU than the steps they check
     state = oracle.random_state(case)
     found = [state] * (wanted[0] == 0)
     for n in range(1, wanted[-1] + 1):
@@ -52,7 +52,7 @@ def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: 
 
 
 def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
-    """The state of the whole domain after some steps, on the host, remembered; None where it has no room for it."""
+    """Return the cached state of the whole domain after some steps, on the host; None if memory is too small."""
     if (known := _whole_state.known(case, steps, implicit)) is not None:
         return known
     memory, needed_bytes = psutil.virtual_memory(), _AT_ONCE * _state_bytes(case)
@@ -60,21 +60,21 @@ def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
     if needed_bytes > min(_SHARE_OF_ALL * memory.total, _SHARE_OF_FREE * free_bytes):
         return None
     if needed_bytes > _SHARE_OF_FREE * memory.available:
-        _whole_state.forget()  # what is held makes room
+        _whole_state.forget()  # release cached states
     return _whole_state(case, steps, implicit)
 
 
 @remembered(_WHOLE_BYTES)
 def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
-    """The oracle's state of the whole domain after some steps from the scattered state, on the host; read-only.
+    """Compute the state of the whole domain after some steps from the scattered state, on the host; read-only.
 
-    It goes on from the latest remembered one. What lies between takes turns in the memory of two states.
+    It continues the latest cached state. Intermediate states alternate between the memory of two.
     """
     done, state = _latest_before(steps, case, implicit)
     spare: Any = None
     while done < steps:
         more = min(_BETWEEN, steps - done)
-        # fresh memory takes long to get from the system: what only led to here is written over
+        # reuse intermediate states, because the system is slow to provide fresh memory
         target = np.empty((case.stencil.q, *reversed(case.domain))) if spare is None else spare
         _advance(case, state, more, target, implicit=implicit)
         spare = state if state is not None and state.flags.writeable else None
@@ -84,7 +84,7 @@ def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
 
 
 def _latest_before(steps: int, case: Case, implicit: bool) -> tuple[int, Any]:
-    """How many steps before these there is a state of the whole domain, and that; 0 and None: the scattered one."""
+    """Return the steps and the state of the latest cached one before; 0 and None: the scattered state."""
     for n in range(steps - 1, 0, -1):
         if (state := _whole_state.known(case, n, implicit)) is not None:
             return n, state
@@ -92,19 +92,19 @@ def _latest_before(steps: int, case: Case, implicit: bool) -> tuple[int, Any]:
 
 
 def _advance(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
-    """Some steps of the whole domain, slab by slab, from one array to another; None: from the scattered state."""
+    """Take steps of the whole domain from one array to another. start: None for the scattered state."""
 
     def fill(parts: Sequence[Window]) -> list[None]:
-        found = expected_slabs(case, parts, steps, np, implicit=implicit, start=start)
+        found = reference_slabs(case, parts, steps, np, implicit=implicit, start=start)
         for part, slab in zip(parts, found, strict=True):
             out[:, *_slices_of(part)] = slab
         return []
 
-    by_shares(fill, case, np)
+    map_slabs(fill, case, np)
 
 
 def _slices_of(part: Window) -> tuple[slice, slice, slice]:
-    """Where a part lies in an array of the whole domain, along z, y and x."""
+    """Return the slices of a part in an array of the whole domain, along z, y and x."""
     x, y, z = (slice(one.start, one.stop) for one in part)
     return z, y, x
 
@@ -113,12 +113,12 @@ def _state_bytes(case: Case) -> int:
     return 8 * case.stencil.q * prod(case.domain)
 
 
-def by_shares(
+def map_slabs(
     work: Callable[[Sequence[Window]], list[T]], case: Case, xp: ModuleType, *, thin: bool = False
 ) -> list[T]:
-    """What some work finds on the slabs of a domain; on a host threads share them out, as NumPy lets others run.
+    """Return the results of a function on the slabs of a domain; on a host threads share the slabs.
 
-    thin: the work takes nothing from the layers around a slab.
+    thin: the function needs no layers around a slab.
     """
     parts = list(slabs(case, _slab_cells(xp, thin=thin)))
     threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
@@ -129,7 +129,7 @@ def by_shares(
 
 
 def slabs(case: Case, cells: int) -> Iterator[Window]:
-    """The domain in parts of about so many cells, cut across its slowest axis that populations move along."""
+    """Yield parts of about a number of cells, cut across the slowest axis of the lattice."""
     axis = case.stencil.dimensions - 1
     extent = case.domain[axis]
     thickness = max(1, min(extent, cells * extent // case.sites))
@@ -145,15 +145,14 @@ def _slab_cells(xp: ModuleType, *, thin: bool) -> int:
     return min(_THIN_CELLS, _SLAB_CELLS["cpu"]) if thin else _SLAB_CELLS["cpu"]
 
 
-def expected_slabs(
+def reference_slabs(
     case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False, start: Any = None
 ) -> Iterator[Any]:
-    """The oracle's states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
+    """Yield the states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
 
-    start: a state of the whole domain to begin with in its place.
-    Each is computed on the slab and as many layers around it as there are steps: what is wrong at the rim of those,
-    where the neighbours are missing, has not come to the slab by then. A state lasts until the next one is asked for:
-    all take turns in the same memory, as it takes longer to get so much from the system than to work on it.
+    start: a state of the whole domain to begin with instead.
+    Each is computed on the slab and as many layers around it as there are steps, so that errors at the rim do not
+    reach the slab. A state is valid until the next one is requested: all use the same memory.
     """
     widened = [_widened(case, part, steps) for part in parts]
     room = [
@@ -162,7 +161,7 @@ def expected_slabs(
     for part, window in zip(parts, widened, strict=True):
         shape = (case.stencil.q, *map(len, reversed(window)))
         arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
-        _begun(case, window, xp, arrays[0], start)
+        _copy_start(case, window, xp, arrays[0], start)
         for n in range(steps):
             oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
         inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
@@ -171,7 +170,7 @@ def expected_slabs(
 
 
 def _widened(case: Case, part: Window, steps: int) -> Window:
-    """A slab and the layers around it that matter to it; beyond a periodic face, those of the image."""
+    """Return a slab with the layers around it that affect it; beyond a periodic face, those of the image."""
     axis = case.stencil.dimensions - 1
     low, high = part[axis].start - steps, part[axis].stop + steps
     if case.faces[2 * axis] != "periodic":
@@ -180,8 +179,8 @@ def _widened(case: Case, part: Window, steps: int) -> Window:
     return (x, y, z)
 
 
-def _begun(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> None:
-    """The part of a state of the whole domain, or of the scattered state; beyond a periodic face, the image's."""
+def _copy_start(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> None:
+    """Copy a part of a state of the whole domain, or of the scattered state; beyond a periodic face, of the image."""
     if start is None:
         _scattered(case, window, xp, out)
         return
@@ -191,6 +190,6 @@ def _begun(case: Case, window: Window, xp: ModuleType, out: Any, start: Any) -> 
 
 
 def _scattered(case: Case, part: Window, xp: ModuleType, out: Any = None) -> Any:
-    """The random state of a part; coordinates beyond a periodic face are those of the image."""
+    """Return the random state of a part; coordinates beyond a periodic face are those of the image."""
     x, y, z = (xp.arange(r.start, r.stop) % n for r, n in zip(part, case.domain, strict=True))
     return oracle.scattered_state(case, x, y, z, xp, out)

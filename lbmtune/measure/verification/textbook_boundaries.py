@@ -1,6 +1,6 @@
-"""Free slip and Zou-He faces for the oracle, from their definitions in float64; nothing is shared with codegen.
+"""Free slip and Zou-He faces of the oracle, from their definitions in float64, without code of codegen.
 
-The cells of a face know what arrived from inside; what arrives over the face is worked out before they collide.
+The populations that arrive over a face follow from those that arrived from inside, before the cells collide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = Any
 
 
 def bounded(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
-    """Populations (q, nz, ny, nx), with those that arrive over the faces of the case; of a window, where given."""
+    """Complete populations (q, nz, ny, nx) by those that arrive over faces. window: the cells that f holds."""
     window = window or whole(case.domain)
     for kind in ("slip", "velocity", "pressure"):
         for face, own in enumerate(case.faces):
@@ -42,12 +42,12 @@ def bounded(f: Array, case: Case, xp: ModuleType = np, window: Window | None = N
 
 
 def _inwards(face: int) -> tuple[int, int]:
-    """The axis across a face, and the sign of the direction into the box along it."""
+    """Return the axis across a face, and the sign of the direction into the box."""
     return face // 2, -1 if face % 2 else 1
 
 
 def _mirrored(f: Array, case: Case, face: int) -> Array:
-    """f(c) = f(c mirrored) for all c that point inwards; f: (q, ...) of the cells of the face."""
+    """Set f(c) = f(c mirrored) for all c that point inwards; f: (q, ...) of the cells of the face."""
     axis, sign = _inwards(face)
     velocities, out = list(case.stencil.velocities), f.copy()
     for i, c in enumerate(velocities):
@@ -61,9 +61,9 @@ def _mirrored(f: Array, case: Case, face: int) -> Array:
 def _zou_he(
     f: Array, case: Case, face: int, xp: ModuleType, velocity: Real3 | None = None, density: float = 1.0
 ) -> Array:
-    """Density or velocity given; the bounce-back of the non-equilibrium part, then the momentum along the face.
+    """Bounce back the non-equilibrium part for a given density or velocity, then correct the momentum along the face.
 
-    rho u = sum c f + F / 2. Of populations over the face, those along it carry what is missing, by their weights.
+    rho u = sum c f + F / 2. The populations over the face share the missing momentum along it by their weights.
     Source: Zou, He 1997, equations 9 to 20; Hecht, Harting 2010, equations 12 to 18.
     """
     axis, sign = _inwards(face)

@@ -1,12 +1,12 @@
-"""Collision operators other than BGK and TRT for the oracle, written from their definitions in float64.
+"""Collision operators of the oracle, written from their definitions in float64.
 
-Arrays have the shapes of measure.oracle: populations (q, nz, ny, nx), not shifted. Every sum over directions or
-moments is a loop, or a matrix that is written as its definition, and nothing is shared with the symbolic derivations.
+A formula takes populations (q, nz, ny, nx), not shifted, the case, density and velocity, and the array module. Sums
+over directions or moments are loops or matrices written as their definition, without the symbolic derivations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
 from math import comb, prod
@@ -17,32 +17,59 @@ import numpy as np
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
+from lbmtune.measure.verification.textbook_equilibrium import Array, equilibrium, guo_source
 
-Array = Any
 Order = tuple[int, ...]
 """Exponents of a moment along x, y and z."""
 
 
-def regularised(f: Array, case: Case, equilibrium: Array, source: Array, xp: ModuleType) -> Array:
-    """Second-order departures only: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
+def bgk(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Return f - omega (f - f_eq) + (1 - omega/2) S. Source: Krueger et al. 2017, equations 3.9 and 6.14."""
+    omega, source = case.relaxation_rate, guo_source(u, case, xp)
+    departure = _departure(f, case, rho, u, xp)
+    departure *= omega
+    after = xp.subtract(f, departure, out=departure)
+    after += (1 - omega / 2) * source
+    return after
 
-    n, N: first and second moments of f - f_eq; n is not zero but -F/2 where a force acts.
+
+def trt(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Relax even and odd parts of f - f_eq with two rates of a given magic parameter. Source: Ginzburg et al. 2008."""
+    omega, source = case.relaxation_rate, guo_source(u, case, xp)
+    departure = _departure(f, case, rho, u, xp)
+    omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
+    opposite = list(case.stencil.opposite)
+    even, odd = ((departure + s * departure[opposite]) / 2 for s in (1, -1))
+    source_even, source_odd = ((source + s * source[opposite]) / 2 for s in (1, -1))
+    return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
+
+
+def _departure(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    rest = equilibrium(rho, u, case.stencil, xp)
+    return xp.subtract(f, rest, out=rest)
+
+
+def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Keep second-order departures: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
+
+    n, N: first and second moments of f - f_eq; n is not zero but -F/2 if a force acts.
     Source: Latt, Chopard 2006.
     """
-    omega = case.relaxation_rate
-    out = _times(_second_order(case.stencil), f, equilibrium, xp)
-    out *= 1 - omega  # in place: much of what so large arrays take is to get them from the system
-    out += equilibrium
+    omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
+    source = guo_source(u, case, xp)
+    out = _times(_second_order(case.stencil), f, rest, xp)
+    out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
+    out += rest
     out += (1 - omega / 2) * source
     return out
 
 
 _COLUMNS = 16
-"""Libraries work out so many columns of a product at once, and round those that are left over in another way."""
+"""Columns that a library multiplies at once; it rounds the remaining ones differently."""
 
 
 def _times(matrix: Array, f: Array, less: Array, xp: ModuleType) -> Array:
-    """A matrix times a difference of populations; on a host each cell alike, however many there are beside it."""
+    """Return a matrix times a difference of populations; on a host rounded alike for any number of cells."""
     if xp is not np:
         return xp.tensordot(xp.asarray(matrix), f - less, axes=1)
     cells = f[0].size
@@ -54,7 +81,7 @@ def _times(matrix: Array, f: Array, less: Array, xp: ModuleType) -> Array:
 
 @cache
 def _second_order(lattice: Lattice) -> Any:
-    """The matrix that leaves only first and second moments of a departure, shape (q, q), by NumPy."""
+    """Return the matrix that projects a departure on its first and second moments, shape (q, q)."""
     weights, c = np.array([float(w) for w in lattice.weights]), np.array(lattice.velocities, dtype=float)
     products = np.einsum("ia,ib->iab", c, c)
     second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
@@ -62,7 +89,7 @@ def _second_order(lattice: Lattice) -> Any:
 
 
 def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
-    """Shear moments relax with omega, everything else that may change is set to the Maxwellian's and half the force.
+    """Relax shear moments with omega; set all others to those of the Maxwellian with half the force.
 
     k_n = sum f_i (c_i - u)^n for all exponents n of the lattice; rest: those of the Maxwellian over rho, products of
     1, 0, 1/3. The force adds (1 - rate/2) R_n with R_n = sum over a of F_a n_a rest_(n - e_a), which is the moment of
@@ -84,7 +111,7 @@ def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) 
 
 
 def _orders(lattice: Lattice) -> list[Order]:
-    """Exponents of q independent moments: one, two in place of each component 1, -1."""
+    """Return the exponents of q independent moments: component 1 stands for one, -1 for two."""
     return [(c[0] % 3, c[1] % 3, c[2] % 3) for c in lattice.velocities]
 
 
@@ -93,7 +120,7 @@ def _less(n: Order, axis: int) -> Order:
 
 
 def _gaussian(n: Order) -> float:
-    """Central moment of the Maxwellian with density one and c_s^2 = 1/3, for exponents up to 2."""
+    """Return a central moment of the Maxwellian with density one and c_s^2 = 1/3, for exponents up to 2."""
     return prod((1.0, 0.0, 1 / 3)[m] for m in n)
 
 
@@ -102,7 +129,7 @@ def _central(f: Array, lattice: Lattice, n: Order, u: Array | tuple[float, ...])
 
 
 def _raw(central: Mapping[Order, Array], n: Order, u: Array) -> Array:
-    """Sum f_i c_i^n, by the binomial theorem for c = (c - u) + u."""
+    """Return sum f_i c_i^n by the binomial theorem for c = (c - u) + u."""
     return sum(
         central[m] * prod(comb(n[a], m[a]) * u[a] ** (n[a] - m[a]) for a in range(3))
         for m in product(*(range(k + 1) for k in n))
@@ -110,14 +137,14 @@ def _raw(central: Mapping[Order, Array], n: Order, u: Array) -> Array:
 
 
 def _populations(raw: Mapping[Order, Array], lattice: Lattice, xp: ModuleType) -> Array:
-    """The populations with these raw moments: the matrix of all c_i^n, inverted."""
+    """Return the populations with these raw moments, by the inverse of the matrix of all c_i^n."""
     orders = list(raw)
     inverse = np.linalg.inv([[float(prod(c[a] ** n[a] for a in range(3))) for c in lattice.velocities] for n in orders])
     return xp.stack([sum(float(inverse[i, k]) * raw[n] for k, n in enumerate(orders)) for i in range(lattice.q)])
 
 
 def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
-    """Second-order cumulants relax, the mean gains the force, all higher cumulants become zero (D3Q27).
+    """Relax second-order cumulants, add the force to the mean, set higher cumulants to zero (D3Q27).
 
     Cumulants c_n from moments mu_n (both over rho) and back by their recursive definition, for any axis j of n:
     mu_n = sum over m <= n - e_j of binomial(n - e_j, m) mu_m c_(n - m).
@@ -152,12 +179,12 @@ def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Arr
 
 
 def _sum(a: int, b: int) -> Order:
-    """Exponents of c_a c_b."""
+    """Return the exponents of c_a c_b."""
     return tuple(int(a == axis) + int(b == axis) for axis in range(3))
 
 
 def _mixed(n: Order, moments: Mapping[Order, Array], cumulants_: Mapping[Order, Array]) -> Array:
-    """The part of mu_n that products of cumulants make: the sum of the definition without c_n itself."""
+    """Return the products of cumulants in mu_n: the sum of the definition without c_n."""
     j = next(axis for axis in range(3) if n[axis])
     less = _less(n, j)
     return sum(
@@ -165,3 +192,13 @@ def _mixed(n: Order, moments: Mapping[Order, Array], cumulants_: Mapping[Order, 
         for m in product(*(range(k + 1) for k in less))
         if any(m)
     )
+
+
+COLLISIONS: Mapping[str, Callable[[Array, Case, Array, Array, ModuleType], Array]] = {
+    "bgk": bgk,
+    "trt": trt,
+    "regularised": regularised,
+    "mrt": central_moments,
+    "cumulant": cumulants,
+}
+"""The formulas by the name of the collision."""

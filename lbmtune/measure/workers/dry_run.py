@@ -10,7 +10,7 @@ from typing import Any
 from lbmtune.backend.protocol import Binary, Device, Executable, OutOfMemoryError
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.protocol import check_state, excite
+from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.measure.verification.verify import verify
 from lbmtune.measure.workers.side_tasks import pooled_simulations
 from lbmtune.records import Resources

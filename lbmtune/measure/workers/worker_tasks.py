@@ -19,8 +19,10 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress, Session
+from lbmtune.measure.timing.interleaved import measure_interleaved
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.protocol import WrongResultError, measure, measure_interleaved
+from lbmtune.measure.timing.protocol import measure
+from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.accuracy import measure_accuracy
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.array_of_structures import of_structures, undisplaced
 from lbmtune.model.gpu.inputs import (
     AHEAD,

@@ -17,10 +17,11 @@ from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.face_exchange import face_values, through
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.copy_terms import bandwidth
 from lbmtune.model.gpu.direct import SHARES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import arrays
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.storage import frame
 from lbmtune.model.gpu.array_of_structures import has_parts, ring_s
 from lbmtune.model.gpu.inputs import ISSUE, LAUNCH, RINGS, WORD_BYTES, Subject, between, launched_blocks

@@ -9,9 +9,8 @@ from functools import cached_property
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.shared_memory import asked_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, block_cells, blocks
-from lbmtune.catalogue.limits import cuda_limits
+from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
+from lbmtune.catalogue.limits import WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.passes import passes_of
@@ -96,14 +95,14 @@ class Subject:
     @property
     def shared_bytes(self) -> int:
         """Of a block, what it asks for when it is launched included, which the compiler does not know."""
-        return max(asked_bytes(self.case, self.config), self.resources.shared_bytes)
+        return max(self.config.shared_bytes(self.case), self.resources.shared_bytes)
 
     @cached_property
     def run_bytes(self) -> int:
         """Of a direction, what lies together before another one begins; 0: all of it."""
         config = self.config
-        if config.by_faces and config.layout in _IN_TILES:
-            return _IN_TILES[config.layout] * prod(config.memory.tile) * config.stored.bytes
+        if config.by_faces and config.memory.name in _IN_TILES:
+            return _IN_TILES[config.memory.name] * prod(config.memory.tile) * config.stored.bytes
         cells = self.case.domain[0] * config.pack if config.memory.name == "rows" else config.memory.run
         return cells * config.stored.bytes
 
@@ -137,7 +136,7 @@ def launched_blocks(subject: Subject) -> int:
         return -(-case.fluid_sites // (prod(config.block) * config.cells_per_thread * config.march))
     if config.marches:
         return prod(blocks(case, config))
-    return prod(-(-n // cells) for n, cells in zip(case.domain, block_cells(case.stencil, config), strict=True))
+    return prod(-(-n // cells) for n, cells in zip(case.domain, config.block_cells(case.stencil), strict=True))
 
 
 def between(curve: Sequence[tuple[float, float]], at: float) -> float:

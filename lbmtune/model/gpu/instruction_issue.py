@@ -20,7 +20,6 @@ from typing import NamedTuple
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
-    WARP,
     blocks,
     passed_planes,
     planes_together,
@@ -29,11 +28,12 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     waiting,
     waiting_words,
 )
-from lbmtune.catalogue.limits import MOST_REGISTERS, SCHEDULERS, registers_allowed
+from lbmtune.catalogue.limits import MOST_REGISTERS, SCHEDULERS, WARP, registers_allowed
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.cuda.shared.physics import collision_scalars
-from lbmtune.codegen.cuda.temporal_blocking import moments, populations
+from lbmtune.codegen.cuda.temporal_blocking import populations
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.occupancy import warps_of

@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, block_cells, blocks, passed_planes
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, blocks, passed_planes
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.problem.case import Case
@@ -83,7 +83,7 @@ def sectors_again(case: Case, config: CudaConfig, machine: Machine, at_once: int
     run = config.memory.run * config.stored.bytes
     if config.indirect or not 0 < run < SECTOR_BYTES:
         return 0.0
-    alive = (at_once or machine.multiprocessors) * prod(block_cells(case.stencil, config))
+    alive = (at_once or machine.multiprocessors) * prod(config.block_cells(case.stencil))
     plane, moved, again = prod(case.domain[:2]), traffic(case, config).total, 0.0
     cells, gaps = _visits(case.stencil, case.domain, config)
     for _ in range(_ROUNDS):

@@ -8,8 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
-from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS
+from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS, WARP
 from lbmtune.records import Entry
 
 _WARPS, _BLOCKS = 64, 32

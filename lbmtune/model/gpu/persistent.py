@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_values, planes_together, shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, block_cells
-from lbmtune.catalogue.limits import SCHEDULERS, cuda_limits
+from lbmtune.catalogue.limits import SCHEDULERS, WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.physics import collide_function, collision_scalars
 from lbmtune.model.gpu.inputs import ISSUE, LATENCY, LOCAL, MEETING
@@ -193,7 +192,7 @@ def _local(case: Case, spilled: float, seconds: float) -> Term:
 
 def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
     """Of a domain on a machine; None where nobody has measured how long blocks take to meet."""
-    tile = block_cells(case.stencil, config)
+    tile = config.block_cells(case.stencil)
     tiles = prod(-(-n // of) for n, of in zip(case.domain, tile, strict=True))
     blocks = max(1, -(-tiles // max(1, machine.multiprocessors)))
     found = rates(machine, blocks * warps_of(config), meeting=True)

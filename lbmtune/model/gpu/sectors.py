@@ -14,9 +14,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words, reads_flags
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, WARP, block_cells
+from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.layouts.layout import Extents, index
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.catalogue.sparse.site_orders import order
@@ -99,22 +100,20 @@ def shape(config: CudaConfig) -> CudaConfig:
     Where tiles of the layout are rows, planes share no sector: one of a column is as good as all of them.
     """
     in_rows = config.memory.tile[1:] == (1, 1)
-    return CudaConfig(
-        scheme=config.scheme,
-        layout=config.layout,
-        width=config.width,
-        padding=config.padding,
-        group=config.group,
-        layout_tile=config.layout_tile,
-        storage=config.storage,
-        block=warp_of(config.block),
-        cells_per_thread=config.cells_per_thread,
-        wrap="arithmetic" if in_rows else config.wrap,
-        march=1 if in_rows else config.march,
-        boundary=config.boundary,
-        addressing=config.addressing,
-        order=config.order,
-    )
+    common: dict[str, Any] = {
+        "scheme": config.scheme,
+        "layout": config.layout,
+        "storage": config.storage,
+        "block": warp_of(config.block),
+        "cells_per_thread": config.cells_per_thread,
+    }
+    if isinstance(config, cuda.Sparse):
+        sites = 1 if in_rows else config.sites_per_thread
+        return cuda.Sparse(**common, boundary=config.boundary, order=config.order, sites_per_thread=sites)
+    wrap = "arithmetic" if in_rows else config.wrap
+    if isinstance(config, cuda.Column) and not in_rows:
+        return cuda.Column(**common, wrap=wrap, z_cells=config.z_cells)
+    return cuda.Direct(**common, wrap=wrap, boundary=config.boundary)
 
 
 def warp_of(block: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -140,7 +139,7 @@ def _counted(name: str, domain: tuple[int, int, int], config: CudaConfig) -> Par
 
 
 def _cells(stencil: Lattice, config: CudaConfig, domain: tuple[int, int, int]) -> tuple[int, ...]:
-    return tuple(min(n, cells) for n, cells in zip(domain, block_cells(stencil, config), strict=True))
+    return tuple(min(n, cells) for n, cells in zip(domain, config.block_cells(stencil), strict=True))
 
 
 def _partial(

@@ -6,7 +6,8 @@ has to answer, the multiprocessor is held up until it has (docs/design/gpu.md).
 
 from __future__ import annotations
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP, planes_together
+from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.inputs import OVERTAKEN, Subject, between
 from lbmtune.model.gpu.l2_refetch import kept
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name

@@ -13,7 +13,6 @@ from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes as shared_on_chip
-from lbmtune.catalogue.families.cuda.shared_memory import asked_bytes
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES, planes_together
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.limits import registers_allowed
@@ -263,7 +262,7 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
         registers=min(wanted, allowed),
         spill_bytes=_TIMES_SPILLED * spilled,
         local_bytes=spilled,
-        shared_bytes=asked_bytes(case, config),
+        shared_bytes=config.shared_bytes(case),
     )
 
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
-    WARP,
     before_tile,
     blocks,
     chunk_planes,
@@ -25,7 +24,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     spared,
     tile,
 )
-from lbmtune.catalogue.limits import SCHEDULERS
+from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case, porous
 from lbmtune.lattice import Lattice
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import WARP
+from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.cpu.memory_walks import Walk, calibrated
 from lbmtune.model.gpu.inputs import WORD_BYTES

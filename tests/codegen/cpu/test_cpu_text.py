@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.footprint import kept_bytes
 from lbmtune.codegen.program import Program
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
@@ -178,7 +177,7 @@ def test_rows_go_home_as_soon_as_they_may() -> None:
     assert "behind = 1 + 1 * rows_y" in program.source
     kept = int(re.search(r"np\.zeros\((\d+) \* nx", program.source)[1])  # type: ignore[index]
     assert kept == 19 * (4 + 2)
-    assert kept_bytes(program.case, config) == 2 * kept * 96 * 8
+    assert config.scratch_bytes(program.case) == 2 * kept * 96 * 8
 
 
 def _swap(text: str, first: str, second: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.config import CpuConfig, from_flat
 from lbmtune.catalogue.families.cpu.moments_wavefront import fetched, ring_rows, ring_values, thread_values
 from lbmtune.catalogue.families.rules import Limits, broken
@@ -25,11 +25,13 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, ring_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain, thin_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
 from tests.support.choices import case_of
+from tests.support.configs import old_cpu
 from tests.support.cpu_cases import InterpretingDevice, interpret
 
 LIMITS = Limits(cores=8)
@@ -44,7 +46,7 @@ def flow(lattice: str = "d3q19", *, forced: bool = True) -> Case:
 
 def config(**axes: Any) -> CpuConfig:
     usual = {"representation": "moments", "loop": "tile", "tile_x": 16, "tile_y": 3, "tile_z": 2, "threads": 2}
-    return CpuConfig(**{**usual, **axes})
+    return old_cpu(**{**usual, **axes})
 
 
 def program(lattice: str = "d3q19", *, forced: bool = True, **axes: Any) -> Program:
@@ -149,7 +151,7 @@ def test_wrong_kernels_fail(mutation: str) -> None:
 def test_compiled_kernels_are_right(lattice: str, axes: dict[str, Any]) -> None:
     one = program(lattice, **{"vector_bits": vector_bits(), **axes})
     device = open_cpu()
-    for domain in (awkward_domain(one.case, one.config), ring_domain(one.case, one.config)):
+    for domain in (awkward_domain(one.case, one.config), thin_domain(one.case, one.config)):
         if domain:
             found = verify(replace(one, case=replace(one.case, domain=domain)), compile_cpu(one), device)
             assert found.passed, found

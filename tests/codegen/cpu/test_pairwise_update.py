@@ -25,7 +25,7 @@ AGAIN = ("twice", "ahead", "lean")
 LEGAL = [
     scheme
     for scheme in SCHEMES
-    if broken(case_of("box", "d2q9"), config_of(scheme, "soa", reads="twice"), LIMITS) is None
+    if broken(case_of("box", "d2q9"), config_of(scheme, "soa", collision_passes="two"), LIMITS) is None
 ]
 
 
@@ -90,7 +90,7 @@ def test_compiled(reads: str, precision: str) -> None:
 
 @pytest.mark.parametrize("collision", ["bgk", "trt"])
 def test_each_pair_is_loaded_just_before_it_is_replaced(collision: str) -> None:
-    program = program_of(case_of("box", "d3q19", collision), config_of("aa", "soa", "fp32", reads="twice"))
+    program = program_of(case_of("box", "d3q19", collision), config_of("aa", "soa", "fp32", collision_passes="two"))
     first, _ = program.source.split("def row_1")
     moved = re.findall(r"(f\d+) = load\(|store\(field, .*(g\d+)\)", first)
     loaded, then = moved[:19], moved[19:]
@@ -131,13 +131,13 @@ def test_flags_are_not_asked_twice() -> None:
     case, config = case_of("cavity", "d2q9"), config_of("aa", "soa", flags="memory")
     assert broken(case, config, LIMITS) is None
     reason = "reads twice with flags memory: cells with cut links would ask their flags twice"
-    assert broken(case, replace(config, reads="twice"), LIMITS) == reason
+    assert broken(case, replace(config, collision_passes="two"), LIMITS) == reason
 
 
 def test_what_a_face_completes_is_not_read_again() -> None:
-    config = config_of("aa", "soa", reads="twice")
+    config = config_of("aa", "soa", collision_passes="two")
     case = replace(case_of("box", "d2q9"), faces=("slip", "slip", *("periodic",) * 4))
-    assert broken(case, replace(config, reads="once"), LIMITS) is None
+    assert broken(case, replace(config, collision_passes="one"), LIMITS) is None
     reason = broken(case, config, LIMITS)
     assert reason is not None
     assert reason.startswith("reads twice with faces ('slip', 'slip'")

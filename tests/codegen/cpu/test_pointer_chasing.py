@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
-from lbmtune.catalogue.axes import completed, neutral
 from lbmtune.catalogue.config import CpuConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, list_elements, traffic

@@ -26,10 +26,12 @@ from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
 from lbmtune.codegen.cpu.wavefront.program import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, ring_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain, thin_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support import interpreted_simd
+from tests.support.configs import old_cpu
 from tests.support.cpu_cases import (
     LAYOUTS,
     LIMITS,
@@ -307,14 +309,14 @@ def test_verification_meets_all_regions(steps: int, threads: int, lattice: str) 
     assert slabs // (2 * (steps - 1)) >= min(threads, 3)
     assert all(n > 2 * (steps - 1) or n == 1 for n in extents)
     assert np.prod(extents) < 2500
-    thin = ring_domain(case, config)
+    thin = thin_domain(case, config)
     assert (thin is None) == (steps == 2)
     assert thin is None or thin[1] // 2 + 1 < steps
 
 
 def test_memory_is_met_once_and_at_edges_again() -> None:
     case = replace(case_of("box", "d3q19"), domain=(64, 48, 40))
-    config = CpuConfig(scheme="aa", **{**TILES, "tile_y": 8}, threads=2)
+    config = old_cpu(scheme="aa", **{**TILES, "tile_y": 8}, threads=2)
     assert fetched(case, config) == 1
     # five edges between six tiles and two of the gap, each with three rows; two gaps of six planes
     assert fetched(case, replace(config, steps=4)) == (1 + 7 * 3 / 48) * (1 + 2 * 6 / 40)

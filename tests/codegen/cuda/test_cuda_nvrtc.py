@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -314,8 +314,8 @@ def test_stores_without_vectors_are_ordinary() -> None:
 
 
 def test_the_skeleton_compiles_as_it_stands() -> None:
-    folder = kernels_folder() / "cuda"
-    text = (folder / "one_step.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
+    folder = kernels_folder() / "cuda" / "shared"
+    text = (folder / "box.cu").read_text() + "constexpr bool GHOST_Z = true;\n" + (folder / "ghost.cu").read_text()
     options = ("--std=c++17", "--device-as-default-execution-space", f"--include-path={folder}")
     binary = nvrtc.compile_text(text, (*options, "--gpu-architecture=sm_80"))
     assert binary.resources.registers > 0
@@ -332,10 +332,10 @@ def test_the_same_text_is_assembled_with_fewer_optimisations() -> None:
 
 
 def test_a_compile_error_points_into_the_skeleton() -> None:
-    program = render(BOX, CudaConfig())
+    program = render(BOX, cuda.Direct())
     broken = replace(program, source=program.source.replace("if (!inside) return;", "if (!inside) return oops;"))
-    line = 1 + (kernels_folder() / "cuda/one_step.cu").read_text().splitlines().index("    if (!inside) return;")
-    with pytest.raises(CompileError, match=rf"kernels/cuda/one_step.cu\({line}\): error.*oops"):
+    line = 1 + (kernels_folder() / "cuda/direct/one_step.cu").read_text().splitlines().index("    if (!inside) return;")
+    with pytest.raises(CompileError, match=rf"kernels/cuda/direct/one_step.cu\({line}\): error.*oops"):
         nvrtc.compile_cuda(broken)
 
 
@@ -351,7 +351,7 @@ def test_binaries_are_reproducible_and_travel() -> None:
 
 def test_an_unknown_architecture_is_a_compile_error() -> None:
     with pytest.raises(CompileError, match="gpu-architecture"):
-        nvrtc.compile_cuda(render(BOX, CudaConfig()), "sm_12345")
+        nvrtc.compile_cuda(render(BOX, cuda.Direct()), "sm_12345")
 
 
 def test_without_nvrtc_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +371,7 @@ def test_a_result_from_the_drivers_cache_is_compiled_again(monkeypatch: pytest.M
         return (log if "--no-cache" in options else ""), image
 
     monkeypatch.setattr(nvrtc, "_compile", caching)
-    assert nvrtc.compile_cuda(render(BOX, CudaConfig())).resources.registers > 0
+    assert nvrtc.compile_cuda(render(BOX, cuda.Direct())).resources.registers > 0
     assert len(seen) == 2
 
 
@@ -400,7 +400,7 @@ def test_a_log_with_spills_is_read() -> None:
 
 
 def test_each_entry_has_what_its_own_launches_ask_for() -> None:
-    program = render(BOX, CudaConfig(scheme="swap"))
+    program = render(BOX, cuda.Direct(scheme="swap"))
     (first, *others), *_ = program.period
     found = nvrtc.compile_cuda(replace(program, period=((replace(first, shared_bytes=512), *others),))).resources
     assert {name: entry.shared_bytes for name, entry in found.entries.items()} == {"step_0": 512, "move_0": 0}

@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.api.machines import named_machine
+from lbmtune.backend.cuda import nvrtc
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, tile_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
-from lbmtune.cli.arguments.machines import named_machine
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.inputs import ISSUE, SECTORS, Subject
 from lbmtune.model.predict import predict
@@ -29,6 +30,7 @@ from lbmtune.records import Resources, Verification
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import case_of
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -38,7 +40,7 @@ CUBE = box("d3q19", "regularised", (256, 256, 256))
 
 
 def config(**axes: Any) -> CudaConfig:
-    return CudaConfig(**{"representation": "moments", "halo": "faces", "block": (8, 8, 8), **axes})
+    return old_cuda(**{"representation": "moments", "halo": "faces", "block": (8, 8, 8), **axes})
 
 
 def on_host(program: Program) -> Verification:
@@ -197,7 +199,7 @@ def test_memory() -> None:
     assert footprint_bytes(CUBE, config()) == 55 * 256**3
     assert footprint_bytes(CUBE, config(layout="tiled-cells", layout_tile=(8, 8, 8))) == 55 * 256**3
     assert footprint_bytes(CUBE, config(block=(16, 8, 8))) == 52.5 * 256**3
-    march = CudaConfig(representation="moments", layout="rows", block=(32, 8, 1), march=32)
+    march = cuda.TemporalBlocking(chunk_planes=32, plane_fetch="none", representation="moments", steps=1)
     assert footprint_bytes(CUBE, march) == 80 * 256**3
     assert tile_bytes(CUBE.stencil, config()) == 4 * (18 * 512 + 2 * (64 + 8 + 1))
     assert tile_bytes(CUBE.stencil, config(fetch="shared")) == 4 * (18 * 512 + 2 * (64 + 8 + 1) + 10 * 3 * 64)

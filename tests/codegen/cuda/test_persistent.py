@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
@@ -21,10 +21,12 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify, verify_full_size
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 H200 = Limits(
@@ -39,7 +41,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g
 
 
 def config(**axes: Any) -> CudaConfig:
-    return CudaConfig(**{"launch": "resident", "layout": "rows", "block": (8, 2, 1), "march": 3, **axes})
+    return old_cuda(**{"launch": "resident", "layout": "rows", "block": (8, 2, 1), "march": 3, **axes})
 
 
 def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cut_links import OPEN, cut_kind, may_cut
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes
@@ -22,11 +22,13 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import awkward_domain, verify_full_size
+from lbmtune.measure.verification.domains import awkward_domain
+from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.test_persistent import H200, grinder, on_host
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -34,7 +36,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g
 
 def config(**axes: Any) -> CudaConfig:
     given = {"launch": "resident", "representation": "moments", "layout": "rows", "block": (32, 2, 1), "march": 3}
-    return CudaConfig(**given | axes)
+    return old_cuda(**given | axes)
 
 
 def flow(lattice: str = "d3q19") -> Case:
@@ -315,7 +317,7 @@ def test_bytes() -> None:
     assert footprint_bytes(case, one) == 2 * 10 * 4 * 64**3 + 4 * face_elements(case.stencil, one, case.domain)
     half = replace(one, storage="fp16s")
     assert shared_bytes(case.stencil, half) == 10 * 2 * 64 * 8 * 4 + 2 * 10 * 4 * 64 * 8
-    held = replace(one, held=2)
+    held = replace(one, register_planes=2)
     assert shared_bytes(case.stencil, held) == 10 * 4 * 64 * 8 * 2 + 10 * 4 * 64 * 8
     flat = box("d2q9", "regularised", (64, 64, 1))
     assert shared_bytes(flat.stencil, one) == 6 * 4 * 64 * 8 * 4
@@ -400,7 +402,7 @@ FITTING = {
 @pytest.mark.parametrize("name", FITTING)
 def test_what_fits_is_legal(name: str) -> None:
     case, one = FITTING[name]
-    assert broken(case, replace(one, march=4) if name == "64 with walls" else one, H200) is None
+    assert broken(case, replace(one, tile_planes=4) if name == "64 with walls" else one, H200) is None
 
 
 @needs_nvrtc

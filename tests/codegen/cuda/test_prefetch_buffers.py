@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from lbmtune.backend.nvrtc import compile_cuda, ptx
 from lbmtune.catalogue.axes import completed, neutral
+
+from lbmtune.backend.cuda.nvrtc import compile_cuda, ptx
 from lbmtune.catalogue.config import CudaConfig, from_flat
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes, traffic

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend import nvrtc
+from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render

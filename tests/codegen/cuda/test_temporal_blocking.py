@@ -23,6 +23,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -37,7 +38,7 @@ def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:
 
 def config(**axes: object) -> CudaConfig:
     usual = {"scheme": "push", "steps": 2, "layout": "rows", "block": (32, 8, 1), "march": 5}
-    return CudaConfig(**{**usual, **axes})  # type: ignore[arg-type]
+    return old_cuda(**{**usual, **axes})  # type: ignore[arg-type]
 
 
 # what is stored
@@ -79,13 +80,13 @@ def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str
 def test_flags_take_shared_memory() -> None:
     """One of 8 bytes for each of 8 warps and 3 exchanges."""
     one = config(steps=3, rows=2, pack=2, prefetch=2)
-    assert shared_bytes(flow(), replace(one, barrier="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
+    assert shared_bytes(flow(), replace(one, warp_sync="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
 
 
 def test_what_goes_up_takes_shared_memory() -> None:
     """Five populations of a cell, of 2 rows of 256 threads in 3 steps."""
     one = config(steps=3, rows=2, pack=2, prefetch=2)
-    assert shared_bytes(flow(), replace(one, pending="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
+    assert shared_bytes(flow(), replace(one, z_buffer="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
 
 
 def test_indices_are_counted_over_the_whole_buffer() -> None:

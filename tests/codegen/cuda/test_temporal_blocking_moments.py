@@ -33,6 +33,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of, seen
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
+from tests.support.configs import old_cuda
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -46,7 +47,7 @@ def flow(lattice: str = "d3q19", force: tuple[float, float, float] = FORCE) -> C
 
 def config(**axes: object) -> CudaConfig:
     usual = {"representation": "moments", "layout": "rows", "block": (32, 6, 1), "march": 5}
-    return CudaConfig(**{**usual, **axes})  # type: ignore[arg-type]
+    return old_cuda(**{**usual, **axes})  # type: ignore[arg-type]
 
 
 # what is stored
@@ -122,7 +123,7 @@ def test_the_tile_and_its_halo() -> None:
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
     assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
     # runs that begin with whole pieces, and a flag for each warp
-    assert shared_bytes(flow(), replace(one, prefetch=3)) == shared_bytes(flow(), one) + 12 * 8
+    assert shared_bytes(flow(), replace(one, plane_fetch="bulk")) == shared_bytes(flow(), one) + 12 * 8
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
 
 @pytest.mark.parametrize("axes", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
 def test_populations_have_none_of_it(axes: dict[str, object]) -> None:
-    assert broken(flow(), CudaConfig(**axes), LIMITS)  # type: ignore[arg-type]
+    assert broken(flow(), old_cuda(**axes), LIMITS)  # type: ignore[arg-type]
 
 
 def test_an_unknown_representation_is_bad_input() -> None:

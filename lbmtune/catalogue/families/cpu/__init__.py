@@ -1,1 +1,21 @@
-"""The kernel families of CPUs."""
+"""The kernel families on CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lbmtune.catalogue.families.cpu import rules
+from lbmtune.catalogue.families.cpu.direct import Direct
+from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
+from lbmtune.catalogue.families.cpu.sparse import Sparse
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront
+
+__all__ = ["RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
+
+RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
+    Direct: rules.DIRECT,
+    Sparse: rules.SPARSE,
+    Wavefront: rules.WAVEFRONT,
+    MomentsWavefront: rules.MOMENTS_WAVEFRONT,
+}

@@ -1,22 +1,29 @@
-"""Pipelines: kernels of moments on a CPU, whose rows go through all steps of a launch one behind the other.
+"""Wavefront of moments on CPUs: rows go through all steps of a launch, one step behind the other.
 
 A block of planes is read with a halo of as many cells as a launch has steps, tile of rows after tile of rows. Each step
-of a row follows a row and a plane behind the step before it; what its cells send waits in a ring of rows until the last
-row that needs it has had it: a row or two for what goes down, a plane of the tile for what stays in its plane, two for
+of a row follows a row and a plane behind the step before it; what its cells send stays in a ring of rows until the last
+row that needs it has read it: a row or two for what goes down, a plane of the tile for what stays in its plane, two for
 what goes up. So a cell takes as many values of a cache for each step as it has directions, however many planes a block
-has. What goes to the next tile waits longer, in rows of its own for each plane: tiles overlap nowhere, since each step
+has. What goes to the next tile stays longer, in rows of its own for each plane: tiles overlap nowhere, since each step
 of a tile lies a row before the last one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import ceil
+from typing import ClassVar
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.layouts.layout import Extents, Int, index
+from lbmtune.catalogue.families.groups import VECTORS, Bounded
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
+from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.basis import upright
+from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.storage import StorageFrame
 from lbmtune.lattice import Lattice
 
 MARGIN = 16
@@ -28,7 +35,77 @@ EDGE_LAG = 3
 """Planes that a step is ahead of the last reader of its rows, and the one that it writes."""
 
 
-def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CpuConfig) -> Int:
+@dataclass(frozen=True, kw_only=True)
+class MomentsWavefront(CpuConfig, Bounded):
+    """Several steps per launch of moments; the rows of a tile follow one another from step to step."""
+
+    family: ClassVar[str] = "moments-wavefront"
+    title: ClassVar[str] = "wavefront of moments"
+    layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
+    without: ClassVar[frozenset[str]] = frozenset({"stride"})
+    visits_solid_cells: ClassVar[bool] = True
+    loop: ClassVar[str] = "tile"
+
+    layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "rows"), allowed=("soa", "rows"))
+    tile: tuple[int, int, int] = knob(
+        (256, 16, 64), "cells of a tile, x by y by z", unit="cells", search=("256x8x32", "256x16x32", "256x16x64")
+    )
+    steps: int = knob(
+        1, "time steps of a launch", unit="steps", search=(1, 2, 3), allowed=tuple(range(1, MAX_STEPS + 1))
+    )
+    prefetch_rows: int = knob(
+        0, "all steps prefetch their share of the rows that the first takes next (1)", allowed=(0, 1), acts=(VECTORS,)
+    )
+    row_offset: int = knob(16, "cell of a storage row that holds the first cell of the domain", unit="cells")
+    row_padding: int = knob(0, "cells added to a storage row", unit="cells")
+    streaming_stores: int = knob(0, "non-temporal stores (1) or ordinary ones (0)", allowed=(0, 1))
+
+    @property
+    def tile_x(self) -> int:
+        """Cells of a row of a tile."""
+        return self.tile[0]
+
+    @property
+    def tile_y(self) -> int:
+        """Rows of a tile along y."""
+        return self.tile[1]
+
+    @property
+    def tile_z(self) -> int:
+        """Rows of a tile along z."""
+        return self.tile[2]
+
+    @property
+    def kept(self) -> Representation:
+        """Moments."""
+        return representation("moments")
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return self.steps
+
+    def single_step(self) -> MomentsWavefront:
+        """Return the kernel of one step over the same tiles."""
+        return replace(self, steps=1, prefetch_rows=0)
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return where the cells of a domain lie in storage; ends of rows meet in rings of their own."""
+        before, after = (self.row_offset, 0, 0), (self.row_padding, 0, 0)
+        return StorageFrame((False,) * 3, before, after, self.memory.tile, self.kept.values(lattice))
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of moments per update: read with halos, allocated and written once per launch."""
+        values = self.kept.values(case.stencil)
+        writes = 2 - self.streaming_stores
+        return values * (fetched(case, self) + writes) * self.stored.bytes / self.steps
+
+    def scratch_bytes(self, case: Case) -> int:
+        """Return the bytes that all threads keep for their rings and edges."""
+        return self.threads * thread_values(case, self) * self.computed.bytes
+
+
+def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: MomentsWavefront) -> Int:
     """The element of moment k of a cell; ints, arrays that go together, or traced values."""
     return index(config.memory, extents, x + config.row_offset, y, z, k)
 
@@ -38,17 +115,17 @@ def reach(lattice: Lattice) -> int:
     return lattice.dimensions - 2
 
 
-def width(lattice: Lattice, config: CpuConfig) -> int:
+def width(lattice: Lattice, config: MomentsWavefront) -> int:
     """Rows of a plane of a tile."""
     return config.tile_y if reach(lattice) else 1
 
 
-def planes(lattice: Lattice, config: CpuConfig) -> int:
+def planes(lattice: Lattice, config: MomentsWavefront) -> int:
     """Planes of a tile with its halo."""
     return (config.tile_z if reach(lattice) else config.tile_y) + 2 * config.steps
 
 
-def ring_rows(case: Case, config: CpuConfig, c_z: int) -> int:
+def ring_rows(case: Case, config: MomentsWavefront, c_z: int) -> int:
     """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0).
 
     Where links may be cut, what goes down is kept until its own cell has looked for what comes back.
@@ -57,34 +134,34 @@ def ring_rows(case: Case, config: CpuConfig, c_z: int) -> int:
     return planes_kept * width(lattice, config) + 2 * reach(lattice) + 1
 
 
-def pitch(config: CpuConfig) -> int:
+def pitch(config: MomentsWavefront) -> int:
     """Values from one row of a ring to the next."""
     return config.tile_x + 2 * MARGIN
 
 
-def ring_values(case: Case, config: CpuConfig) -> int:
+def ring_values(case: Case, config: MomentsWavefront) -> int:
     """Values of the ring of one step."""
     sent = [c[2] for c in upright(case.stencil).velocities]
     return pitch(config) * sum(ring_rows(case, config, c_z) for c_z in sent)
 
 
-def edge_planes(lattice: Lattice, config: CpuConfig) -> int:
+def edge_planes(lattice: Lattice, config: MomentsWavefront) -> int:
     """Planes for which the last rows of a tile are kept: a tile may overwrite what the one before it left behind it."""
     return reach(lattice) * (planes(lattice, config) + EDGE_LAG)
 
 
-def stage_values(case: Case, config: CpuConfig) -> int:
+def stage_values(case: Case, config: MomentsWavefront) -> int:
     """Values that wait in one step of a launch: the ring, and the last rows of each plane for the tile beside."""
     edges = edge_planes(case.stencil, config) * EDGE_ROWS * case.stencil.q * pitch(config)
     return ring_values(case, config) + edges
 
 
-def thread_values(case: Case, config: CpuConfig) -> int:
+def thread_values(case: Case, config: MomentsWavefront) -> int:
     """Values that a thread keeps: those of all steps, with a margin at both ends."""
     return config.steps * stage_values(case, config) + 2 * MARGIN
 
 
-def fetched(case: Case, config: CpuConfig) -> float:
+def fetched(case: Case, config: MomentsWavefront) -> float:
     """How often a launch reads a cell: once, and again for halos."""
     nx, ny, nz = case.domain
     halo, across = 2 * config.steps, reach(case.stencil)
@@ -93,7 +170,7 @@ def fetched(case: Case, config: CpuConfig) -> float:
     return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
 
 
-def computed(case: Case, config: CpuConfig) -> float:
+def computed(case: Case, config: MomentsWavefront) -> float:
     """How often a launch takes a step of a cell, as the mean of its steps: each needs a halo that is two cells smaller.
 
     Cells beyond the ends of a row shorter than the domain take all of them.
@@ -105,7 +182,7 @@ def computed(case: Case, config: CpuConfig) -> float:
     return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
 
 
-def blocks(case: Case, config: CpuConfig) -> int:
+def blocks(case: Case, config: MomentsWavefront) -> int:
     """What threads share out."""
     nx, ny, nz = case.domain
     along, tile = (nz, config.tile_z) if reach(case.stencil) else (ny, config.tile_y)

@@ -2,262 +2,224 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from typing import Any
 
-from lbmtune.catalogue.config import CPU_BOUNDARIES, CpuConfig
-from lbmtune.catalogue.families import common_rules as common
-from lbmtune.catalogue.families.cpu.moments_wavefront_rules import why_no_pipeline
-from lbmtune.catalogue.families.cpu.wavefront import MAX_STEPS, sweeps
+from lbmtune.catalogue.families import common_rules, moment_rules
+from lbmtune.catalogue.families.cpu.direct import Direct
+from lbmtune.catalogue.families.cpu.moments_wavefront import EDGE_ROWS, MARGIN, MomentsWavefront, reach, width
+from lbmtune.catalogue.families.cpu.rows import BoxOfRows
+from lbmtune.catalogue.families.cpu.sparse import Sparse
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront, has_wavefront
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.catalogue.schemes.scheme import keeps_links, reads_along_x
+from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.schemes.scheme import keeps_links
 from lbmtune.catalogue.storage import beyond_stride, stored_extents
 
-PINNINGS = ("none", "cores")
-PAGES = ("default", "normal", "huge")
-READS = ("once", "twice", "ahead", "lean")
 _LEANER = ("bgk", "trt")
-"""Operators of which `collisions.lean` has a form of its own, named here without SymPy."""
-FAR_ENDS = ("inside", "between")
-FIRST_TOUCHES = ("serial", "parallel")
-
-
-def _representation(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.of_moments:
-        return why_no_pipeline(case, config)
-    return (
-        f"tile_x {config.tile_x} with representation populations: rows of a tile are whole" if config.tile_x else None
-    )
-
-
-def _names(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.loop not in ("z", "zy", "tile"):
-        return f"loop {config.loop!r}: z, zy and tile exist"
-    if config.wrap not in ("ghost", "select"):
-        return f"wrap {config.wrap!r}: ghost and select exist on the CPU"
-    if config.vector_bits not in (0, 256, 512):
-        return f"vector_bits {config.vector_bits}: 0, 256 and 512 exist"
-    if config.gather not in ("vector", "lanes"):
-        return f"gather {config.gather!r}: vector and lanes exist"
-    if config.gather == "lanes" and not config.indirect:
-        return "gather lanes with direct addressing: nothing is gathered there"
-    tile = f"tile_y {config.tile_y} and tile_z {config.tile_z} with loop {config.loop}"
-    if config.loop == "tile" and min(config.tile_y, config.tile_z) < 1:
-        return f"{tile}: both at least 1"
-    if config.loop != "tile" and (config.tile_y or config.tile_z):
-        return f"{tile}: only loop tile has tiles"
-    return None
+"""Operators that `collisions.min_instruction_forms` has a form of, named here without SymPy."""
+_LOOP = re.compile(r"z|zy|tile-[1-9]\d*x[1-9]\d*")
 
 
 def _vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """Vectors that the processor has and that rows and runs are multiples of."""
     if config.vector_bits > 2 * limits.vector_bits:
-        return f"vector_bits {config.vector_bits}; this CPU has {limits.vector_bits}, and two registers make a vector"
+        return f"vector_bits={config.vector_bits}; this CPU has {limits.vector_bits}, and two registers make a vector"
     if not config.vector_bits:
         return None
     lanes = config.vector_bits // (8 * config.computed.bytes)
     if not config.indirect and case.domain[0] % lanes:
         domain = extents(case.domain)
-        return f"domain {domain}: nx = {case.domain[0]} is not divisible by {lanes} lanes of {config.compute}"
+        return f"domain {domain}: nx={case.domain[0]} is not a multiple of {lanes} lanes of {config.compute}"
     if config.wrap == "select":
-        return f"vector_bits {config.vector_bits} with wrap select: vectors need the ghost columns"
+        return f"vector_bits={config.vector_bits} is not supported for wrap=select (use 0): vectors need ghost columns"
     run = config.memory.run
     if run and run % lanes:
         return (
-            f"vector_bits {config.vector_bits} with layout {config.layout}: "
-            f"its runs of {run} cells are no multiple of {lanes} lanes"
+            f"vector_bits={config.vector_bits} is not supported for layout={config.memory.name}: "
+            f"its runs of {run} cells are not multiples of {lanes} lanes"
         )
     return None
 
 
-def _rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.wrap == "ghost" and config.row_offset < 1 and not config.of_moments:
-        return f"row_offset {config.row_offset}: the ghost column before a row needs 1"
-    if config.wrap == "select" and config.row_offset:
-        return f"row_offset {config.row_offset} with wrap select: rows start at 0"
+def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """Threads that the device has cores for."""
+    if not 1 <= config.threads <= limits.cores:
+        return f"threads={config.threads}; this device has {limits.cores} cores"
+    return None
+
+
+def _pages(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """Huge pages that the system gives."""
+    if config.pages == "huge" and not limits.huge_pages:
+        return "pages=huge is not supported here (use normal): this system gives no transparent huge pages of 2 MiB"
+    return None
+
+
+def _patches(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """Patches, which rows of a box know by flags."""
+    if case.patches and config.flags == "compiled":
+        return f"flags=compiled is not supported for a patch on face {case.patches[0].face} (use memory)"
+    return None
+
+
+def _rows(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
+    """A row that begins where its ends need it."""
+    if config.wrap == "ghost" and config.row_offset < 1:
+        return (
+            f"row_offset={config.row_offset} is not supported for wrap=ghost (use 1 or more): it needs a ghost column"
+        )
+    return _runs(case, config, limits)
+
+
+def _runs(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """A row that begins with a whole run of the layout."""
     run = config.memory.run
-    if run > 1 and not config.indirect and config.row_offset % run:
-        return f"row_offset {config.row_offset} is no multiple of the runs of {run} cells of layout {config.layout}"
+    if run > 1 and config.row_offset % run:
+        return f"row_offset={config.row_offset} is not a multiple of the runs of {run} cells of {config.memory.name}"
     return None
 
 
 def _stride(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if not config.stride:
+    """A stride that holds the arrays, instead of padding."""
+    stride, padding = _of_soa(config)
+    if not stride:
         return None
-    if config.layout != "soa":
-        return f"stride {config.stride} with layout {config.layout}: only soa has separate direction arrays"
-    if config.padding:
-        return f"stride {config.stride} with padding {config.padding}: a stride says all about where arrays begin"
+    if padding:
+        return f"stride={stride} is not supported for padding={padding} (use 0): the stride includes it"
     return beyond_stride(case, config)
 
 
-def _streaming_stores(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+def _of_soa(config: CpuConfig) -> tuple[int, int]:
+    return getattr(config.layout, "stride", 0), getattr(config.layout, "padding", 0)
+
+
+def _streaming_stores(case: Case, config: Any, limits: Limits) -> str | None:
+    """Stores that fill cache lines."""
     if not config.streaming_stores:
         return None
-    if config.streaming_stores != 1:
-        return f"streaming_stores {config.streaming_stores}: 0 and 1 exist"
-    if config.scheme != "pull":
-        return (
-            f"streaming_stores with scheme {config.scheme}: only pull writes whole aligned lines that it did not read"
-        )
     line = 64 // config.stored.bytes
     if config.vector_bits != 512 or config.computed.bytes != config.stored.bytes:
         return (
-            f"streaming_stores with {config.vector_bits} bits of {config.storage}: "
+            f"streaming_stores=1 with {config.vector_bits} bits of {config.storage}: "
             "a store must fill a cache line of 64 bytes"
         )
-    if config.layout != "soa":
-        return f"streaming_stores with layout {config.layout}: only soa is prepared for them"
+    if config.memory.name != "soa":
+        return f"streaming_stores=1 is not supported for layout={config.memory.name} (use soa)"
     row = stored_extents(case, config).x
-    between = "stride" if config.stride else "padding"
-    if config.row_offset % line or row % line or getattr(config, between) % line:
+    stride, padding = _of_soa(config)
+    between, name = (stride, "stride") if stride else (padding, "padding")
+    if config.row_offset % line or row % line or between % line:
         return (
-            f"streaming_stores: row_offset {config.row_offset}, row length {row} and {between} "
-            f"{getattr(config, between)} must be multiples of {line} elements"
+            f"streaming_stores=1: row_offset={config.row_offset}, row length {row} and {name}={between} "
+            f"must be multiples of {line} elements"
         )
     return None
 
 
-def _prefetch(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    for name in ("prefetch_propagated", "prefetch_local", "prefetch_index"):
-        ahead = getattr(config, name)
-        if ahead and not config.vector_bits:
-            return f"{name} {ahead} with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
-    return None
-
-
-def _reads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.reads not in READS:
-        return f"reads {config.reads!r}: {', '.join(READS)} exist"
-    if config.reads == "once":
+def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
+    """Schemes, layouts and operators whose pairs can be read again."""
+    if config.collision_passes == "one":
         return None
-    if not config.vector_bits:
-        return f"reads {config.reads} with vector_bits 0: the compiler would have to prove that a store changes no load"
-    if config.flags != "compiled":
-        return f"reads {config.reads} with flags {config.flags}: cells with cut links would ask their flags twice"
+    what = f"collision_passes={config.collision_passes} is not supported for"
     if conditions(case):
-        return f"reads {config.reads} with faces {case.faces}: what completes cells at such a face is not in memory"
-    if config.reads == "lean" and case.collision not in _LEANER:
-        have = " and ".join(_LEANER)
-        return f"reads lean with collision {case.collision}: {have} have a form of fewer instructions; take reads twice"
+        return f"{what} faces {case.faces} (use one): what completes cells at such a face is not in memory"
+    if config.collision_passes == "minimal" and case.collision not in _LEANER:
+        return f"{what} collision {case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
     if config.memory.run > 1:
-        return f"reads {config.reads} with layout {config.layout}: cells that lie in groups would be put together twice"
+        return f"{what} layout={config.memory.name} (use one): cells that lie in groups would be put together twice"
     phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
     if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
-        return f"reads {config.reads} with scheme {config.scheme}: a pair is not left where it was read"
+        return f"{what} scheme={config.scheme} (use one): a pair is not left where it was read"
     return None
 
 
-def _far_ends(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.far_ends not in FAR_ENDS:
-        return f"far_ends {config.far_ends!r}: {' and '.join(FAR_ENDS)} exist"
-    if config.far_ends == "inside":
+def _parallel_loop(case: Case, config: Direct, limits: Limits) -> str | None:
+    """Loops that exist."""
+    if not _LOOP.fullmatch(config.parallel_loop):
+        return f"parallel_loop={config.parallel_loop} is not supported (use z, zy, or tiles such as tile-8x4)"
+    if config.propagation.phase(case.stencil, 0).blockwise and config.loop != "tile":
+        return f"parallel_loop={config.parallel_loop} is not supported for scheme={config.scheme} (use tile-8x4)"
+    return None
+
+
+def _in_order(case: Case, config: Direct, limits: Limits) -> str | None:
+    """Schemes whose rows come in order."""
+    if not config.propagation.phase(case.stencil, 0).ordered:
         return None
-    if not config.vector_bits:
-        return "far_ends between with vector_bits 0: single cells read a far end that is filled before the loop"
+    what = f"is not supported for scheme={config.scheme}"
+    if config.wrap != "ghost":
+        return f"wrap={config.wrap} {what} (use ghost): the last cell of a row swaps over ghost columns"
     if config.flags != "compiled":
-        return f"far_ends between with flags {config.flags}: words of the last cells decide what is filled"
-    if not reads_along_x(config.propagation, case.stencil):
-        return f"far_ends between with scheme {config.scheme}: its loop fills no far end"
+        return f"flags={config.flags} {what} (use compiled): a row knows by faces alone which swaps are due"
     return None
 
 
-def _steps(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.steps == 1 or config.of_moments:
+def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Schemes that need no box."""
+    phase = config.propagation.phase(case.stencil, 0)
+    if phase.blockwise:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"
+    if phase.ordered:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its order is that of rows"
+    return None
+
+
+def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
+    """Schemes whose rows of several steps can be under way at once."""
+    if has_wavefront(config.propagation, case.stencil):
         return None
-    if not 1 <= config.steps <= MAX_STEPS:
-        return f"steps {config.steps}: 1 to {MAX_STEPS}"
-    if config.indirect:
-        return f"steps {config.steps} with {config.addressing} addressing: there are no rows that lie behind others"
-    if not sweeps(config.propagation, case.stencil):
-        return (
-            f"steps {config.steps} with scheme {config.scheme}: rows of several steps are under way at once only where "
-            "each step is one pass over one lattice in place, in any order"
-        )
-    if config.loop != "tile":
-        return f"steps {config.steps} with loop {config.loop}: tiles of rows go through several steps"
-    return None
+    return (
+        f"scheme={config.scheme} is not supported for family wavefront (use aa, esoteric-twist or esoteric-pull): "
+        "each step must be one pass over one lattice in place, in any order"
+    )
 
 
-def _prefetch_rows(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.prefetch_rows not in (0, 1):
-        return f"prefetch_rows {config.prefetch_rows}: 0 and 1 exist"
+def _prefetch_rows(case: Case, config: Wavefront | MomentsWavefront, limits: Limits) -> str | None:
+    """Rows of one direction, and steps that have work in a cache meanwhile."""
     if not config.prefetch_rows:
         return None
     if config.steps == 1:
-        return "prefetch_rows 1 with steps 1: there is no work in a cache meanwhile"
-    if not config.vector_bits:
-        return "prefetch_rows 1 with vector_bits 0: asked for in every cell it keeps the compiler from vectors"
-    if config.layout != "soa":
-        return f"prefetch_rows 1 with layout {config.layout}: only soa has rows of one direction"
+        return "prefetch_rows=1 is not supported for steps=1 (use 0): there is no work in a cache meanwhile"
+    if config.memory.name != "soa":
+        return f"prefetch_rows=1 is not supported for layout={config.memory.name} (use soa)"
     return None
 
 
-def _boundary(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if config.boundary not in CPU_BOUNDARIES:
-        return f"boundary {config.boundary!r}: {' and '.join(CPU_BOUNDARIES)} exist on the CPU"
-    if not config.implicit:
-        return None
-    if not config.indirect:
-        return f"boundary implicit with {config.addressing} addressing: on the CPU only lists leave out what is skipped"
-    return common.implicit(case, config)
-
-
-def _threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if not 1 <= config.threads <= limits.cores:
-        return f"threads {config.threads}; this device has {limits.cores} cores"
+def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Tiles of whole vectors and of more rows than what a cell sends may pass."""
+    if config.tile_x < MARGIN or config.tile_x % MARGIN:
+        return f"tile={extents(config.tile)}: rows of a tile have a multiple of {MARGIN} cells"
+    if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
+        return f"tile={extents(config.tile)}: what a cell sends may pass {EDGE_ROWS} rows of a tile"
     return None
 
 
-def _memory(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    for name, known in (("pinning", PINNINGS), ("pages", PAGES), ("first_touch", FIRST_TOUCHES)):
-        if getattr(config, name) not in known:
-            return f"{name} {getattr(config, name)!r}: {', '.join(known)} exist"
-    if config.pages == "huge" and not limits.huge_pages:
-        return "pages huge: this system gives no transparent huge pages of 2 MiB"
-    if config.first_touch == "parallel" and config.threads == 1:
-        return "first_touch parallel with threads 1: one thread works on all rows"
+def _moment_flags(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Flags of solid cells alone: faces are known by their place."""
+    if config.flags == "memory" and not case.geometry:
+        return "flags=memory is not supported for moments without solid cells (use compiled): faces are compiled in"
     return None
 
 
-def _tiles_with_rings(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if not config.propagation.phase(case.stencil, 0).blockwise or config.loop == "tile":
-        return None
-    return f"loop {config.loop} with scheme {config.scheme}: its blocks are the tiles of loop tile"
-
-
-def _in_order(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    if not config.propagation.phase(case.stencil, 0).ordered:
-        return None
-    if config.loop != "z":
-        return f"loop {config.loop} with scheme {config.scheme}: each thread goes through the rows of a slab in order"
-    if config.wrap != "ghost":
-        return f"wrap {config.wrap} with scheme {config.scheme}: the last cell of a row swaps over ghost columns"
-    if config.flags != "compiled":
-        return f"flags {config.flags} with scheme {config.scheme}: a row knows which swaps are due by faces alone"
-    return None
-
-
-# in this order: a rule may take for granted what those before it demand
-RULES: tuple[Callable[[Case, CpuConfig, Limits], str | None], ...] = (
-    *common.FIRST,
-    _representation,
-    _tiles_with_rings,
-    _in_order,
-    *common.LAYOUTS,
-    _names,
+_MACHINE = (_vectors, _threads, _pages)
+_ROWS = (common_rules.flags, _patches, _vectors, _rows, _stride, _collision_passes)
+DIRECT = (_parallel_loop, _in_order, *_ROWS, _streaming_stores, _threads, _pages)
+SPARSE = (_listed_scheme, *_MACHINE, common_rules.implicit, common_rules.links, common_rules.nodes)
+WAVEFRONT = (_wavefront, *_ROWS, _prefetch_rows, _threads, _pages)
+MOMENTS_WAVEFRONT = (
+    moment_rules.moments,
+    moment_rules.faces,
+    moment_rules.patches,
+    _moment_flags,
+    common_rules.flags,
+    _moment_tiles,
     _vectors,
-    _rows,
-    _stride,
+    _runs,
     _streaming_stores,
-    _prefetch,
-    _reads,
-    _far_ends,
-    _boundary,
-    common.neighbours,
-    _steps,
     _prefetch_rows,
     _threads,
-    _memory,
-    *common.LAST,
+    _pages,
 )

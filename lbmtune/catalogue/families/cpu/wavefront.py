@@ -1,6 +1,6 @@
-"""Sweeps: several time steps of an in-place scheme in one pass over the rows of a box, each some rows behind the last.
+"""Wavefront on CPUs: several time steps of an in-place scheme in one sweep over the rows of a box.
 
-A cell may take a step as soon as what it touches has taken the step before, and what it touches in place belongs to
+A cell may take a step as soon as what it accesses has taken the step before, and what it accesses in place belongs to
 cells of its neighbourhood. So a tile of rows can go through several steps while it stays in a cache, if the rows of
 each step lie further back than those of the step before. Source: Wittmann, Hager, Wellein 2010 (temporal blocking);
 Wonnacott 2000 (time skewing).
@@ -8,16 +8,66 @@ Wonnacott 2000 (time skewing).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import ceil
+from typing import ClassVar
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.direct import Direct
+from lbmtune.catalogue.families.cpu.rows import BoxOfRows
+from lbmtune.catalogue.families.groups import VECTORS
+from lbmtune.catalogue.footprint import pass_bytes
+from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
 MAX_STEPS = 16
 """Of a launch: beyond them tiles that fit in a cache are mostly overlap."""
+IN_PLACE = ("aa", "esoteric-twist", "esoteric-pull")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wavefront(BoxOfRows):
+    """Several steps per launch, in place; the rows of a tile follow one another from step to step."""
+
+    family: ClassVar[str] = "wavefront"
+    title: ClassVar[str] = "wavefront"
+    loop: ClassVar[str] = "tile"
+
+    scheme: str = knob("aa", "propagation scheme", search=IN_PLACE)
+    tile: tuple[int, int] = knob((16, 1), "rows of a tile, y by z", unit="rows", search=("8x1", "16x1", "32x1"))
+    steps: int = knob(
+        4, "time steps of a launch", unit="steps", search=(2, 4, 8), allowed=tuple(range(2, MAX_STEPS + 1))
+    )
+    prefetch_rows: int = knob(
+        0, "all steps prefetch their share of the rows that the first takes next (1)", allowed=(0, 1), acts=(VECTORS,)
+    )
+
+    @property
+    def tile_y(self) -> int:
+        """Rows of a tile along y."""
+        return self.tile[0]
+
+    @property
+    def tile_z(self) -> int:
+        """Rows of a tile along z."""
+        return self.tile[1]
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return self.steps
+
+    def single_step(self) -> Direct:
+        """Return the kernel of one step over the same tiles."""
+        own = {"scheme", "tile", "steps", "prefetch_rows"}
+        shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}
+        return Direct(scheme=self.scheme, parallel_loop=f"tile-{self.tile_y}x{self.tile_z}", **shared)
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of populations per update: a launch reads and writes a row once, and again at tile edges."""
+        return fetched(case, self) * pass_bytes(case, self, allocates=True) / self.steps
 
 
 @lru_cache(maxsize=64)
@@ -37,14 +87,14 @@ def _distance(now: Phase, later: Phase, axis: int) -> int:
     return max(abs(a.offset[axis] - b.offset[axis]) for a in now.places() for b in later.places() if a.slot == b.slot)
 
 
-def sweeps(scheme: Scheme, lattice: Lattice) -> bool:
+def has_wavefront(scheme: Scheme, lattice: Lattice) -> bool:
     """Whether rows of several steps can be under way at once: one lattice, one pass a step, rows in any order."""
     passes = [scheme.passes(lattice, parity) for parity in range(scheme.period)]
     simple = (len(one) == 1 and not one[0].blockwise and not one[0].ordered for one in passes)
     return scheme.in_place and all(simple)
 
 
-def fetched(case: Case, config: CpuConfig) -> float:
+def fetched(case: Case, config: Wavefront) -> float:
     """How often a launch brings a row from memory, where a tile stays in a cache until it has taken all its steps.
 
     Once, and again along each edge between tiles, and where regions that shrink from step to step meet those that grow.
@@ -61,7 +111,7 @@ def fetched(case: Case, config: CpuConfig) -> float:
     return (1 + edges * behind * y / ny) * (1 + 2 * behind * z * several / nz)
 
 
-def slabs(case: Case, config: CpuConfig) -> int:
+def slabs(case: Case, config: Wavefront) -> int:
     """Those that a launch goes through at once, each by a thread: a domain may be too thin for as many as there are."""
     flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))

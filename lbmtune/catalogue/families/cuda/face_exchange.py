@@ -1,20 +1,92 @@
-"""Tiles of moments that leave at their faces what crosses them (`halo=faces`): links between tiles, and what they take.
+"""Face exchange on CUDA: tiles of moments, updated in place, that leave at their faces what crosses them.
 
-A block has a tile. A link between two tiles lies with the one of its ends that is the lower one along the axis of the
-face, in a list of that tile: a list for each upper face and each direction that leads through it. It has two places,
-one in each of two arrays, of which each belongs to one of its ends in a step and to the other one in the next.
+A thread block has a tile. A link between two tiles lies with the one of its ends that is the lower one along the axis
+of the face, in a list of that tile: a list for each upper face and each direction that leads through it. It has two
+places, one in each of two arrays, of which each belongs to one of its ends in a step and to the other in the next.
 
 Source: Ferrari et al. 2023 (moments of a tile and populations at its faces, with two copies of those).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
+from typing import Any, ClassVar
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.layouts.layout import Int
+from lbmtune.catalogue.families.groups import Bounded, Indexed, Launched
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.layouts.layout import Int, Layout
+from lbmtune.catalogue.layouts.tiled_cells import TiledCells
+from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Block
+from lbmtune.catalogue.storage import StorageFrame, aligned
 from lbmtune.lattice import Lattice
+
+_LAYOUTS = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaceExchange(Indexed, Launched, Bounded):
+    """One step in place: tiles of moments with the populations that cross their faces."""
+
+    family: ClassVar[str] = "face-exchange"
+    title: ClassVar[str] = "tiles that exchange faces"
+    layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
+    visits_solid_cells: ClassVar[bool] = True
+
+    layout: Layout = knob(
+        TiledCells((8, 8, 8)), "memory layout of a cell's values", search=("tiled-cells",), allowed=_LAYOUTS
+    )
+    tile: Block = knob(
+        (8, 8, 8), "cells of a tile, one per thread, x by y by z", unit="cells", search=("8x8x8", "16x8x8", "32x8x4")
+    )
+    prefetch_to: str = knob(
+        "registers",
+        "destination of what comes in through the faces: registers, or shared memory by cp.async",
+        search=("registers", "shared"),
+        allowed=("registers", "shared"),
+    )
+
+    @property
+    def block(self) -> Block:
+        """Threads of a thread block: one per cell of its tile."""
+        return self.tile
+
+    @property
+    def kept(self) -> Representation:
+        """Moments."""
+        return representation("moments")
+
+    @property
+    def copies(self) -> int:
+        """The state is updated in place."""
+        return 1
+
+    def exchanges(self, lattice: Lattice) -> bool:
+        """Return False: there is one copy."""
+        return False
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the cells along each axis of a tile."""
+        return self.tile
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return a frame without ghost cells."""
+        return aligned(self.memory.tile, self.kept.values(lattice))
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes per update: moments and what crosses the faces of tiles, read and written once."""
+        return 2 * (self.kept.values(case.stencil) + face_values(case, self)) * self.stored.bytes
+
+    def extra_elements(self, lattice: Lattice, domain: Any) -> Any:
+        """Return the elements of both arrays of what crosses faces."""
+        return 2 * array_elements(lattice, self, domain)
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block."""
+        return tile_bytes(case.stencil, self)
+
 
 Domain = tuple[Int, Int, Int]
 
@@ -24,7 +96,7 @@ def through(lattice: Lattice, axis: int) -> tuple[int, ...]:
     return tuple(i for i, c in enumerate(lattice.velocities) if c[axis] > 0)
 
 
-def list_starts(lattice: Lattice, config: CudaConfig) -> dict[tuple[int, int], int]:
+def list_starts(lattice: Lattice, config: FaceExchange) -> dict[tuple[int, int], int]:
     """Of each list of a tile, by axis and direction: its first element."""
     starts, end = {}, 0
     for axis in range(3):
@@ -34,35 +106,35 @@ def list_starts(lattice: Lattice, config: CudaConfig) -> dict[tuple[int, int], i
     return starts
 
 
-def crossing(lattice: Lattice, config: CudaConfig) -> int:
+def crossing(lattice: Lattice, config: FaceExchange) -> int:
     """Links of a tile to those after it."""
     return sum(len(through(lattice, axis)) * _area(config, axis) for axis in range(3))
 
 
-def _area(config: CudaConfig, axis: int) -> int:
-    return prod(edge for along, edge in enumerate(config.block) if along != axis)
+def _area(config: FaceExchange, axis: int) -> int:
+    return prod(edge for along, edge in enumerate(config.tile) if along != axis)
 
 
-def array_elements(lattice: Lattice, config: CudaConfig, domain: Domain) -> Int:
+def array_elements(lattice: Lattice, config: FaceExchange, domain: Domain) -> Int:
     """Of either of the two arrays; ints or traced values."""
-    x, y, z = ((n + (edge - 1)) // edge for n, edge in zip(domain, config.block, strict=True))
+    x, y, z = ((n + (edge - 1)) // edge for n, edge in zip(domain, config.tile, strict=True))
     return x * y * z * crossing(lattice, config)
 
 
-def face_values(case: Case, config: CudaConfig) -> float:
+def face_values(case: Case, config: FaceExchange) -> float:
     """Populations of an update that come in through the faces of tiles; as many leave."""
     found = 0.0
-    for axis, (n, edge) in enumerate(zip(case.domain, config.block, strict=True)):
+    for axis, (n, edge) in enumerate(zip(case.domain, config.tile, strict=True)):
         walled = case.faces[2 * axis] != "periodic"
         found += 2 * len(through(case.stencil, axis)) * (-(-n // edge) - walled) / n
     return found
 
 
-def tile_bytes(lattice: Lattice, config: CudaConfig) -> int:
+def tile_bytes(lattice: Lattice, config: FaceExchange) -> int:
     """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain.
 
-    With `fetch=shared` what comes in through the faces waits there, too.
+    With `prefetch_to=shared` what comes in through the faces is copied there, too.
     """
-    x, y, z = config.block
-    reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * config.copies_ahead
+    x, y, z = config.tile
+    reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * (config.prefetch_to == "shared")
     return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * config.computed.bytes

@@ -1,35 +1,108 @@
-"""Kernels that keep their state on chip through many steps: their tiles, and what these send one another.
+"""Persistent on CUDA: the state stays on chip through all steps of a launch; thread blocks exchange tile faces.
 
-A block keeps a tile of whole rows, of populations block x march cells across y and z in shared memory; of moments as
-many rows as its threads have, in shared memory but for `held` planes. All blocks run at once. A launch does as many
-steps as it is asked for.
+A thread block keeps a tile of whole rows, of populations block x tile_planes cells across y and z in shared memory; of
+moments as many rows as its threads have, in shared memory but for `register_planes` planes. All blocks run at once
+(cooperative launch). A launch does as many steps as are asked for.
 """
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import handed_on, rising_sums
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS, handed_on, rising_sums
+from lbmtune.catalogue.families.groups import Bounded, Indexed, Represented, ThreadBlocks
+from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Int
+from lbmtune.catalogue.moments.representation import Representation, representation
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Block
+from lbmtune.catalogue.storage import StorageFrame, aligned
 from lbmtune.lattice import Lattice
+
+_MOMENTS = Acts(on="representation", values=("moments",), because="a thread has one column of its tile of populations")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
+    """All steps of a launch on chip."""
+
+    family: ClassVar[str] = "persistent"
+    title: ClassVar[str] = "state on chip"
+    layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
+    launch: ClassVar[str] = "resident"
+
+    block: Block = knob(
+        (32, 4, 1), "threads per block: rows of a tile along x and y", unit="threads", search=("32x4x1", "32x8x1")
+    )
+    tile_planes: int = knob(4, "planes along z of a tile", unit="planes", search=(2, 4, 8), least=1)
+    cells_per_thread: int = knob(
+        1, "consecutive cells along x of a thread", unit="cells", allowed=tuple(range(1, 9)), acts=(_MOMENTS,)
+    )
+    rows: int = knob(
+        1, "rows along y of a thread", unit="rows", allowed=tuple(range(1, MAX_ROWS + 1)), acts=(_MOMENTS,)
+    )
+    register_planes: int = knob(0, "planes of a tile whose moments stay in registers", unit="planes", acts=(_MOMENTS,))
+    min_blocks: int = knob(0, "thread blocks of a multiprocessor that launch bounds ask for; 0: one", unit="blocks")
+    grid_sync: str = knob("all", "thread blocks that one synchronises with in each step", allowed=("all", "neighbours"))
+
+    @property
+    def kept(self) -> Representation:
+        """Populations or moments."""
+        return representation(self.representation)
+
+    @property
+    def max_registers(self) -> int:
+        """Launch bounds make all blocks fit; there is no other cap."""
+        return 0
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the cells along each axis of a tile; in two dimensions threads of moments go up along y."""
+        x, y, z = self.block
+        if self.of_moments and lattice.dimensions == 2:
+            return x * self.cells_per_thread, y * self.tile_planes, z
+        return x * self.cells_per_thread, y * self.rows, z * self.tile_planes
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return a frame without ghost cells."""
+        x, y, z = self.memory.tile
+        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes per update that leave a tile through its faces and come in."""
+        return 2 * face_values(case.stencil, self) * self.stored.bytes
+
+    def scratch_bytes(self, case: Case) -> int:
+        """Return the bytes of the sums of moments that tiles exchange."""
+        if not self.of_moments:
+            return 0
+        return int(face_elements(case.stencil, self, case.domain)) * self.computed.bytes
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block."""
+        return shared_bytes(case.stencil, self)
+
 
 _TOGETHER = (2, 3, 1)
 """Planes that one pass may take, the first that divides those of a tile."""
 
 
-def shared_bytes(lattice: Lattice, config: CudaConfig) -> int:
+def shared_bytes(lattice: Lattice, config: Persistent) -> int:
     """Shared memory of a block: the state of its tile, and with moments what its threads hand on."""
     x, y, _ = config.block
     if not config.of_moments:
-        return lattice.q * x * y * config.march * config.stored.bytes
-    return _plane_bytes(lattice, config) * (config.march - config.held) + _exchange_bytes(lattice, config)
+        return lattice.q * x * y * config.tile_planes * config.stored.bytes
+    return _plane_bytes(lattice, config) * (config.tile_planes - config.register_planes) + _exchange_bytes(
+        lattice, config
+    )
 
 
-def _plane_bytes(lattice: Lattice, config: CudaConfig) -> int:
+def _plane_bytes(lattice: Lattice, config: Persistent) -> int:
     x, y, _ = config.block
     return config.kept.values(lattice) * x * y * config.cells_per_thread * config.rows * config.stored.bytes
 
 
-def _exchange_bytes(lattice: Lattice, config: CudaConfig) -> int:
+def _exchange_bytes(lattice: Lattice, config: Persistent) -> int:
     """Sums that threads hand on along y in two planes; in one if those of others lie where moments did."""
     if lattice.dimensions == 2:
         return 0
@@ -37,38 +110,38 @@ def _exchange_bytes(lattice: Lattice, config: CudaConfig) -> int:
     values = 2 * handed_on(lattice)
     once = values * x * y * config.cells_per_thread * config.computed.bytes
     in_place = values == config.kept.values(lattice) and config.stored.bytes == config.computed.bytes
-    return once * config.rows * (config.held > 0) if in_place else 2 * once
+    return once * config.rows * (config.register_planes > 0) if in_place else 2 * once
 
 
-def planes_together(config: CudaConfig) -> int:
+def planes_together(config: Persistent) -> int:
     """Planes that one pass over a tile of moments takes; registers keep the first of each, where they keep any."""
-    if config.held:
-        return config.march // config.held
-    return next(n for n in _TOGETHER if config.march % n == 0)
+    if config.register_planes:
+        return config.tile_planes // config.register_planes
+    return next(n for n in _TOGETHER if config.tile_planes % n == 0)
 
 
-def planes_less(lattice: Lattice, config: CudaConfig) -> int:
+def planes_less(lattice: Lattice, config: Persistent) -> int:
     """Planes that the highest tiles may have less than the others: of moments one is left, of those held a pass."""
     if not config.of_moments or lattice.dimensions == 2:
         return 0
-    return config.march - (planes_together(config) if config.held else 1)
+    return config.tile_planes - (planes_together(config) if config.register_planes else 1)
 
 
-def face_values(lattice: Lattice, config: CudaConfig) -> float:
+def face_values(lattice: Lattice, config: Persistent) -> float:
     """Values per cell and step that leave a tile through its faces: populations, or sums of them."""
     if config.of_moments:
         return _face_sums(lattice, config)
-    y, z = config.block[1], config.march
+    y, z = config.block[1], config.tile_planes
     inside = sum(max(0, y - abs(c[1])) * max(0, z - abs(c[2])) for c in lattice.velocities)
     return (lattice.q * y * z - inside) / (y * z)
 
 
-def _face_sums(lattice: Lattice, config: CudaConfig) -> float:
+def _face_sums(lattice: Lattice, config: Persistent) -> float:
     sideways = 0 if lattice.dimensions == 2 else 2 * handed_on(lattice) / (config.block[1] * config.rows)
-    return sideways + 2 * rising_sums(lattice) / config.march
+    return sideways + 2 * rising_sums(lattice) / config.tile_planes
 
 
-def face_elements(lattice: Lattice, config: CudaConfig, domain: tuple[Int, Int, Int]) -> Int:
+def face_elements(lattice: Lattice, config: Persistent, domain: tuple[Int, Int, Int]) -> Int:
     """Length of the buffer of such sums, of two steps in turn; ints or traced values."""
     nx, ny, nz = domain
     sideways, upwards, rows, planes = _sums_of_tiles(lattice, config)
@@ -78,6 +151,6 @@ def face_elements(lattice: Lattice, config: CudaConfig, domain: tuple[Int, Int, 
     return 4 * nx * (along_y * sideways + along_z * upwards)
 
 
-def _sums_of_tiles(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int, int]:
+def _sums_of_tiles(lattice: Lattice, config: Persistent) -> tuple[int, int, int, int]:
     """Sums of a cell that go one way along y, and along z; rows and planes of a tile."""
-    return handed_on(lattice), rising_sums(lattice), config.block[1] * config.rows, config.march
+    return handed_on(lattice), rising_sums(lattice), config.block[1] * config.rows, config.tile_planes

@@ -1,30 +1,149 @@
-"""Blocks that march along z over a tile of cells: its halo, and what it keeps on chip."""
+"""Temporal blocking on CUDA: thread blocks go up along z over tiles with a halo, several time steps per launch.
+
+Each stage of a plane does one time step; the halo of a tile is computed redundantly. Kernels of moments may do one step
+per launch, too. Source: 2.5D blocking, Nguyen et al. 2010; moments: see docs/guide/moments.md.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
+from typing import ClassVar
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, cuts, returning
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.layouts.layout import Extents, Int, index
+from lbmtune.catalogue.families.groups import Bounded, Launched, Represented, ThreadBlocks
+from lbmtune.catalogue.footprint import pass_bytes
+from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
+from lbmtune.catalogue.layouts.rows import Rows
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
+from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Block
+from lbmtune.catalogue.storage import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
-WARP = 32
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4
 SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 _PIECE_BYTES = 16
 """What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
+MAX_STEPS, MAX_ROWS, PACKS = 8, 8, (1, 2, 4, 8)
+_FETCH = Acts(on="plane_fetch", values=("none",), unless=True, because="no plane is read ahead")
 
 
-def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaConfig, lattice: Lattice) -> Int:
+@dataclass(frozen=True, kw_only=True)
+class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
+    """Several time steps per launch: tiles with a halo that go up along z."""
+
+    family: ClassVar[str] = "temporal-blocking"
+    title: ClassVar[str] = "temporal blocking"
+    layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
+    without: ClassVar[frozenset[str]] = frozenset({"stride", "padding"})
+    visits_solid_cells: ClassVar[bool] = True
+
+    layout: Layout = knob(Rows(), "memory layout of a cell's values", search=("rows",), allowed=("soa", "rows"))
+    block: Block = knob(
+        (32, 8, 1),
+        "threads per block: a warp along x, warps along y",
+        unit="threads",
+        search=("32x8x1", "32x11x1", "32x12x1", "32x16x1", "32x20x1"),
+    )
+    cells_per_thread: int = knob(
+        1, "consecutive cells along x of a thread", unit="cells", search=(1, 2), allowed=(1, 2, 4, 8)
+    )
+    steps: int = knob(
+        2, "time steps of a launch", unit="steps", search=(1, 2, 3), allowed=tuple(range(1, MAX_STEPS + 1))
+    )
+    rows: int = knob(
+        1, "rows along y of a thread", unit="rows", search=(1, 2, 3), allowed=tuple(range(1, MAX_ROWS + 1))
+    )
+    pack: int = knob(
+        1,
+        "values of a cell that lie together",
+        unit="values",
+        search=(1, 2, 4),
+        allowed=PACKS,
+        acts=(Acts(on="layout", values=("rows",), because="arrays of single values are what soa means"),),
+    )
+    chunk_planes: int = knob(64, "planes along z of a thread block", unit="planes", search=(32, 64, 96, 128), least=1)
+    chunk_schedule: str = knob(
+        "uniform",
+        "planes per block: uniform, or tapered (fewer for blocks that start later)",
+        allowed=("uniform", "tapered"),
+    )
+    plane_fetch: str = knob(
+        "registers",
+        "next plane: read when needed (none), ahead into registers, or into shared memory by cp.async or bulk copies",
+        search=("registers", "cp_async"),
+        allowed=("none", "registers", "cp_async", "bulk"),
+    )
+    overread: int = knob(
+        0, "read one plane past the chunk, so that the loop needs no tail branch (1)", allowed=(0, 1), acts=(_FETCH,)
+    )
+    warp_sync: str = knob(
+        "block",
+        "barrier of a warp that has sent: the thread block, or its two neighbouring warps",
+        allowed=("block", "neighbours"),
+    )
+    z_buffer: str = knob(
+        "registers",
+        "buffer of what goes up in z until the next plane: registers or shared memory",
+        allowed=("registers", "shared"),
+    )
+
+    @property
+    def scheme(self) -> str:
+        """Moments are read from neighbours (pull); populations are left where they arrived (push)."""
+        return "pull" if self.representation == "moments" else "push"
+
+    @property
+    def kept(self) -> Representation:
+        """Populations lie in groups, as moments do."""
+        found = representation(self.representation)
+        return FUSED if found is POPULATIONS else found
+
+    @property
+    def memory(self) -> Layout:
+        """Rows lie in groups of `pack` values."""
+        return Rows(self.pack) if isinstance(self.layout, Rows) else self.layout
+
+    @property
+    def fused_steps(self) -> int:
+        """Time steps of a launch."""
+        return self.steps
+
+    def single_step(self) -> TemporalBlocking:
+        """Return the configuration of one step per launch, launched by itself."""
+        return replace(self, steps=1, launch="call")
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the cells along each axis that a thread block finishes."""
+        return (*tile(lattice, self), 1 if lattice.dimensions == 2 else self.chunk_planes)
+
+    def blocks(self, case: Case) -> Block:
+        """Return the thread blocks of a launch along each axis."""
+        return blocks(case, self)
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return a frame without ghost cells."""
+        x, y, z = self.memory.tile
+        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of stored values per update: a launch of several steps reads and writes once."""
+        return pass_bytes(case, self) / self.steps
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block."""
+        return shared_bytes(case, self)
+
+
+def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: TemporalBlocking, lattice: Lattice) -> Int:
     """The element of value k of a cell, a moment or a population; ints, arrays that go together, or traced values."""
-    if config.by_faces:
-        return index(config.memory, extents, x, y, z, k)
     memory, pack, count = config.memory, config.pack, config.kept.values(lattice)
     whole, rest = count // pack * pack, count % pack
     size = k // whole * (rest - pack) + pack if rest else pack
@@ -32,41 +151,41 @@ def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: CudaCo
     return row + memory.component(k, extents) + x * size
 
 
-def sector_cells(config: CudaConfig) -> int:
+def sector_cells(config: TemporalBlocking) -> int:
     """Cells that make whole sectors, and whole lanes: tiles are multiples of them."""
     return max(config.cells_per_thread, SECTOR_BYTES // (config.pack * config.stored.bytes))
 
 
-def _halo(config: CudaConfig) -> int:
+def _halo(config: TemporalBlocking) -> int:
     """Cells of the rim of a tile along x, on each side: whole lanes."""
     cells = config.cells_per_thread
     return -(-config.steps // cells) * cells
 
 
-def piece_cells(lattice: Lattice, config: CudaConfig) -> int:
+def piece_cells(lattice: Lattice, config: TemporalBlocking) -> int:
     """Cells along x whose values make whole pieces of bulk copies, in all groups of values."""
     pack = config.pack
     sizes = {pack, config.kept.values(lattice) % pack or pack}
     return max(_PIECE_BYTES // gcd(_PIECE_BYTES, size * config.stored.bytes) for size in sizes)
 
 
-def run_cells(case: Case, config: CudaConfig) -> int:
+def run_cells(case: Case, config: TemporalBlocking) -> int:
     """Cells of a row that bulk copies bring to a warp: its own, and a piece more where it may begin within one."""
     piece = piece_cells(case.stencil, config)
     within = before_tile(case, config) % piece or sector_cells(config) % piece
     return WARP * config.cells_per_thread + (piece if within else 0)
 
 
-def tile(lattice: Lattice, config: CudaConfig) -> tuple[int, int]:
+def tile(lattice: Lattice, config: TemporalBlocking) -> tuple[int, int]:
     """The most cells along x and y that a block finishes; in two dimensions each warp has a tile of its own."""
     sector, warps = sector_cells(config), config.block[1]
     width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
     if lattice.dimensions == 2:
-        return warps * width, config.march
+        return warps * width, config.chunk_planes
     return width, warps * config.rows - 2 * config.steps
 
 
-def before_tile(case: Case, config: CudaConfig) -> int:
+def before_tile(case: Case, config: TemporalBlocking) -> int:
     """Cells of a block before its tile along x: its halo.
 
     Where walls end the domain, all tiles move to the left as far as sectors allow, so that the first one begins with
@@ -76,7 +195,7 @@ def before_tile(case: Case, config: CudaConfig) -> int:
     return halo % sector_cells(config) if _moved(case) else halo
 
 
-def ends(case: Case, config: CudaConfig) -> int:
+def ends(case: Case, config: TemporalBlocking) -> int:
     """Cells along x that the first and the last block finish besides their tiles, where halos would be beyond walls."""
     if not _moved(case):
         return 0
@@ -87,29 +206,29 @@ def _moved(case: Case) -> bool:
     return case.faces[0] != "periodic" and case.stencil.dimensions == 3
 
 
-def blocks(case: Case, config: CudaConfig) -> tuple[int, int, int]:
+def blocks(case: Case, config: TemporalBlocking) -> tuple[int, int, int]:
     """Blocks along each axis."""
-    x, y, z = block_cells(case.stencil, config)
+    x, y, z = config.block_cells(case.stencil)
     nx, ny, nz = case.domain
     return -(-max(1, nx - ends(case, config)) // x), -(-ny // y), -(-nz // z)
 
 
-def chunk_planes(height: int, count: int, config: CudaConfig) -> tuple[int, ...]:
+def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int, ...]:
     """Planes that the blocks of a column update, in the order in which they begin."""
     depth = -(-height // count)
-    even = config.chunks == "even"
+    even = config.chunk_schedule == "uniform"
     ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
     return tuple(end - begin for begin, end in pairwise(ends))
 
 
-def passed_planes(case: Case, config: CudaConfig) -> tuple[int, ...]:
+def passed_planes(case: Case, config: TemporalBlocking) -> tuple[int, ...]:
     """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
     _, y, z = blocks(case, config)
     height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
     return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
 
 
-def spared(case: Case, config: CudaConfig) -> int:
+def spared(case: Case, config: TemporalBlocking) -> int:
     """Planes that a stage does not take at the beginning of a chunk, on average.
 
     Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
@@ -117,24 +236,14 @@ def spared(case: Case, config: CudaConfig) -> int:
     return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
 
 
-def planes_together(case: Case, config: CudaConfig) -> int:
+def planes_together(case: Case, config: TemporalBlocking) -> int:
     """Planes that one pass of the loop takes.
 
     Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
     """
-    waits = config.of_moments and config.storage == "fp32" and config.prefetch == 1
-    shelved = config.pending == "shared"  # then it is rows that registers are for
+    waits = config.of_moments and config.storage == "fp32" and config.plane_fetch == "registers"
+    shelved = config.z_buffer == "shared"  # then it is rows that registers are for
     return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
-
-
-def block_cells(lattice: Lattice, config: CudaConfig) -> tuple[int, int, int]:
-    """Cells along each axis that a block updates, at most."""
-    if config.marches:
-        return (*tile(lattice, config), 1 if lattice.dimensions == 2 else config.march)
-    x, y, z = config.block
-    if config.of_moments and lattice.dimensions == 2:
-        return (x * config.cells_per_thread, y * config.march, z)  # tiles on chip
-    return (x * config.cells_per_thread, y * config.rows, z * config.march)
 
 
 def handed_on(lattice: Lattice) -> int:
@@ -143,7 +252,7 @@ def handed_on(lattice: Lattice) -> int:
     return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
 
 
-def rising(case: Case, config: CudaConfig) -> int:
+def rising(case: Case, config: TemporalBlocking) -> int:
     """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
     if not config.of_moments:
         return sum(c[2] == 1 for c in case.stencil.velocities)
@@ -155,7 +264,7 @@ def rising_sums(lattice: Lattice) -> int:
     return len(_powers(upright(lattice), 1))
 
 
-def waiting(case: Case, config: CudaConfig) -> int:
+def waiting(case: Case, config: TemporalBlocking) -> int:
     """Values of a cell that wait for the next plane in a stage: populations, or sums of them.
 
     Of populations what goes up waits for two planes, and what stays for one. Of moments the sums of what stays wait,
@@ -173,17 +282,17 @@ def _powers(lattice: Lattice, c_z: int) -> list[tuple[int, int]]:
     return [(x, y) for x in range(3) for y in range(3 - x) if any(c[0] ** x * c[1] ** y for c in found)]
 
 
-def waiting_words(case: Case, config: CudaConfig) -> int:
+def waiting_words(case: Case, config: TemporalBlocking) -> int:
     """Registers that a thread takes for what waits in them for the next plane, in all stages."""
-    shelved = rising(case, config) if config.pending == "shared" else 0
+    shelved = rising(case, config) if config.z_buffer == "shared" else 0
     cells = config.cells_per_thread * config.rows
     return cells * config.steps * (waiting(case, config) - shelved) * (config.computed.bytes // WORD_BYTES)
 
 
-def shared_bytes(case: Case, config: CudaConfig) -> int:
+def shared_bytes(case: Case, config: TemporalBlocking) -> int:
     """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
     lanes = WARP * config.block[1]
-    ahead = _ahead_bytes(case, config) if config.planes_on_chip else 0
+    ahead = _ahead_bytes(case, config) if config.plane_fetch in ("cp_async", "bulk") else 0
     cells = lanes * config.cells_per_thread * config.rows
     row_bytes = lanes * config.rows * _OFFSET_BYTES
     expected = lanes * config.cells_per_thread * WORD_BYTES
@@ -197,15 +306,15 @@ def shared_bytes(case: Case, config: CudaConfig) -> int:
     back = WAITING if config.of_moments else len(returning(case))
     kept = 2 * row_bytes + lanes * _OFFSET_BYTES
     returned = (cells * (back + config.steps) * config.computed.bytes + kept) if cuts(case) else 0
-    flags = exchanges * config.block[1] * _FLAG_BYTES if config.barrier == "neighbours" else 0
-    shelved = rising(case, config) * cells * config.steps if config.pending == "shared" else 0
+    flags = exchanges * config.block[1] * _FLAG_BYTES if config.warp_sync == "neighbours" else 0
+    shelved = rising(case, config) * cells * config.steps if config.z_buffer == "shared" else 0
     return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
 
 
-def _ahead_bytes(case: Case, config: CudaConfig) -> int:
+def _ahead_bytes(case: Case, config: TemporalBlocking) -> int:
     """Bytes of the plane that is on its way to shared memory, and of the flags that say that it is there."""
     warps, cells = config.block[1], WARP * config.cells_per_thread
     of_cell = config.kept.values(case.stencil) * config.stored.bytes
-    if not config.in_bulk:
+    if config.plane_fetch != "bulk":
         return warps * config.rows * cells * of_cell
     return warps * (config.rows * run_cells(case, config) * of_cell + _FLAG_BYTES)

@@ -1,7 +1,7 @@
-"""Blocks of rows with rings of ghost rows: what refreshes the rings, and what takes updated rows home.
+"""Blocks of rows with rings of ghost rows: the refresh of the rings, and the copy of updated rows to their places.
 
-A block is updated by one thread, row after row. What a row leaves is kept until no other row of the block has to read
-what it replaces, which is so as soon as the last row that its cells reach has been updated.
+One thread updates a block, row after row. An updated row is kept until no other row of the block reads what it
+replaces, that is, until the last row that its cells reach has been updated.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ _INDENT = " " * 4
 
 
 def behind(streams: Streams) -> str:
-    """How many rows of a block are updated between a row and the moment when it goes home."""
+    """Return the rows of a block that are updated between a row and its copy to its place."""
     rows, planes = reach(streams.phase)
     return f"{rows} + {planes} * rows_y" if planes else str(rows)
 
 
 def kept_rows(streams: Streams) -> int:
-    """How many rows of one population a thread keeps at most, over all populations."""
+    """Return the most rows that a thread keeps, summed over all populations."""
     rows, planes = reach(streams.phase)
     return (rows + planes * streams.config.tile_y + 1) * streams.case.stencil.q
 
 
 def home_before(streams: Streams) -> list[str]:
-    """Lines ahead of the loop that takes a row home."""
+    """Return the lines before the loop that copies a row to its place."""
     starts = [f"p{s.name} = {streams.base(s.open)}" for s in streams.writes]
     here = [line for line in streams.neighbour_lines() if "_here =" in line]
     return [*streams.extent_lines(), *here, *starts]
 
 
 def home_body(row: Row) -> list[str]:
-    """Lines inside it."""
+    """Return the lines inside the loop that copies a row to its place."""
     streams = row.streams
     moves = (f"store(field, p{s.name} + here, load({KEPT}, {row.kept(s)}))" for s in streams.writes)
     return [f"here = {streams.along_x('x')}", *moves]
 
 
 def ring_before(streams: Streams) -> list[str]:
-    """Lines ahead of the copies to the ring: where the rows of the ring lie, and those that they stand for."""
+    """Return the lines before the copies to the ring: its rows, and the rows that they stand for."""
     return [*streams.extent_lines(), *streams.neighbour_lines(), *streams.image_lines()]
 
 
 def ring_copies(streams: Streams, lanes: int) -> list[str]:
-    """Copies what a row at the rim of its block reads from the ring, from the rows that the ring stands for.
+    """Return the copies to the ring of what a row at the rim of its block reads, from the rows that it stands for.
 
-    Those of cut links, too: what nobody reads may be anything.
+    Populations of cut links are copied, too, and never read.
     """
     crossing = (access for access in streams.phase.accesses if any(access.read.offset[1:]))
     groups = groupby(sorted(crossing, key=_rows), key=_rows)
@@ -73,7 +73,7 @@ def _copied(streams: Streams, rows: tuple[int, int], accesses: Iterable[Access],
 
 
 def _at_rim(streams: Streams, rows: tuple[int, int]) -> str:
-    """Condition that the row lies at a rim of its block beyond which it reads."""
+    """Return the condition that the row lies at a rim of its block beyond which it reads."""
     tiles = ("y", streams.config.tile_y), ("z", streams.config.tile_z)
     return " or ".join(_last(*tile, offset) for tile, offset in zip(tiles, rows, strict=True) if offset)
 

@@ -1,8 +1,8 @@
-"""Rows that take what is cut from flags in memory: faces and solid cells alike.
+"""Rows that read cut links from flags in memory, for faces and solid cells alike.
 
-A vector of cells whose links are all open goes the way of a periodic box. The others go one by one, each population
-to its open or its cut place by the bit of its link. Where the end cell's link is cut, its ghost column is not
-refreshed: what lies at the other end may belong to another row.
+A vector of cells without cut links is updated as in a periodic box. Other cells are updated one by one, each
+population at its open or its cut place by the bit of its link. The ghost column of an end cell's cut link is not
+refreshed, because the other end may belong to another row.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from lbmtune.codegen.cpu.shared.streams import Stream, Streams
 from lbmtune.lattice import negate
 
 AT = "at = (z * ny + y) * nx"
-"""Number of the first cell of a row, which is the place of its word."""
+"""Definition of the number of a row's first cell, which is the place of its word."""
 
 
 def open_box(case: Case) -> Case:
-    """The case without the walls that flags know."""
+    """Return the case without the walls that flags describe."""
     return replace(case, faces=("periodic",) * 6, patches=())
 
 
 def bit(case: Case, s: Stream) -> int:
-    """Mask of the flag of a stream's link: what leaves along a link shares the flag of what arrives by it."""
+    """Return the mask of the flag of a stream's link; both directions of a link share a flag."""
     return 1 << case.stencil.velocities.index(negate(s.link))
 
 
 def guarded_fill(row: GhostRow) -> list[str]:
-    """What end cells will read, where their link is open: what is due ahead of the loop."""
+    """Return the copies before the loop that fill what end cells read by open links."""
     return [*_guarded(row, row.filled(late=False), row.fill_one), *row.late()]
 
 
 def guarded_fill_late(row: GhostRow) -> list[str]:
-    """The same inside the loop."""
+    """Return the copies inside the loop that fill what end cells read by open links."""
     return block(LATE, _guarded(row, row.filled(late=True), row.fill_one))
 
 
 def guarded_after(row: GhostRow) -> list[str]:
-    """The way back of what they wrote."""
+    """Return the copies after the loop of what end cells wrote by open links."""
     return _guarded(row, row.streams.writes, row.after_one)
 
 
@@ -55,17 +55,17 @@ def _guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], 
 
 @dataclass(frozen=True)
 class FlaggedCells(SelectedRow):
-    """One cell after another. wraps: whether rows have no ghosts."""
+    """Cells that are updated one by one. wraps: whether rows have no ghost columns."""
 
     wraps: bool = True
 
     def before(self) -> list[str]:
-        """Lines ahead of the loop: no face is asked for."""
+        """Return the lines before the loop, without flags of faces."""
         s = self.streams
         return [*s.extent_lines(), *s.neighbour_lines(), AT, *self.bases()]
 
     def cell(self) -> list[str]:
-        """Words of the cell, and offsets of the cell and its neighbours; a solid cell is passed over."""
+        """Return the words of the cell and the offsets of the cell and its neighbours; solid cells are skipped."""
         cells = (("low", "(x - 1)"), ("here", "x"), ("high", "(x + 1)"))
         if self.wraps:
             cells = (("low", "(x - 1 if x > 0 else nx - 1)"), cells[1], ("high", "(x + 1 if x < nx - 1 else 0)"))
@@ -75,11 +75,11 @@ class FlaggedCells(SelectedRow):
         return [*lines, *(f"{name} = {self.streams.along_x(x)}" for name, x in cells)]
 
     def load(self, s: Stream) -> str:
-        """From the selected index."""
+        """Return the load from the selected index."""
         return f"load{self.one}({s.buffer}, {self._index(s)}){self._gained(s)}"
 
     def store(self, s: Stream, value: str) -> list[str]:
-        """To the selected index."""
+        """Return the store to the selected index."""
         return [f"store{self.one}({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
 
     def _at(self, s: Stream) -> str:
@@ -90,7 +90,7 @@ class FlaggedCells(SelectedRow):
 
 
 def gain_here(streams: Streams, s: Stream) -> str:
-    """What the cell's wall adds; its word says which one it is."""
+    """Return what the cell's wall adds; the word of the cell selects one of several walls."""
     several = words_of(streams.case, streams.config).walls
     if not several:
         return s.gain

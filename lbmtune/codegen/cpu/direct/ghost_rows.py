@@ -12,48 +12,48 @@ from lbmtune.codegen.cpu.shared.streams import Stream, Streams, rows_of
 
 @dataclass(frozen=True)
 class LinearRow(GhostRow):
-    """Cell x lies at p + x * step; the shift of a place along x is part of its p."""
+    """A row whose cell x lies at p + x * step; the shift of a place along x is part of its p."""
 
     @property
     def step(self) -> int:
-        """Elements between cells."""
+        """Elements between neighbouring cells."""
         along = self.streams.config.memory.along_x
         return int(along(1, self.streams.extents) - along(0, self.streams.extents))
 
     def bases(self) -> list[str]:
-        """The place that the row uses, p, and q of the cut place where the end cell needs it."""
+        """Return the bases p of the row's place, and q of the cut place if the end cell needs it."""
         return unique(line for s in self.streams.all for line in self._base(s))
 
     def cell(self) -> list[str]:
-        """Nothing but x is needed."""
+        """Return nothing: x suffices."""
         return []
 
     def load(self, s: Stream, at: str = "x") -> str:
-        """All lanes are neighbours; at: the first cell."""
+        """Return the load of consecutive cells from x = `at` on."""
         return f"load({self.element(s, at)}){self.gained(s)}"
 
     def ahead(self, s: Stream, cells: int) -> str:
-        """The same, further on."""
+        """Return array and index of what a later cell reads."""
         return self.element(s, f"(x + {cells})")
 
     def store(self, s: Stream, value: str) -> list[str]:
-        """All lanes are neighbours."""
+        """Return the store of consecutive cells."""
         return [f"{self.leave}({self.element(s, 'x')}, {value}{self.gained(s)})"]
 
     def element(self, s: Stream, at: str) -> str:
-        """Array and index of a cell's population."""
+        """Return array and index of a cell's population."""
         return f"{s.buffer}, p{s.name} + {self._times(at)}"
 
     def end(self, s: Stream) -> str:
-        """The first or the last cell."""
+        """Return the first or the last cell."""
         return f"p{s.name} + {self._times('(nx - 1)')}" if self.is_high(s) else f"p{s.name}"
 
     def cut_end(self, s: Stream) -> str:
-        """The same from q."""
+        """Return the first or the last cell, from q."""
         return "q" + self.end(s)[1:]
 
     def image(self, s: Stream) -> str:
-        """One period away."""
+        """Return the index one period away."""
         at, period = self.streams.at_wall(s), self._times("nx")
         return f"{self.end(s)} {'-' if self.is_high(s) else '+'} {f'(0 if {at} else {period})' if at else period}"
 
@@ -78,18 +78,18 @@ class LinearRow(GhostRow):
 
 @dataclass(frozen=True)
 class PlacedRow(LinearRow):
-    """The same by the address of cell x in each row that it reads: what slot and shift add is part of instructions.
+    """A linear row that holds the address of cell x in each row that it reads; slot and shift become displacements.
 
-    Processors with vectors of 512 bits split a conversion with its load, or its store, where its address has an index.
+    Processors with 512-bit vectors split a fused load and conversion, or store, if its address has an index register.
     """
 
     def cell(self) -> list[str]:
-        """Those addresses."""
+        """Return the definitions of the addresses."""
         placed = [(s.buffer, *rows_of(s.open)) for s in self.streams.all if not self._has_two_rows(s)]
         return unique(f"{buffer}{y}{z} = place({buffer}, y{y} + z{z} + x)" for buffer, y, z in placed)
 
     def element(self, s: Stream, at: str) -> str:
-        """From the address; ahead of the loop, where there is none, and where y and z choose between two, as before."""
+        """Return base and displacement; array and index before the loop, and if y and z select one of two rows."""
         first, *further = at.strip("()").split(" + ")
         if first != "x" or self._has_two_rows(s):
             return super().element(s, at)
@@ -102,41 +102,41 @@ class PlacedRow(LinearRow):
 
 @dataclass(frozen=True)
 class GroupedRow(GhostRow):
-    """Cell x lies at p + along_x(x), which jumps between groups; the lanes of a vector lie in one group."""
+    """A row whose cell x lies at p + along_x(x), which jumps between groups; a vector lies within one group."""
 
     def bases(self) -> list[str]:
-        """The place that the row uses, p, and q of the cut place; neither contains anything of x."""
+        """Return the bases p of the row's place and q of the cut place, without x."""
         return unique(line for s in self.streams.all for line in self._base(s))
 
     def cell(self) -> list[str]:
-        """Offsets of the cells at x and of those next to them."""
+        """Return the offsets of the cells at x and of those next to them."""
         cells = (("low", "(x - 1)"), ("here", "x"), ("high", f"(x + {self.lanes})"))
         return [f"{name} = {self.streams.along_x(x)}" for name, x in cells]
 
     def load(self, s: Stream) -> str:
-        """Shifted lanes come from two groups."""
+        """Return the load; shifted lanes come from two groups."""
         opened, closed = (self._load(s, place.offset[0]) for place in (s.open, s.cut))
         at = self.streams.at_wall(s)
         return (f"({closed} if {at} else {opened})" if at and closed != opened else opened) + self.gained(s)
 
     def store(self, s: Stream, value: str) -> list[str]:
-        """Shifted lanes go to two groups."""
+        """Return the store; shifted lanes go to two groups."""
         opened, closed = (self._store(s, place.offset[0], value + self.gained(s)) for place in (s.open, s.cut))
         at = self.streams.at_wall(s)
         return [f"if {at}:", f"    {closed}", "else:", f"    {opened}"] if at and closed != opened else [opened]
 
     def end(self, s: Stream) -> str:
-        """The first or the last cell, by the place that the row uses."""
+        """Return the first or the last cell, at the place that the row uses."""
         opened, closed = (f"({self._end_x(s, place.offset[0])})" for place in (s.open, s.cut))
         at = self.streams.at_wall(s)
         return f"p{s.name} + " + (f"({closed} if {at} else {opened})" if at and closed != opened else opened)
 
     def cut_end(self, s: Stream) -> str:
-        """The same of the cut place."""
+        """Return the first or the last cell, at the cut place."""
         return f"q{s.name} + {self._end_x(s, s.cut.offset[0])}"
 
     def image(self, s: Stream) -> str:
-        """The cell at the other end."""
+        """Return the cell at the other end of the row."""
         at = self.streams.at_wall(s)
         inside = self.streams.along_x("0" if self.is_high(s) else "(nx - 1)")
         end = f"({self._end_x(s, s.cut.offset[0])})"
@@ -168,18 +168,18 @@ class GroupedRow(GhostRow):
 
 
 def converts(config: CpuConfig) -> bool:
-    """Whether memory holds other numbers than registers."""
+    """Return whether populations are converted between memory and registers."""
     return config.stored.dtype != config.computed.dtype
 
 
 def has_places(config: CpuConfig) -> bool:
-    """Whether addresses are worked out for each x: few lead to all populations, each of which is converted."""
+    """Return whether cells hold addresses: a fixed stride needs few, and conversions profit from them."""
     addressed = getattr(config.memory, "stride", 0) and config.collision_passes != "one"
     return bool(addressed) and config.vector_bits == 512 and converts(config)
 
 
 def ghost_row(streams: Streams) -> GhostRow:
-    """The row of a configuration with ghost columns."""
+    """Return the kind of row of a configuration with ghost columns."""
     config = streams.config
     kind = GroupedRow if config.memory.run > 1 else PlacedRow if has_places(config) else LinearRow
     return kind(streams, config.lanes, "stream" if config.streaming_stores else "store")

@@ -1,4 +1,4 @@
-"""What goes through the rows of a pass: a parallel loop, blocks with rings, or slabs in order."""
+"""Loops over the rows of a pass: a parallel loop, blocks with rings, or slabs in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbmtune.codegen.passes import Pass
 
 
 def loops(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """What goes through the rows, and second passes over some of them."""
+    """Return the loop over the rows, and second passes over some of them."""
     if one.phase.blockwise:
         return _blocks(case, config, one, row)
     return _slabs(case, config, one, row) if one.phase.ordered else _loop(case, config, one)
@@ -31,7 +31,7 @@ def _loop(case: Case, config: CpuConfig, one: Pass) -> str:
 
 
 def _step(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
-    """What names the kernel of a pass and its row function, and what they take."""
+    """Return the fields of a skeleton that name a pass's kernel and row function and their parameters."""
     arguments = ", ".join(parameter_names(case, config, one.phase))
     return {
         "entry": one.entry,
@@ -43,7 +43,7 @@ def _step(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
 
 
 def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
-    """The refresh of the rings of all blocks."""
+    """Return the refresh of the rings of all blocks."""
     name, arguments = f"ring_{row_name(one)}", ", ".join(("field", *DOMAIN))
     before, copies = ring_before(row.streams), ring_copies(row.streams, row.lanes)
     ring = filled("direct/ring", row=name, arguments=arguments, before=indented(before, 1), copies=indented(copies, 1))
@@ -52,12 +52,12 @@ def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
 
 
 def _in_place(config: CpuConfig) -> str:
-    """The signature of a kernel that takes a lattice and its extents alone."""
+    """Return the signature of a kernel that takes a lattice and its extents only."""
     return ", ".join([f"{element(config)}[::1]", *["int64"] * len(DOMAIN)])
 
 
 def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """The refresh of the rings, and the loop over blocks."""
+    """Return the refresh of the rings and the loop over blocks."""
     loop = filled(
         "direct/blocks",
         **_step(case, config, one),
@@ -74,7 +74,7 @@ def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 
 
 def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """The loop over slabs of rows, or of planes where there are several, and the pass over their faces."""
+    """Return the loop over slabs of planes (in two dimensions, of rows), and the pass over their faces."""
     flat = case.stencil.dimensions == 2
     return filled(
         "direct/slabs",
@@ -89,5 +89,5 @@ def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 
 
 def faces_name(one: Pass) -> str:
-    """The entry of the pass over the faces of slabs."""
+    """Return the entry of the pass over the faces of slabs."""
     return f"faces_{one.entry.removeprefix('step_')}"

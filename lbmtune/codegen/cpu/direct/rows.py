@@ -1,15 +1,13 @@
-"""How the two ends of a row are dealt with, and what a load and a store look like: one class for each way.
+"""Rows of cells: how their two ends are treated, and what a load and a store look like, one class per way.
 
-Everything about y and z is settled before the loop along x: the base `p` of a stream is that of its open place,
-or of its cut place in a row where a wall at a y or z face cuts its link. Ends of rows:
+Everything about y and z is computed before the loop along x. The base `p` of a stream is that of its open place, or
+that of its cut place if a wall at a y or z face cuts its link. Ends of rows:
 
-- `LinearRow`: cell x lies at p + x * step. Before the loop, and for the far end of the row before its last cells,
-  the element that the end cell is going to read (in the ghost column, or wherever its link would be) is filled; after
-  the loop, what was written there is moved to where it belongs. One row alone uses a place of a slot and a row, so
-  rows may run in any order and at once.
-- `GroupedRow`: the same for layouts that cut rows into runs (AoSoA, tiles), where the offset of a cell in its row is
-  no multiple of a step.
-- `SelectedRow`: no ghost columns; each cell chooses its index.
+- `LinearRow`: cell x lies at p + x * step. The element that an end cell reads, in the ghost column or at the place of
+  its cut link, is filled before the loop (at the far end: before the last cells). After the loop, what was written
+  there is copied to its own place. Each place of a slot and a row is used by one row, so rows may run concurrently.
+- `GroupedRow`: the same for layouts that cut rows into runs (AoSoA, tiles), so that cell x is no multiple of a step.
+- `SelectedRow`: no ghost columns; each cell selects its index.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from dataclasses import dataclass
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
 
 KEPT = "kept"
-"""Name of the rows that a thread keeps until all have read what they replace."""
+"""Name of the updated rows that a thread keeps until all rows have read what they replace."""
 LATE = "if x == late:"
 """Condition under which the loop fills the far end of a row."""
 BETWEEN = "if part == 1:"
-"""The same, where the loop has two parts and the far end is filled between them."""
+"""Condition under which a loop in two parts fills the far end between them."""
 SHIFTED = {-1: "low", 0: "here", 1: "high"}
 
 
@@ -33,7 +31,7 @@ SHIFTED = {-1: "low", 0: "here", 1: "high"}
 class Row(ABC):
     """Lines before, inside and after the loop.
 
-    lanes: cells per access; leave: name of the store function; one: suffix of those that move one value at a time.
+    lanes: cells per access; leave: name of the store function; one: suffix of functions that move single values.
     """
 
     streams: Streams
@@ -42,70 +40,70 @@ class Row(ABC):
     one: str = ""
 
     def before(self) -> list[str]:
-        """Lines ahead of the loop."""
+        """Return the lines before the loop."""
         s = self.streams
         flags = [s.test(face) for face in s.faces_used() if face > 1]
         return [*s.extent_lines(), *s.neighbour_lines(), *flags, *self.bases(), *self.row_gains(), *self.fill()]
 
     def loads(self) -> list[str]:
-        """Lines that set f0, f1, ..."""
+        """Return the lines that load f0, f1, ..."""
         return [f"f{i} = {self.load(s)}" for i, s in zip(self.streams.directions, self.streams.reads, strict=True)]
 
     def fill_late(self) -> list[str]:
-        """Lines at the top of the loop that make ready what the last cells read."""
+        """Return the lines at the top of the loop that fill what the last cells read."""
         return []
 
     def fill_between(self) -> list[str]:
-        """Lines between the two parts of a loop that do so."""
+        """Return the lines between the two parts of a loop that fill what the last cells read."""
         return []
 
     def prefetches(self) -> list[str]:
-        """Lines that ask for what cells further on will read."""
+        """Return the lines that prefetch what later cells of the row read."""
         wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
         return [f"prefetch({self.ahead(s, cells)})" for s, cells in wanted if cells]
 
     def stores(self) -> list[str]:
-        """Lines that leave g0, g1, ..."""
+        """Return the lines that store g0, g1, ..."""
         leaving = zip(self.streams.directions, self.streams.writes, strict=True)
         if self.streams.phase.blockwise:
             return [f"store{self.one}({KEPT}, {self.kept(s)}, g{i})" for i, s in leaving]
         return [line for i, s in leaving for line in self.store(s, f"g{i}")]
 
     def kept(self, s: Stream) -> str:
-        """Index of a population among the rows that a thread keeps."""
+        """Return the index of a population among the rows that a thread keeps."""
         return f"(line * {self.streams.case.stencil.q} + {s.open.slot}) * nx + x"
 
     @abstractmethod
     def bases(self) -> list[str]:
-        """Definitions of the bases."""
+        """Return the definitions of the bases."""
 
     @abstractmethod
     def row_gains(self) -> list[str]:
-        """Definitions of what moving walls add in this row."""
+        """Return the definitions of what moving walls add in this row."""
 
     @abstractmethod
     def fill(self) -> list[str]:
-        """What end cells will read."""
+        """Return the lines that fill what end cells read."""
 
     @abstractmethod
     def cell(self) -> list[str]:
-        """Lines at the top of the loop."""
+        """Return the lines at the top of the loop."""
 
     @abstractmethod
     def load(self, s: Stream) -> str:
-        """Expression for a population."""
+        """Return the expression of a population."""
 
     def ahead(self, s: Stream, cells: int) -> str:
-        """Array and index of what the cell so many cells on reads, give or take the shift of its place."""
+        """Return array and index of what a later cell reads, without the shift of its place."""
         return f"{s.buffer}, p{s.name} + {self.streams.along_x(f'(x + {cells})')}"
 
     @abstractmethod
     def store(self, s: Stream, value: str) -> list[str]:
-        """Lines that leave it."""
+        """Return the lines that store a population."""
 
     @abstractmethod
     def after(self) -> list[str]:
-        """Lines behind the loop."""
+        """Return the lines after the loop."""
 
 
 @dataclass(frozen=True)
@@ -113,23 +111,23 @@ class GhostRow(Row):
     """Rows with a ghost column at each end."""
 
     def before_open(self) -> list[str]:
-        """Lines ahead of the loop where no wall is known, but for what end cells read."""
+        """Return the lines before the loop for a row that takes walls from flags."""
         return [*self.streams.extent_lines(), *self.streams.neighbour_lines(), *self.bases()]
 
     def row_gains(self) -> list[str]:
-        """Every cell of a row at a moving y or z face gains the same."""
+        """Return the gains at moving y and z faces, which are the same in every cell of a row."""
         return unique(f"m{s.name} = {s.gain} if {at} else c0" for s in self.streams.all if (at := self._moving(s)))
 
     def fill(self) -> list[str]:
-        """Copies from the periodic image, or from the place of the cut link, that are due ahead of the loop."""
+        """Return the copies before the loop from the periodic image, or from the place of the cut link."""
         return [*map(self.fill_one, self.filled(late=False)), *self.late()]
 
     def fill_late(self) -> list[str]:
-        """Those that the loop makes."""
+        """Return the copies inside the loop."""
         return [] if self._between else block(LATE, [*map(self.fill_one, self.filled(late=True))])
 
     def fill_between(self) -> list[str]:
-        """Those that are made between its two parts."""
+        """Return the copies between the two parts of the loop."""
         return block(BETWEEN, [*map(self.fill_one, self.filled(late=True))]) if self._between else []
 
     @property
@@ -137,57 +135,57 @@ class GhostRow(Row):
         return bool(self.streams.config.row_tail == "peeled")
 
     def fill_only(self) -> list[str]:
-        """Lines ahead of what is read before the loop, where the first cells are the last ones too."""
+        """Return the copies before the loop of a row whose first cells are also its last ones."""
         return block(f"if nx == {self.lanes}:", [*map(self.fill_one, self.filled(late=True))])
 
     def late(self) -> list[str]:
-        """Where the loop fills the far end: so far ahead of its last cells that no load waits for these stores."""
+        """Return the definition of the x at which the far end is filled, early enough that loads do not stall on it."""
         vectors = 3 if self.streams.config.collision_passes == "pipelined" else 2
         return [f"late = max(nx - {vectors * self.lanes}, 0)"] if self.filled(late=True) else []
 
     def filled(self, *, late: bool) -> list[Stream]:
-        """Streams that need a copy: late, those that leave the row at its far end.
+        """Return the streams that need a copy: before the loop, or late, those that leave the row at its far end.
 
-        Ahead of the loop the stores of these would miss all caches, and hold back those of the first cells.
+        Before the loop the stores at the far end would miss all caches and delay those of the first cells.
         """
         return [s for s in self.streams.reads if self.fill_one(s) and late == (self._fills_late and self.is_high(s))]
 
     @property
     def _fills_late(self) -> bool:
-        """Single cells are left to the compiler, which makes vectors of them where no condition stands in their way."""
+        """Whether the loop fills the far end; a condition would keep the compiler from vectorising single cells."""
         return self.lanes > 1 and not self.streams.phase.ordered
 
     def after(self) -> list[str]:
-        """Copies back."""
+        """Return the copies after the loop."""
         return [text for s in self.streams.writes if (text := self.after_one(s))]
 
     def fill_one(self, s: Stream) -> str:
-        """The copy that a stream needs before the loop, or ''."""
+        """Return the copy that a stream needs before its end cell reads, or ''."""
         end, origin = self.end(s), self._origin(s)
         return self._copy(s, end, origin) if origin else ""
 
     def after_one(self, s: Stream) -> str:
-        """The copy that it needs behind the loop, or ''."""
+        """Return the copy that a stream needs after the loop, or ''."""
         end, origin = self.end(s), self._origin(s)
         return self._copy(s, origin, end) if origin else ""
 
     def gained(self, s: Stream) -> str:
-        """What is added to the population in every cell of the row, as text."""
+        """Return the term that every cell of the row adds to a population, or ''."""
         return f" + m{s.name}" if self._moving(s) else ""
 
     def is_high(self, s: Stream) -> bool:
-        """Whether the stream leaves the row at its far end."""
+        """Return whether the stream leaves the row at its far end."""
         return (s.open.offset[0] or s.link[0]) > 0
 
     def has_cut_end(self, s: Stream) -> bool:
-        """Whether the end cell's place differs from the one that the loop would use."""
+        """Return whether the end cell's place differs from the one that the loop would use."""
         return self.streams.x_face(s) != "periodic" and s.cut != s.open
 
     def _moving(self, s: Stream) -> str:
         return self.streams.at_wall(s, moving=True) if s.gain else ""
 
     def _origin(self, s: Stream) -> str:
-        """The other index of the copy at the end of the row, or '' where none is needed."""
+        """Return the other index of the copy at the end of the row, or '' if none is needed."""
         if self.has_cut_end(s):
             return self.cut_end(s)
         if self.streams.x_face(s) == "periodic" and s.open.offset[0]:
@@ -198,7 +196,7 @@ class GhostRow(Row):
         return f"store_one({s.buffer}, {target}, load_one({s.buffer}, {source}){self._end_gain(s)})"
 
     def _end_gain(self, s: Stream) -> str:
-        """What the end cell gains from a moving x face, unless the whole row has gained it."""
+        """Return what the end cell gains from a moving x face, unless the whole row gains it."""
         if not s.gain or self.streams.x_face(s) != "moving":
             return ""
         at = self._moving(s)
@@ -206,15 +204,15 @@ class GhostRow(Row):
 
     @abstractmethod
     def end(self, s: Stream) -> str:
-        """Index that the loop uses for the end cell of the stream."""
+        """Return the index that the loop uses for the end cell of a stream."""
 
     @abstractmethod
     def cut_end(self, s: Stream) -> str:
-        """Index of the end cell's cut place."""
+        """Return the index of the end cell's cut place."""
 
     @abstractmethod
     def image(self, s: Stream) -> str:
-        """Index of the periodic image of `end`; `end` itself in a row whose cut place is no image of another."""
+        """Return the index of the periodic image of `end`, or `end` itself in a row whose links are cut."""
 
 
 @dataclass(frozen=True)
@@ -222,33 +220,33 @@ class SelectedRow(Row):
     """Neighbours along x by selecting indices, one cell at a time."""
 
     def bases(self) -> list[str]:
-        """The open place, p, and the cut one, q."""
+        """Return the bases of the open place, p, and of the cut place, q."""
         return unique(line for s in self.streams.all for line in self._base(s))
 
     def row_gains(self) -> list[str]:
-        """Each cell selects its own."""
+        """Return nothing: each cell selects its gain."""
         return []
 
     def fill(self) -> list[str]:
-        """There is nothing to fill."""
+        """Return nothing: there are no ghost columns."""
         return []
 
     def after(self) -> list[str]:
-        """There is nothing to move."""
+        """Return nothing: there are no ghost columns."""
         return []
 
     def cell(self) -> list[str]:
-        """Offsets of the cell and its neighbours, and whether it lies at an end."""
+        """Return the offsets of the cell and its neighbours, and the flags of the x faces."""
         cells = (("low", "(x - 1 if x > 0 else nx - 1)"), ("here", "x"), ("high", "(x + 1 if x < nx - 1 else 0)"))
         flags = [self.streams.test(face) for face in self.streams.faces_used() if face < 2]
         return [*(f"{name} = {self.streams.along_x(x)}" for name, x in cells), *flags]
 
     def load(self, s: Stream) -> str:
-        """From the selected index."""
+        """Return the load from the selected index."""
         return f"load({s.buffer}, {self._index(s)}){self._gained(s)}"
 
     def store(self, s: Stream, value: str) -> list[str]:
-        """To the selected index."""
+        """Return the store to the selected index."""
         return [f"store({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
 
     def _base(self, s: Stream) -> list[str]:
@@ -267,7 +265,7 @@ class SelectedRow(Row):
 
 
 def block(head: str, lines: Sequence[str]) -> list[str]:
-    """Lines inside a block of Python; none without any."""
+    """Return lines inside a block of Python, or nothing if there are no lines."""
     return [head, *(f"    {line}" for line in lines)] if lines else []
 
 

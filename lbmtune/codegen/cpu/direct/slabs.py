@@ -1,8 +1,8 @@
-"""Rows in lexicographic order: each collides and swaps with the rows of its slab before it, and what faces leave over.
+"""Rows in lexicographic order: each collides and swaps with earlier rows of its slab, and a pass over faces follows.
 
-A slab is updated by one thread, row after row. A swap across a periodic face or with a row of another slab is left
-over for a second pass over rows at such faces: until then it is as if a wall were there, that is, what has left
-waits, reversed, in the cell that it left.
+One thread updates a slab, row after row. A swap across a periodic face or with a row of another slab is left to a
+second pass over rows at such faces. Until then the link behaves like one at a wall: the population stays, reversed,
+in the cell that it leaves.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ MakeRow = Callable[[Streams], GhostRow]
 
 
 class Swaps(Streams):
-    """The ways of what cells swap with neighbours of earlier rows, or of their own."""
+    """Streams of what cells swap with neighbours of earlier rows, or of their own."""
 
     @cached_property
     def theirs(self) -> tuple[Stream, ...]:
-        """The place of each neighbour; where the swap is not due yet, that of the cell itself."""
+        """The place of each neighbour, or that of the cell itself if the swap is left to the second pass."""
         ways = zip(self.directions, self.writes, strict=True)
         return tuple(replace(s, name=f"s{i}") for i, s in ways if any(s.open.offset))
 
     @property
     def all(self) -> tuple[Stream, ...]:
-        """Those."""
+        """Places of the neighbours."""
         return self.theirs
 
     def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:
-        """Condition that the swap is not due yet, or ''; what moving walls add has been added."""
+        """Return the condition that the swap is left to the second pass, or ''; gains have been added."""
         assert first_face == 2, "the ends of rows have ghost columns"
         return "" if moving else _closed_name(stream.link)
 
     def closed(self) -> list[str]:
-        """Definitions of those conditions."""
+        """Return the definitions of the conditions that swaps are left to the second pass."""
         links = {(s.link[1], s.link[2]) for s in self.theirs}
         return [_ROW, *(f"{_closed_name((0, *link))} = {_closed(*link)}" for link in sorted(links) if any(link))]
 
 
 def swaps(streams: Streams) -> Swaps:
-    """What cells swap once they have collided."""
+    """Return what cells swap after their collision."""
     phase = Phase(streams.phase.swaps, wall_term="none", collides=False)
     return Swaps(streams.case, streams.config, phase, streams.buffers)
 
 
 def before(row: GhostRow) -> list[str]:
-    """Lines ahead of the loop; those of the collision stand before them."""
+    """Return the lines before the loop that follow those of the collision."""
     ways = _swaps(row)
     fills = [row.fill_one(s) for s in ways.theirs if not _within(s) or row.has_cut_end(s)]
     return [*ways.neighbour_lines(), *ways.closed(), *row.bases(), *filter(None, fills)]
 
 
 def stores(home: GhostRow, row: GhostRow) -> list[str]:
-    """Lines that leave all populations: each reversed in its cell, then what leads to earlier cells by a swap."""
+    """Return the stores of all populations: each reversed in its cell, then swaps with earlier cells."""
     streams, ways = home.streams, _swaps(row)
     own = dict(zip(streams.directions, streams.writes, strict=True))
     back = {_direction(row, s): s for s in ways.theirs}
@@ -72,13 +72,13 @@ def stores(home: GhostRow, row: GhostRow) -> list[str]:
 
 
 def after(home: GhostRow, row: GhostRow) -> list[str]:
-    """Lines behind the loop."""
+    """Return the lines after the loop."""
     own = dict(zip(home.streams.directions, home.streams.writes, strict=True))
     return [line for s in _swaps(row).theirs for line in _after(row, s, home.end(own[_direction(row, s)]))]
 
 
 def faces(streams: Streams, make: MakeRow) -> list[str]:
-    """The lines of a row in the second pass: swaps that the first left over, where no wall is."""
+    """Return the lines of a row in the second pass: swaps that the first pass left, unless a wall cuts the link."""
     groups: dict[tuple[int, int], list[Access]] = {}
     for mine, theirs in zip(streams.phase.swaps[::2], streams.phase.swaps[1::2], strict=True):
         groups.setdefault((mine.write.offset[1], mine.write.offset[2]), []).extend((mine, theirs))
@@ -92,7 +92,7 @@ def faces(streams: Streams, make: MakeRow) -> list[str]:
 
 
 def _moved(row: GhostRow) -> list[str]:
-    """A whole row that only moves."""
+    """Return the loop over a row that only moves populations."""
     moves = [f"g{i} = f{i}" for i in row.streams.directions]
     body = [*row.fill_late(), *row.cell(), *row.loads(), *moves, *row.stores()]
     loop = [f"for x in range(0, nx, {row.lanes}):", *(_INDENT + line for line in body)]
@@ -105,19 +105,19 @@ def _swaps(row: GhostRow) -> Swaps:
 
 
 def _direction(row: GhostRow, s: Stream) -> int:
-    """In which it leaves."""
+    """Return the direction in which a stream leaves."""
     return row.streams.case.stencil.velocities.index(s.link)
 
 
 def _within(s: Stream) -> bool:
-    """Whether the neighbour lies in the same row."""
+    """Return whether the neighbour lies in the same row."""
     return not any(s.link[1:])
 
 
 def _after(row: GhostRow, s: Stream, own: str) -> list[str]:
-    """What the end cell left in the ghost column goes where it belongs.
+    """Return the copies of what the end cell stored in the ghost column to its places.
 
-    own: index of the end cell's own place; what comes from the other end of its own row arrives there only now.
+    own: index of the end cell's own place, which receives what comes from the other end of its row.
     """
     due = _within(s) and not row.has_cut_end(s)
     arrives = [f"store_one({s.buffer}, {own}, load_one({s.buffer}, {row.image(s)}))"] if due else []
@@ -131,7 +131,7 @@ def _closed_name(link: Vector) -> str:
 
 
 def _closed(y: int, z: int) -> str:
-    """Condition that the row at that distance is no earlier row of the slab."""
+    """Return the condition that the row at an offset is no earlier row of the slab."""
     beyond = {-1: "y == 0 or ", 0: "", 1: "y == ny - 1 or "}[y]
     row = {-1: " - 1", 0: "", 1: " + 1"}[y]
     return f"{beyond}number{' - ny' if z else ''}{row} < first"

@@ -1,4 +1,4 @@
-"""What a cell of moments does in a pipeline of rows, as Python text: gather, relax, spread. See `pipeline`."""
+"""The update of a cell of moments as Python text: gather, relax, spread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARRAYS = {0: "still", 1: "right", -1: "left"}
 
 @dataclass(frozen=True)
 class _Writing:
-    """As Python has it; what C keeps in arrays has names of its own."""
+    """Python syntax: array elements are variables."""
 
     constants: Constants
 
@@ -40,7 +40,7 @@ class _Writing:
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that a cell sends: its name, the row that it goes to, and the way along x."""
+    """A value that a cell sends: its name, the row that receives it, and its direction along x."""
 
     name: str
     row: Row
@@ -49,19 +49,19 @@ class Carried:
 
 @dataclass(frozen=True)
 class Cell:
-    """Lines of a cell. constants: the numbers that have been printed."""
+    """Lines of a cell. constants: receives the numbers that are printed."""
 
     case: Case
     constants: Constants
 
     @cached_property
     def stage(self) -> Stage:
-        """Of the lattice as it stands upright."""
+        """The stage of the upright lattice."""
         return Stage(Sums(upright(self.case.stencil)), _Writing(self.constants))
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """All that a cell sends, one for each direction."""
+        """All values that a cell sends, one per direction."""
         sums, write = self.stage.sums, self.stage.writing
         movers = [(k, row) for k, row in enumerate(sums.movers)]
         return (
@@ -71,16 +71,16 @@ class Cell:
 
     @property
     def moments(self) -> tuple[str, ...]:
-        """Names of the moments of a cell, and of the coefficients that they become."""
+        """Names of the moments of a cell, which later hold the coefficients of the polynomial."""
         return tuple(self.stage.moment(n) for n in orders(self.stage.lattice))
 
     def gather(self) -> list[str]:
-        """Moments from what arrives."""
+        """Return the lines that sum the arriving values up to moments."""
         planes = (line for c_z in (-1, 0, 1) for line in self.stage.plane(c_z))
         return [*self.stage.sum_up(), *planes, *self._whole()]
 
     def _whole(self) -> Iterator[str]:
-        """What arrives from three planes."""
+        """Yield the sums over three planes."""
         parts = self.stage.sums.parts
         for n in orders(self.stage.lattice):
             stays, rises, falls = (part_name(c_z, n[:2]) if n[:2] in parts[c_z] else "" for c_z in (0, 1, -1))
@@ -95,12 +95,12 @@ class Cell:
         return hoist(coefficients(self.case.stencil, self.case.forced, self.case.relaxes), parameters)
 
     def before(self, unit: float) -> list[str]:
-        """What is worked out once per row. unit: the density one, as stored."""
+        """Return the invariants of a row. unit: the density one, as stored."""
         scale = f"unit = {self.constants.name(sympy.Integer(int(unit)))}"
         return [scale, *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.invariants)]
 
     def relax(self) -> list[str]:
-        """From moments to the coefficients of the polynomial."""
+        """Return the lines from moments to the coefficients of the polynomial (the collision)."""
         known = orders(self.case.stencil)
         return [
             *(f"{moment(n)} = {at}" for n, at in zip(known, self.moments, strict=True)),
@@ -109,7 +109,7 @@ class Cell:
         ]
 
     def spread(self) -> list[str]:
-        """From the polynomial to what is sent."""
+        """Return the lines from the polynomial to the values that are sent."""
         return list(self.stage.spread())
 
 

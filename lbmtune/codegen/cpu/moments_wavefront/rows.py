@@ -1,9 +1,9 @@
-"""Rows of the pipeline of moments on a CPU: where they wait, and the lines before and inside of their loops.
+"""Rows of the moments wavefront: their places in the rings, and the lines before and inside their loops.
 
-A row of a ring has what its cells send in one array after the other, with a margin at both ends; what arrives is
-read from the rows next to it and, along x, one cell to the side. Row r of plane p of a tile has the number
-p * (rows of a tile) + r, by which it finds its place in each ring; since each step lies a row behind the one before
-it, what arrives from c_y rows below has been sent by the row with the number that is 1 + c_y smaller.
+A row of a ring holds what its cells send in one array after the other, with a margin at both ends. What arrives is
+read from adjacent rows and, along x, from the adjacent cell. Row r of plane p of a tile has the number
+p * (rows of a tile) + r, which gives its place in each ring. Each step lies a row behind the one before it, so what
+arrives from c_y rows below was sent by the row whose number is smaller by 1 + c_y.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lbmtune.codegen.trace import Traced, plain
 
 @dataclass(frozen=True)
 class Rows:
-    """Lines before and inside of the loops along x."""
+    """Lines before and inside the loops along x."""
 
     case: Case
     config: CpuConfig
@@ -44,13 +44,13 @@ class Rows:
 
     @cached_property
     def _sent(self) -> dict[int, list[Carried]]:
-        """What goes along each c_z, in the order in which it lies in a row."""
+        """Values that are sent along each c_z, in the order of a row."""
         return {c_z: [one for one in self.cell.carried if one.row[1] == c_z] for c_z in (-1, 0, 1)}
 
     def before(self, cut: list[str], cut_last: list[str]) -> dict[str, list[str]]:
-        """Lines ahead of each loop: what parameters make, and where rows begin.
+        """Return the lines before each loop: invariants and starts of rows.
 
-        cut, cut_last: what comes back by cut links, ahead of a step and of the last one.
+        cut, cut_last: copies of what cut links return, before a step and before the last one.
         """
         parameters = self.cell.before(self.config.unit)
         last = f"before = {(self.config.steps - 1) * stage_values(self.case, self.config)}"
@@ -61,7 +61,7 @@ class Rows:
         }
 
     def bodies(self) -> dict[str, list[str]]:
-        """Lines inside of each loop, and what joins the ends of a row that is as long as the domain."""
+        """Return the lines inside each loop, and those that join the ends of a row as long as the domain."""
         relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
         arrived = [*self._arrive(), *self.cell.gather()]
         kept = list(zip(self.cell.moments, self.places("y", "z"), strict=True))
@@ -79,18 +79,18 @@ class Rows:
         }
 
     def stored_row(self) -> list[str]:
-        """Cells of a stored row."""
+        """Return the definition of the pitch of a stored row."""
         stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
         return [f"pitch = {plain(stored.x)}"]
 
     def places(self, row: str, plane: str) -> list[str]:
-        """Where the moments of a cell of a row are kept."""
+        """Return the elements of the moments of a cell."""
         extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
         x, y, z = (Traced(name, "//") for name in ("at", row, plane))
         return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
 
     def read(self) -> list[str]:
-        """The rows of what arrives: from the tile before, where that many rows are not there yet."""
+        """Return the starts of the rows that are read; the first rows of a tile read from the tile before."""
         lines = [f"number = plane * {self._width} + row", *self._edges("before", f"first // {self._width} - 1")]
         for c_y, c_z in self._all_rows:
             number = earlier("number", c_y + self._reach + c_z * self._width)
@@ -103,7 +103,7 @@ class Rows:
         return lines
 
     def _written(self) -> list[str]:
-        """The rows of what leaves: where the next tile finds it, if none of this one takes it."""
+        """Return the starts of the rows that are written; the last rows of a tile write for the next tile."""
         lines = [f"number = plane * {self._width} + row", *self._edges("after", f"first // {self._width}")]
         for c_y, c_z in self._all_rows:
             last = self._width - 1
@@ -115,7 +115,7 @@ class Rows:
         return lines
 
     def _edges(self, stage: str, tile: str) -> list[str]:
-        """Where the last rows of a tile's planes wait."""
+        """Return the start of the last rows of a tile's planes."""
         if not self._reach:
             return []
         return [
@@ -124,7 +124,7 @@ class Rows:
         ]
 
     def own(self, links: Sequence[Carried]) -> list[str]:
-        """The rows in which what the cells of a row themselves have sent still waits, for some directions of it."""
+        """Return the starts of the rows that hold what the cells of a row sent themselves, for some directions."""
         lines = []
         for c_y, c_z in dict.fromkeys(one.row for one in links):
             found = f"before + {self.in_ring(c_z, earlier('number', self._reach))}"
@@ -137,7 +137,7 @@ class Rows:
         return lines
 
     def kept(self, links: Sequence[Carried]) -> list[str]:
-        """What the last row of a tile has sent to the row before it, for that row's own cells in the next tile."""
+        """Return the copy of what the last row of a tile sent backwards, which its own cells read in the next tile."""
         lines = []
         for one in links:
             if self._reach and one.row[0] < 0:
@@ -159,24 +159,24 @@ class Rows:
         return list(dict.fromkeys(one.row for one in self.cell.carried))
 
     def in_ring(self, c_z: int, number: str) -> str:
-        """The first cell of a row, of what goes along c_z."""
+        """Return the first cell of a row in the ring of what is sent along c_z."""
         sizes = {one: ring_rows(self.case, self.config, one) for one in self._sent}
         first = sum(sizes[one] * self._row_values(one) for one in self._sent if one < c_z)
         return f"{number} % {sizes[c_z]} * {self._row_values(c_z)} + {first + 2 * MARGIN}"
 
     def in_edges(self, c_z: int, plane: str, row: str) -> str:
-        """The same of a row that waits for the next tile."""
+        """Return the first cell of a row that is kept for the next tile."""
         every = sum(map(self._row_values, self._sent))
         first = sum(self._row_values(one) for one in self._sent if one < c_z)
         places = edge_planes(self.case.stencil, self.config)
         return f"{plane} % {places} * {EDGE_ROWS * every} + {row} * {every} + {first + 2 * MARGIN}"
 
     def _row_values(self, c_z: int) -> int:
-        """Values of a row of what goes along c_z."""
+        """Return the values of a row of what is sent along c_z."""
         return len(self._sent[c_z]) * pitch(self.config)
 
     def array(self, one: Carried) -> int:
-        """Where a value lies behind the start of its row."""
+        """Return the offset of a value's array in its row."""
         return self._sent[one.row[1]].index(one) * pitch(self.config)
 
     def _arrive(self) -> list[str]:
@@ -188,7 +188,7 @@ class Rows:
         return [f"store(rings, {row_place('to', one.row)} + {at} + x, {one.name})" for one, at in every]
 
     def _ends(self) -> Iterator[str]:
-        """What leaves one end arrives at the other."""
+        """Yield the copies from one end of a row to the other."""
         for one in self.cell.carried:
             start = f"{row_place('to', one.row)} + {self.array(one)}"
             there, back = (f"{start} - 1", f"{start} + nx - 1") if one.along_x > 0 else (f"{start} + nx", start)
@@ -197,12 +197,12 @@ class Rows:
 
 
 def earlier(name: str, number: int) -> str:
-    """A number that is so much smaller, as text."""
+    """Return the text of a name minus a number."""
     if not number:
         return name
     return f"({name} - {number})" if number > 0 else f"({name} + {-number})"
 
 
 def row_place(what: str, row: Row) -> str:
-    """Of the start of a row: to_uh goes up along y and stays in its plane."""
+    """Return the name of a row's start: to_uh goes up along y and stays in its plane."""
     return f"{what}_{''.join('dhu'[1 + c] for c in row)}"

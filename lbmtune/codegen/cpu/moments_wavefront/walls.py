@@ -1,9 +1,9 @@
-"""What comes back from walls to the cells of a pipeline of moments, as Python text.
+"""Bounce-back in the moments wavefront, as Python text.
 
-A cell finds what arrives along c_i in a place of its own, which the cell at -c_i has filled. Where that link is cut,
-nobody else looks there: what the cell itself has sent along -c_i is put there, and what a moving face adds, before the
-row takes its step. So the loops over vectors of cells are those of a periodic box. At a face that is a whole row, or
-one cell of each; where there are solid cells, words are read, and each vector that has cut links is gone through.
+A cell reads what arrives along c_i from its own place, which the cell at -c_i has filled. If that link is cut, only
+this cell uses the place: what the cell itself sent along -c_i, plus the momentum of a moving face, is copied there
+before the row takes its step. So the loops over vectors of cells are those of a periodic box. A face cuts links of
+whole rows, or of one cell per row. For solid cells words are read, and only vectors with cut links are changed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lbmtune.codegen.cpu.shared.signatures import parameter_names
 from lbmtune.codegen.passes import passes
 
 _DEPTH = 6
-"""Blocks around the steps of a row."""
+"""Python blocks around the steps of a row."""
 
 
 def parts(rows: Rows, constants: Constants) -> dict[str, str]:
-    """What the skeleton of a pipeline has besides where links may be cut."""
+    """Return the fields of the skeleton that differ if links may be cut."""
     case, config = rows.case, rows.config
     if not cuts(case):
         return dict.fromkeys(("walls", "kept", "located", "place", "emptied"), "")
@@ -49,7 +49,7 @@ def parts(rows: Rows, constants: Constants) -> dict[str, str]:
 
 
 def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
-    """Lines ahead of a row's loop: what comes back to its cells is put in its place. last: the row has no halo."""
+    """Return the lines before a row's loop that copy what cut links return. last: the row has no halo."""
     if not cuts(rows.case):
         return []
     walls = Walls(rows, constants)
@@ -65,13 +65,13 @@ def names(case: Case, config: CpuConfig) -> list[str]:
 
 
 def _after(lines: list[str], depth: int) -> str:
-    """Lines behind another one."""
+    """Return lines that follow another one."""
     return f"\n{indented(lines, depth)}" if lines else ""
 
 
 @dataclass(frozen=True)
 class Walls:
-    """Lines that put what comes back where a cell looks for what arrives."""
+    """Lines that copy what cut links return to where a cell reads what arrives."""
 
     rows: Rows
     constants: Constants
@@ -86,23 +86,23 @@ class Walls:
 
     @cached_property
     def _carried(self) -> dict[tuple[int, int, int], Carried]:
-        """What a cell sends, by its velocity upright."""
+        """What a cell sends, by velocity of the upright lattice."""
         return {(one.along_x, *one.row): one for one in self.rows.cell.carried}
 
     def _of(self, i: int) -> Carried:
         return self._carried[upright(self._case.stencil).velocities[i]]
 
     def _back(self, i: int) -> Carried:
-        """What the cell itself sends against c_i."""
+        """Return what the cell itself sends along -c_i."""
         return self._of(self._case.stencil.opposite[i])
 
     @cached_property
     def sent(self) -> list[Carried]:
-        """What may come back."""
+        """What cut links may return."""
         return [self._back(i) for i in returning(self._case)]
 
     def before(self) -> list[str]:
-        """Where rows begin that cells have sent themselves, and what moving faces add."""
+        """Return the starts of the rows that cells sent themselves, and the gains of moving faces."""
         gains = [
             f"gain{i} = {text(wall_gain(self._case.stencil, i) / weight(self._case.stencil, i), self.constants)}"
             for i in moving_links(self._case)
@@ -110,7 +110,7 @@ class Walls:
         return [*self.rows.own(self.sent), *gains]
 
     def lines(self) -> Iterator[str]:
-        """By words where there are solid cells, then at faces; a moving face is the one that counts at an edge."""
+        """Yield the copies at solid cells by words, then those at faces; at an edge a moving face takes precedence."""
         if self._case.geometry:
             yield from self._by_words()
         for kind in ("moving",) if self._case.geometry else ("wall", "moving"):
@@ -135,7 +135,7 @@ class Walls:
         yield from self._put(links, "x", "", moving=moving, depth=2)
 
     def _by_words(self) -> Iterator[str]:
-        """By the bits of words. Images beyond a wall are left out: where they look, cells of the box find their own."""
+        """Yield the copies by the bits of words, without images beyond a wall: their places belong to other cells."""
         lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
         inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
         cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
@@ -167,6 +167,6 @@ class Walls:
             yield f"{'    ' * depth}store{one}(rings, {place}, {value}{gain})"
 
     def empty(self) -> list[str]:
-        """Zeros in place of the moments of a cell."""
+        """Return the stores of zeros to the moments of a cell."""
         zero = self.constants.name(Integer(0))
         return [f"store_one(target, {at}, {zero})" for at in self.rows.places("y", "z")]

@@ -1,7 +1,7 @@
-"""SymPy assignments as Python text: named constants, hoisted row invariants, no float64 in sight.
+"""SymPy assignments as Python text: named constants, hoisted row invariants, no float64.
 
-A literal in Python is float64 and would promote everything that it touches, so each number gets a name
-(`c1_18` is 1/18) that the module defines once in the compute precision.
+A literal in Python is float64 and would promote every operand, so each number has a name (`c1_18` is 1/18) that the
+module defines once in the compute precision.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ class Constants:
     values: dict[str, Rational] = field(default_factory=dict)
 
     def name(self, value: Rational) -> str:
-        """The name of a positive number."""
+        """Return the name of a positive number, and keep it for the definitions."""
         name = f"c{value.p}" if value.q == 1 else f"c{value.p}_{value.q}"
         self.values[name] = value
         return name
 
     def definitions(self) -> list[str]:
-        """One line for each, smallest first."""
+        """Return one definition per number, smallest first."""
         ordered = sorted(self.values.items(), key=lambda item: item[1])
         return [f"{name} = real({v.p})" if v.q == 1 else f"{name} = real({v.p} / {v.q})" for name, v in ordered]
 
 
 class Hoisted(NamedTuple):
-    """invariants: assignments of a row; body: those of a cell."""
+    """Assignments that are computed once per row (invariants) and once per cell (body)."""
 
     invariants: tuple[Assignment, ...]
     body: tuple[Assignment, ...]
 
 
 def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignment, ...]:
-    """Replaces velocities by momenta times 1 / density, so that little has to wait for the division.
+    """Replace velocities by momenta times 1 / density, so that few values depend on the division.
 
-    c.u becomes (c.j) / density and j.u becomes j.j / density; what nobody uses any more is left out.
+    c.u becomes (c.j) / density and j.u becomes j.j / density; unused assignments are left out.
     """
     momenta = [Symbol(f"j{a}") for a in "xyz"[: lattice.dimensions]]
     velocities = {Symbol(f"u{a}"): j * _INVERSE for a, j in zip("xyz", momenta, strict=False)}
@@ -68,10 +68,10 @@ def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignme
 
 
 def hoist(steps: Sequence[Assignment], parameters: Iterable[Symbol]) -> Hoisted:
-    """Moves everything that depends on parameters alone out of the loop over cells.
+    """Move everything that depends on parameters alone out of the loop over cells.
 
-    Each value becomes a sum of products; a coefficient made of parameters is worked out once per row, and a
-    product of one that several values share once per cell.
+    Each value becomes a sum of products. A coefficient made of parameters is computed once per row, and a product of
+    such a coefficient that several values share once per cell.
     """
     constant = set(parameters)
     invariants: dict[Expr, Symbol] = {}
@@ -108,7 +108,7 @@ def _coefficient(value: Expr, constant: set[Symbol], invariants: dict[Expr, Symb
 
 
 def _share_products(body: list[Assignment], names: set[Symbol]) -> Iterable[Assignment]:
-    """Names the products of an invariant and a variable that occur more than once, where they first occur."""
+    """Yield the assignments with names for products of an invariant and a variable that occur more than once."""
     counts = Counter(product for step in body for product in _products(step.value, names))
     shared: dict[Expr, Symbol] = {}
     for step in body:
@@ -123,14 +123,14 @@ def _share_products(body: list[Assignment], names: set[Symbol]) -> Iterable[Assi
 
 
 def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
-    """An invariant times one other symbol, wherever a term contains both."""
+    """Return the products of an invariant and one other symbol that terms contain."""
     terms = (sympy.Mul.make_args(term) for term in sympy.Add.make_args(value))
     found = {k * v for term in terms for k in term if k in names for v in term if v.is_Symbol and v != k}
     return sorted(found, key=str)
 
 
 def text(value: Expr, constants: Constants) -> str:
-    """The expression as Python text; sums as balanced trees, which round less and wait less than chains."""
+    """Return the expression as Python text; sums are balanced trees, with smaller errors and shorter chains."""
     if value.is_Add:
         return _sum(_in_order(value), constants)
     if value.is_Mul:
@@ -145,7 +145,7 @@ def text(value: Expr, constants: Constants) -> str:
 
 @lru_cache(maxsize=4096)
 def _in_order(value: Expr) -> tuple[Expr, ...]:
-    """Terms of a sum, those that are subtracted last. Rows of many kernels have the same sums."""
+    """Return the terms of a sum, negative ones last; cached, because many kernels share their sums."""
     return tuple(sorted(value.as_ordered_terms(), key=_negative))
 
 

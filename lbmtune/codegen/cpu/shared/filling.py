@@ -1,4 +1,4 @@
-"""Filling the skeletons of kernels/cpu."""
+"""The skeletons of kernels/cpu, and lines for their fields."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _INDENT = " " * 4
 
 
 def filled(name: str, **values: str) -> str:
-    """The text of a skeleton with its names replaced."""
+    """Return the text of kernels/cpu/<name>.py.in with values for its fields."""
     return Template(skeleton(f"cpu/{name}.py.in")).substitute(values)
 
 
 def indented(lines: list[str], depth: int) -> str:
-    """Lines inside so many blocks of Python."""
+    """Return the text of lines inside `depth` blocks of Python."""
     return "\n".join(_INDENT * depth + line for line in lines)
 
 
 def between(some: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Lines with others among them, each ahead of an equal share."""
+    """Return lines with some others spread evenly among them."""
     starts = [n * len(lines) // len(some) for n in range(len(some))]
     mixed = list(lines)
     for start, one in reversed([*zip(starts, some, strict=True)]):

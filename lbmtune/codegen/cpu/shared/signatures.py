@@ -1,4 +1,4 @@
-"""What the entries and row functions of CPU kernels take."""
+"""Parameters of the entries and row functions of CPU kernels, and their Numba types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS = ["uint32[::1]"]
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    """Names of the real arguments."""
+    """Return the names of the real arguments."""
     walls = wall_scalars(case) if phase.collides or phase.wall_term != "none" else ()
     if not phase.collides:
         return walls

@@ -1,4 +1,4 @@
-"""The ways of populations into and out of the cells of a row, and what y, z and slots add to their indices."""
+"""Where the populations of a row are read and written, and what y, z and slots add to their indices."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
 
 @dataclass(frozen=True)
 class Stream:
-    """One population's way: its open and its cut place in a buffer; link: the velocity along which a wall cuts it.
+    """Where one population is read or written: its place in a buffer if its link is open, and if a wall cuts it.
 
-    name: tells streams apart; in place, what arrives by a link leaves by it, and both ways have one name.
-    gain: name of what a moving wall adds to it, or ''.
+    name: unique; in place, a population is written where another was read by the same link, and both have one name.
+    link: velocity along which a wall may cut; gain: name of the momentum that a moving wall adds, or ''.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Streams:
-    """All ways of one phase. buffers: names of the arrays (read from, written to)."""
+    """All streams of one phase. buffers: names of the arrays (read from, written to)."""
 
     case: Case
     config: CpuConfig
@@ -50,7 +50,7 @@ class Streams:
 
     @cached_property
     def reads(self) -> tuple[Stream, ...]:
-        """The way in of each direction: its link goes back along -c_i."""
+        """Where each direction is read: its link leads along -c_i."""
         return tuple(
             Stream(str(i), self.buffers[0], access.read, access.cut_read, link, self._gain("read", i, link))
             for i, access, link in self._links(-1)
@@ -58,7 +58,7 @@ class Streams:
 
     @cached_property
     def writes(self) -> tuple[Stream, ...]:
-        """The way out of each direction: its link goes along c_i, and what is cut comes back in the opposite one."""
+        """Where each direction is written: its link leads along c_i; if it is cut, the direction is reversed."""
         opposite, (source, target) = self.case.stencil.opposite, self.buffers
         return tuple(
             Stream(
@@ -73,17 +73,17 @@ class Streams:
         )
 
     def ahead(self, s: Stream) -> int:
-        """Cells ahead of which what a way reads is prefetched."""
+        """Return the prefetch distance of what a stream reads, in cells; 0: none."""
         return self.config.prefetch_propagated if any(s.open.offset) else self.config.prefetch_local
 
     @property
     def directions(self) -> tuple[int, ...]:
-        """Directions of the ways, in their order."""
+        """Directions, in the order of the streams."""
         return tuple(access.direction for access in self.phase.accesses)
 
     @property
     def all(self) -> tuple[Stream, ...]:
-        """Both ways; what is kept for a while leaves for no place in the lattice."""
+        """Reads and writes; rows that are kept first are not written to the lattice by their cells."""
         return self.reads if self.phase.blockwise else (*self.reads, *self.writes)
 
     def _links(self, sign: int) -> Iterable[tuple[int, Access, Vector]]:
@@ -96,24 +96,24 @@ class Streams:
 
     @property
     def gains(self) -> tuple[int, ...]:
-        """Directions whose wall gain is used."""
+        """Directions whose populations gain momentum from moving walls."""
         return tuple(sorted({int(s.gain.removeprefix("gain")) for s in self.all if s.gain}))
 
     # indices
 
     @cached_property
     def frame(self) -> StorageFrame:
-        """Where cells lie in storage."""
+        """The place of the domain in storage."""
         return frame(self.case.stencil, self.config)
 
     @cached_property
     def extents(self) -> Extents:
-        """Storage extents by their names in the text."""
+        """Storage extents, by their names in the text."""
         y, z = (name if self._differ(axis) else f"n{'xyz'[axis]}" for axis, name in _STORED.items())
         return Extents(Traced("pitch", "//"), Traced(y, "//"), Traced(z, "//"), self.case.stencil.q)
 
     def extent_lines(self) -> list[str]:
-        """Cells of a stored row (the pitch), rows and planes that are stored, and elements between arrays."""
+        """Return definitions of the pitch of a row, the stored rows and planes, and the stride between arrays."""
         stored = self.frame.extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
         lines = [f"pitch = {plain(stored.x)}"]
         lines += [f"{name} = {plain(stored[axis])}" for axis, name in _STORED.items() if self._differ(axis)]
@@ -122,11 +122,11 @@ class Streams:
         return [*lines, *(f"stride = {plain(value)}" for value in stride)]
 
     def _differ(self, axis: int) -> bool:
-        """Whether more rows or planes are stored than the domain has."""
+        """Return whether more rows or planes are stored than the domain has."""
         return self.frame.align[axis] > 1 or self.frame.origin[axis] > 0
 
     def neighbour_lines(self) -> list[str]:
-        """What the rows at y - 1, y, y + 1 and z - 1, z, z + 1 add to an index, of those in use; they wrap."""
+        """Return what rows y - 1, y, y + 1 and planes z - 1, z, z + 1 add to an index, if they are used; they wrap."""
         lines = []
         for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
             offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
@@ -136,7 +136,7 @@ class Streams:
         return lines
 
     def image_lines(self) -> list[str]:
-        """The same, as image_y_low and so on, of the places in their own blocks that cells of rings stand for."""
+        """Return what the rows and planes that ghost cells of a ring stand for add: image_y_low and so on."""
         lines = []
         for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
             for offset in sorted({access.read.offset[axis] for access in self.phase.accesses}):
@@ -145,16 +145,16 @@ class Streams:
         return lines
 
     def _in_block(self, axis: int, offset: int) -> Int:
-        """Storage coordinate of a neighbour, be it a cell of the block or of its ring."""
+        """Return the storage coordinate of a neighbour in the block or in its ring."""
         return self.frame.coordinate(axis, Traced("xyz"[axis], "//")) + offset
 
     def base(self, place: Place, prefix: str = "") -> str:
-        """What slot, y and z of a place add to an index; prefix: of the names of what y and z add."""
+        """Return what slot, y and z of a place add to an index. prefix: of the names of rows and planes."""
         y, z = rows_of(place)
         return " + ".join([*self.slot(place), f"{prefix}y{y} + {prefix}z{z}"])
 
     def slot(self, place: Place) -> list[str]:
-        """What the slot of a place alone adds, as terms."""
+        """Return the terms that the slot of a place adds."""
         if place.pointer:
             return [pointer_name(place.slot)]
         memory = self.config.memory
@@ -163,35 +163,35 @@ class Streams:
         return [*([f"{array} * stride"] if array else []), *([str(within)] if within else [])]
 
     def along_x(self, x: str) -> str:
-        """What cell x of the domain adds to an index."""
+        """Return what cell x of the domain adds to an index."""
         origin = self.frame.origin[0]
         return plain(self.config.memory.along_x(Traced(x, "//") + origin, self.extents))
 
     # walls
 
     def faces_used(self) -> tuple[int, ...]:
-        """Faces that some link crosses."""
+        """Return the faces that links cross."""
         return tuple(sorted({face for s in self.all for face, _ in self.case.crossed(s.link)}))
 
     def test(self, face: int) -> str:
-        """Definition of the flag that says whether the cell lies at a face."""
+        """Return the definition of the flag of cells at a face."""
         return f"{FACES[face]} = {_TESTS[face]}"
 
     def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:
-        """Condition that the link crosses a wall (a moving one) here, at a y or z face or from first_face on; or ''."""
+        """Return the condition that the link crosses a (moving) wall at a face from first_face on, or ''."""
         crossed = self.case.crossed(stream.link)
         return " or ".join(FACES[f] for f, kind in crossed if f >= first_face and (not moving or kind == "moving"))
 
     def x_face(self, stream: Stream) -> str:
-        """Kind of the x face that the link crosses; 'periodic' for one that runs along it."""
+        """Return the kind of the x face that the link crosses; 'periodic' for a link parallel to it."""
         return streamed(self.case.faces[stream.link[0] > 0]) if stream.link[0] else "periodic"
 
 
 def rows_of(place: Place) -> tuple[str, str]:
-    """Ends of the names of what y and z of a place add to an index."""
+    """Return the suffixes of the names of the row and the plane of a place."""
     return _SUFFIX[place.offset[1]], _SUFFIX[place.offset[2]]
 
 
 def _wrapped(axis: int, offset: int) -> Traced:
-    """Coordinate of a neighbour along an axis, around the domain."""
+    """Return the coordinate of a neighbour along an axis; it wraps around the domain."""
     return Traced(_NEIGHBOURS[offset].format(a="xyz"[axis]), "//")

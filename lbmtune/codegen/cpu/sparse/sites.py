@@ -1,4 +1,4 @@
-"""The CPU text of indirect addressing: what a load and a store of the populations of consecutive sites look like."""
+"""Loads and stores of the populations of consecutive sites of an index list, as Python text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from functools import cached_property
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.cell_types import Words, words_of
 from lbmtune.catalogue.schemes.scheme import Place
-from lbmtune.catalogue.sparse.index_list import MOVING_BIT, NodeList, Pointer, listed_rows, pointer, selects, used
+from lbmtune.catalogue.sparse.index_list import (
+    MOVING_BIT,
+    NodeList,
+    Pointer,
+    Used,
+    listed_rows,
+    pointer,
+    selects,
+    used,
+)
 from lbmtune.codegen.cpu.shared.signatures import pointer_name
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
 from lbmtune.codegen.trace import Traced, plain
@@ -16,55 +25,52 @@ from lbmtune.codegen.trace import Traced, plain
 
 @dataclass(frozen=True)
 class Sites:
-    """Lines before and inside the loop over sites; x is the first of the sites of a vector, and so its node."""
+    """Lines before and inside the loop over sites; x is the number of the first site of a vector, and of its node."""
 
     streams: Streams
 
     @cached_property
     def rows(self) -> NodeList:
-        """The rows of the list."""
+        """The rows of the index list."""
         return listed_rows(self.streams.case, self.streams.config)
 
     @cached_property
     def words(self) -> Words:
-        """What the type of a site says."""
+        """Fields of the type word of a site."""
         return words_of(self.streams.case, self.streams.config)
 
     @cached_property
     def extents(self) -> Extents:
-        """Storage extents by their names in the text."""
+        """Storage extents, by their names in the text."""
         return Extents(Traced("nodes", "//"), 1, 1, self.streams.case.stencil.q)
 
     def before(self) -> list[str]:
-        """Where each slot starts."""
+        """Return the definitions of the starts of slots."""
         places = (place for s in self.streams.all for place in (s.open, s.cut) if not place.pointer)
         starts = {p.slot: self.streams.config.memory.component(p.slot, self.extents) for p in places}
         return [f"slot{slot} = {plain(start)}" for slot, start in sorted(starts.items())]
 
     def cell(self) -> list[str]:
-        """Where the site itself lies in its slot, and nodes that are found through others."""
+        """Return the definitions of the site's place in a slot and of nodes that are found by pointer chasing."""
         here = f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"
         return [here, *map(self._chased, self._led_to())]
 
     def prefetches(self) -> list[str]:
-        """Requests for the words of the list that the same rows hold further on."""
-        streams, ahead = self.streams, self.streams.config.prefetch_index
-        needed = used(streams.case, streams.config.propagation, streams.phase)
-        kept = (p for n in needed.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
-        rows = (
-            [*map(self.rows.row, kept), *[self.rows.mask_row] * needed.masks, *[self.rows.type_row] * needed.types]
-            if ahead
-            else []
-        )
-        return [f"prefetch(links, {self._row(row)} + {ahead})" for row in rows]
+        """Return the prefetches of words of the index list."""
+        ahead = self.streams.config.prefetch_index
+        if not ahead:
+            return []
+        kept = (p for n in self._used.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
+        others = [self.rows.mask_row] * self._used.masks + [self.rows.type_row] * self._used.types
+        return [f"prefetch(links, {self._row(row)} + {ahead})" for row in (*map(self.rows.row, kept), *others)]
 
     def loads(self) -> list[str]:
-        """Lines that set f0, f1, ..."""
+        """Return the lines that load f0, f1, ..."""
         streams = zip(self.streams.directions, self.streams.reads, strict=True)
         return [f"f{i} = {self._load(s)}{self._gained(s)}" for i, s in streams]
 
     def complete(self, lines: list[str]) -> list[str]:
-        """What the sites of a vector do at faces, one after the other. lines: what one does, by its `word`."""
+        """Return the loop over the sites of a vector at faces. lines: those of one site, by its `word`."""
         if not lines:
             return []
         lanes, words = self.streams.config.lanes, self._row(self.rows.type_row)
@@ -74,25 +80,29 @@ class Sites:
         return [f"for k in range({lanes}):", *(f"    {line}" for line in each)]
 
     def stores(self) -> list[str]:
-        """Lines that leave g0, g1, ..."""
+        """Return the lines that store g0, g1, ..."""
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
         return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
 
     def _led_to(self) -> list[Pointer]:
-        """Pointers of the pass where they are chased, each after the one that it starts from."""
-        needed = used(self.streams.case, self.streams.config.propagation, self.streams.phase)
-        found = (self.rows.pointers[n] for n in needed.pointers)
+        """Return the chased pointers of the pass, each after the one that it starts from."""
+        found = (self.rows.pointers[n] for n in self._used.pointers)
         return sorted(found, key=lambda p: sum(p.open)) if self.rows.chased else []
 
+    @property
+    def _used(self) -> Used:
+        """What the pass reads of the index list."""
+        return used(self.streams.case, self.streams.config.propagation, self.streams.phase)
+
     def _chased(self, found: Pointer) -> str:
-        """The definition of the nodes that a pointer leads to."""
+        """Return the definition of the nodes that a pointer leads to."""
         start, row = self.rows.before(found), self.rows.row(found)
         if start is None:
             return f"{_name(found)} = led_by(links, {self._row(row)})"
         return f"{_name(found)} = led_on(links, {row} * nodes, {_name(start)})"
 
     def _row(self, row: int) -> str:
-        """Position in the list of the words of these sites in a row."""
+        """Return the index of the words of these sites in a row of the list."""
         return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
 
     def _flag(self, s: Stream) -> str:
@@ -111,7 +121,7 @@ class Sites:
         return f"{name}_cut" if selects(self.streams.case, s) else name
 
     def _where(self, s: Stream) -> list[str]:
-        """Arguments that say where a population lies."""
+        """Return the arguments that locate a population."""
         case, found = self.streams.case, pointer(self.streams.case, s)
         slots = [_slot(place) for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
         flags = [self._flag(s)] if selects(case, s) else []
@@ -123,7 +133,7 @@ class Sites:
         return [*places, *(["links", *flags] if flags else [])]
 
     def _gained(self, s: Stream) -> str:
-        """What a moving wall adds, as text."""
+        """Return the term that a moving wall adds, or ''."""
         if not s.gain:
             return ""
         row, bit = self.rows.flags(s.link)
@@ -139,10 +149,10 @@ class Sites:
 
 
 def _slot(place: Place) -> str:
-    """Where a slot starts."""
+    """Return the start of a slot."""
     return pointer_name(place.slot) if place.pointer else f"slot{place.slot}"
 
 
 def _name(found: Pointer) -> str:
-    """node_pom leads one step forward along x and one back along z."""
+    """Return the name of a node: node_pom is one step forward along x and one back along z."""
     return "node_" + "".join("mop"[a + 1] for a in found.open)

@@ -1,4 +1,4 @@
-"""Entries that leave density and velocity besides advancing a step, after de Oliveira, Lugarini, Franco 2019."""
+"""Entries that also store density and velocity of the state before the step (de Oliveira et al. 2019)."""
 
 from __future__ import annotations
 
@@ -7,36 +7,32 @@ from dataclasses import replace
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cuda.shared import access, physics
-from lbmtune.codegen.cuda.shared import program as plain
+from lbmtune.codegen.cuda.shared import access, box, physics
+from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.passes import Pass, passes_of
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 
-_FILE = "cuda/macroscopics.cu"
 
+def with_macroscopics(program: Program, parts: Parts = WHOLE) -> Program:
+    """Return the program with an entry for each parity that also writes rho and u of the state before its step.
 
-def with_macroscopics(program: Program) -> Program:
-    """The program with an entry for each parity that also writes rho and u of the state before its step.
-
-    They come in four arrays of nx * ny * nz in the compute precision. For kernels whose threads update cells of a
-    row: no marching threads.
+    They are four arrays of nx * ny * nz in the compute precision. The program is one of the direct family.
     """
     case, config = program.case, program.config
     assert isinstance(config, CudaConfig)
-    assert config.march == 1
     first = [passes_of(config, case.stencil, parity)[0] for parity in range(config.propagation.period)]
-    entries = "\n".join(_entry(case, config, one) for one in {one.entry: one for one in first}.values())
-    added = fill(_FILE, {"moments": moments_function(case), "entry": entries})
-    storing = tuple(
-        tuple(_storing(launch) if launch.entry == one.entry else launch for launch in launches)
-        for launches, one in zip(program.period, first, strict=True)
+    entries = "\n".join(_entry(case, config, one, parts) for one in {one.entry: one for one in first}.values())
+    added = fill("direct/macroscopics.cu", {"moments": moments_function(case), "entry": entries})
+    launches = tuple(
+        tuple(_storing(launch) if launch.entry == one.entry else launch for launch in step)
+        for step, one in zip(program.period, first, strict=True)
     )
-    return replace(program, source=f"{program.source}{added}\n", with_macroscopics=storing)
+    return replace(program, source=f"{program.source}{added}\n", with_macroscopics=launches)
 
 
 def moments_function(case: Case) -> str:
-    """The device function that sums the moments of cell v; half the body force belongs to the momentum (Guo)."""
+    """Return the device function of the moments of cell v; half the body force belongs to the momentum (Guo)."""
     velocities, forces = case.stencil.velocities, _forces(case)
     takes = "".join(f", const Real {force}" for force in forces)
     head = "__device__ __forceinline__ void moments("
@@ -51,37 +47,29 @@ def moments_function(case: Case) -> str:
 
 
 def _forces(case: Case) -> tuple[str, ...]:
-    """Components of the force that the collision, and so the entry, takes."""
+    """Return the components of the force that the collision, and so the entry, takes."""
     taken = physics.collision_scalars(case.collision, case.lattice, case.forced)
     return tuple(scalar for scalar in taken if scalar.startswith("force_"))
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
-    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
+def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
     forces = "".join(f", {force}" for force in _forces(case))
-    source, target = ("populations",) * 2 if one.phase.in_place else ("source", "target")
-    signature = plain.signature(case, config, one)
-    collide = f"        collide({taken});\n" if one.phase.collides else ""
-    return fill(
-        "cuda/one_step.cu",
-        {
-            "signature": signature.replace(one.entry, _name(one.entry)).replace(
-                "const int nx", f"Real* __restrict__ {MACROSCOPICS}, const int nx", 1
-            ),
-            "lane": plain.LANE,
-            "rows": access.rows(case, one.phase),
-            "read": f"{access.reads(case, one.phase, source)}\n    Real m[4][CELLS];",
-            "call": "\n".join(
-                [*physics.complete(case, words_of(case, config)), f"        moments(f, v, m{forces});\n{collide}"]
-            ),
-            "write": f"{access.writes(case, one.phase, target)}\n    leave(m, {MACROSCOPICS}, x, y, z, nx, ny, nz);",
-        },
-        inside="entry",
-    )
+    regions = box.entry_regions(case, config, one)
+    collide = f"        {box.collide_call(case)}\n" if one.phase.collides else ""
+    completed = physics.complete(case, words_of(case, config))
+    write = f"{regions['write']}\n    leave(m, {MACROSCOPICS}, x, y, z, nx, ny, nz);"
+    regions |= {
+        "signature": box.signature(case, config, one, _name(one.entry), f"Real* __restrict__ {MACROSCOPICS}"),
+        "rows": access.rows(case, one.phase),
+        "read": f"{reading(parts, regions['read'], 'x + z')}\n    Real m[4][CELLS];",
+        "call": "\n".join([*completed, f"        moments(f, v, m{forces});\n{collide}"]),
+        "write": writing(parts, write),
+    }
+    return fill("direct/one_step.cu", regions, inside="entry")
 
 
 def _name(entry: str) -> str:
-    return entry.replace("step", "store")
+    return f"store_{entry.removeprefix('step_')}"
 
 
 def _storing(launch: Launch) -> Launch:

@@ -9,20 +9,28 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, through, tile_bytes
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, flags, layout
-from lbmtune.codegen.cuda.shared.assemble import excerpt, fill
-from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
-from lbmtune.codegen.cuda.temporal_blocking import links as march_links
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.shared import access, layout, moment_links, moments
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
+from lbmtune.codegen.cuda.shared.entry import (
+    EXTENTS,
+    boolean,
+    bounds,
+    compiler_options,
+    entry_head,
+    first_tables,
+    parameters,
+    real,
+    title,
+    word_parameters,
+)
+from lbmtune.codegen.cuda.shared.programmatic_launch import launched
+from lbmtune.codegen.cuda.shared.storage import async_copies, stored_format
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.codegen.passes import FACE_ARRAYS
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.lattice import Lattice, Vector, negate
 
-_FILE = "cuda/tile_faces.cu"
-_EXTENTS = ("nx", "ny", "nz")
-_COPIES = "#ifdef __CUDACC__", "#endif  // elsewhere the host provides these"
-"""First and last line of what begins copies, as marches have it."""
+_FILE = "face_exchange/tile.cu"
 _AT_WALL = {
     f"{a}_{side}": f"cell.along_{a}.{end} && !cell.along_{a}.{side}"
     for a in "xyz"
@@ -53,21 +61,23 @@ class _Comer(NamedTuple):
         return f"{self.array} + {self.start}" if self.start else self.array
 
 
-def render_tile_faces(case: Case, config: CudaConfig) -> Program:
-    """The program of a legal configuration: a step of either parity, and what fills the faces before the first one."""
+def render(case: Case, config: CudaConfig) -> Program:
+    """Return the program of a legal configuration: a step of either parity, and a prologue that fills the faces."""
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
     prologue = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
-    return Program("cuda", case, config, _source(case, config), compiler_options(config), period, prologue=prologue)
+    source, options, longest = _source(case, config), compiler_options(config), _max_elements(case, config)
+    program = Program("cuda", case, config, source, options, period, prologue=prologue, max_elements=longest)
+    return launched(program, config)
 
 
 def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
     steps = entry == "step_0"
-    words = flags.of_first_step(case, config) if steps else ()
+    words = first_tables(case, config) if steps else ()
     return Launch(
         entry,
-        ("f0", *arrays, *words, *_EXTENTS, *(_scalars if steps else _relaxation)(case)),
-        block=config.block,
-        covers=config.block,
+        ("f0", *arrays, *words, *EXTENTS, *(_scalars if steps else _relaxation)(case)),
+        block=config.tile,
+        covers=config.tile,
         shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
     )
 
@@ -78,39 +88,40 @@ def _relaxation(case: Case) -> tuple[str, ...]:
 
 def _scalars(case: Case) -> tuple[str, ...]:
     """Launch arguments that relaxation and walls use."""
-    return (*_relaxation(case), *march_links.scalars(case))
+    return (*_relaxation(case), *moment_links.scalars(case))
 
 
 def _source(case: Case, config: CudaConfig) -> str:
-    regions = {
-        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
-        "constants": _constants(case, config),
-        "storage": stored_format(config),
-        "layout": layout.functions(case, config),
-        "copies": excerpt("cuda/march.cu", *_COPIES) if config.copies_ahead else "",
-        "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
-        "leave": _at_faces(case.stencil, config, _left),
-    }
-    relaxes = f"relax({', '.join(('m', *_relaxation(case)))});"
+    shared = config.prefetch_to == "shared"
+    tables = first_tables(case, config)
     inner = {
         "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
-        "signature": _signature("step_0", "Stored* moments", flags.of_first_step(case, config), _scalars(case), config),
-        "relax": f"    {relaxes}",
-        "seats": fill(_FILE, {}, inside="seats"),
+        "signature": _signature("step_0", "Stored* moments", tables, _scalars(case), config),
+        "relax": f"    relax({', '.join(('m', *_relaxation(case)))});",
         "send": "\n".join(_sent(case.stencil)),
-        "ahead": "" if config.copies_ahead else fill(_FILE, {}, inside="ahead"),
-        "ask": _asked(case.stencil, config),
-        "there": "    copies_end();" if config.copies_ahead else "",
-        "arrive": _at_faces(case.stencil, config, _copied if config.copies_ahead else _arriving),
+        "arrive": _at_faces(case.stencil, config, _copied if shared else _arriving),
         "walls": "\n".join(_walls(case, config)),
         "take": "\n".join(_taken(case.stencil)),
     }
-    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+    if shared:
+        inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _copying)}, inside="prefetch")
+    regions = {
+        "title": title(case, config),
+        "constants": _constants(case, config),
+        "storage": stored_format(config, 1),
+        "layout": layout.functions(case, config),
+        "copies": async_copies() if shared else "",
+        "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
+        "leave": _at_faces(case.stencil, config, _left),
+        "entry": fill(_FILE, inner, inside="entry"),
+        "prefetch": "",
+    }
+    return fill(_FILE, regions) + "\n"
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
     walled = [kind != "periodic" for kind in case.faces]
-    block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
+    block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.tile, strict=True))
     return "\n".join(
         (
             f"typedef {real(config.compute)} Real;",
@@ -122,7 +133,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int CROSSING = {crossing(case.stencil, config)};",
             f"constexpr int {_lists(case.stencil, config)};",
             *(
-                f"constexpr bool WALL_LOW_{a} = {_bool(walled[2 * n])}, WALL_HIGH_{a} = {_bool(walled[2 * n + 1])};"
+                f"constexpr bool WALL_LOW_{a} = {boolean(walled[2 * n])}, WALL_HIGH_{a} = {boolean(walled[2 * n + 1])};"
                 for n, a in enumerate("XYZ")
             ),
             f"constexpr Real unit = {config.unit:.0f};",
@@ -145,7 +156,7 @@ def _place(case: Case, config: CudaConfig) -> str:
     return "unsigned int" if narrow else "unsigned long long"
 
 
-def max_elements(case: Case, config: CudaConfig) -> int | None:
+def _max_elements(case: Case, config: CudaConfig) -> int | None:
     """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
 
     Either array of what crosses is no more than half of it.
@@ -154,10 +165,6 @@ def max_elements(case: Case, config: CudaConfig) -> int | None:
     if _place(case, config) == "unsigned long long":
         return found
     return 2**33 if found is None else min(found, 2**33)
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _moves(c: Vector) -> str:
@@ -196,11 +203,6 @@ def _at_faces(
 def _arriving(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
     for one in comers:
         yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
-
-
-def _asked(lattice: Lattice, config: CudaConfig) -> str:
-    """Copies of what comes in, which are under way while the tile is rebuilt."""
-    return fill(_FILE, {"early": _at_faces(lattice, config, _copying)}, inside="ask") if config.copies_ahead else ""
 
 
 def _copying(_lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
@@ -248,13 +250,12 @@ def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
     for (i, _), (walls, moving) in zip(links, faces, strict=True):
         back = f"moving({stencil.opposite[i] - 1})[here]"
         if moving:
-            back += f" + ({' || '.join(moving)} ? {march_links.gained(case, i)} : Real(0))"
+            back += f" + ({' || '.join(moving)} ? {moment_links.gained(case, i)} : Real(0))"
         if met := f"cut >> {i} & 1u" if read else " || ".join(walls):
             yield f"    if ({met}) {_value(stencil, i)} = {back};"
 
 
-def _signature(entry: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
-    numbers = [f"const int {n}" for n in _EXTENTS] + [f"const Real {n}" for n in scalars]
-    taken = ", ".join([*flags.parameters(words), *numbers])
-    head = f'extern "C" __global__ void {bounds(config)}{entry}('
-    return f"{head}\n    {state}, Stored* rising, Stored* falling, {taken})"
+def _signature(entry: str, state: str, tables: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
+    buffers = f"{state}, Stored* rising, Stored* falling"
+    taken = ", ".join((buffers, *word_parameters(tables), *parameters(EXTENTS, scalars)))
+    return entry_head(bounds(config), entry, taken, dependent=config.launch == "dependent")

@@ -3,59 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.persistent import walls as resident_walls
-from lbmtune.codegen.cuda.shared import flags, layout
-from lbmtune.codegen.cuda.shared.assemble import excerpt, fill
-from lbmtune.codegen.cuda.shared.grid_barrier import MEETINGS
-from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
-from lbmtune.codegen.cuda.temporal_blocking import links as march_links
-from lbmtune.codegen.cuda.temporal_blocking import moments
+from lbmtune.codegen.cuda.persistent import walls
+from lbmtune.codegen.cuda.shared import layout, moment_links, moments
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
+from lbmtune.codegen.cuda.shared.entry import (
+    EXTENTS,
+    boolean,
+    bounds,
+    compiler_options,
+    entry_head,
+    first_tables,
+    parameters,
+    real,
+    title,
+    word_parameters,
+)
+from lbmtune.codegen.cuda.shared.storage import stored_format
 from lbmtune.codegen.moment_stages import Stage, Sums
 from lbmtune.codegen.program import BARRIER, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.lattice import Lattice
 
-_FILE, _MEETING = "cuda/resident_moments.cu", "cuda/resident.cu"
-_EXTENTS = ("nx", "ny", "nz")
+_FILE, _SYNC = "persistent/moments.cu", "persistent/grid_barrier.cu"
 
 
-def render_resident_moments(case: Case, config: CudaConfig) -> Program:
-    """The program of a legal configuration: one launch for any number of time steps."""
+def render(case: Case, config: CudaConfig) -> Program:
+    """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, SENT_SUMS, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, SENT_SUMS, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )
-    return Program("cuda", case, config, _source(case, config), compiler_options(config), ((launch,),))
+    source, longest = _source(case, config), layout.max_elements(case, config)
+    return Program("cuda", case, config, source, compiler_options(config), ((launch,),), max_elements=longest)
 
 
 def _source(case: Case, config: CudaConfig) -> str:
-    regions = {
-        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//",
-        "constants": _constants(case, config),
-        "storage": stored_format(replace(config, cells_per_thread=1)),
-        "layout": layout.functions(case, config),
-        "stage": moments.functions(case.stencil, case.forced, False, case.relaxes) + "\n" + entering(case.stencil),
-        "walls": resident_walls.functions(case, config) if cuts(case) else "",
-        "meeting": excerpt(_MEETING, "#ifdef __CUDACC__", "extern __shared__ uint4 shared[];"),
-    }
+    walled = cuts(case)
     inner = {
         "signature": _signature(case, config),
         "relax": f"                    relax({', '.join(('m[r][v]', *_relaxation(case)))});",
-        **(resident_walls.parts(case, config) if cuts(case) else dict.fromkeys(resident_walls.PARTS, "")),
-        **MEETINGS[config.meeting],
+        **(walls.entry_regions(case, config) if walled else {}),
+        **variants(_SYNC, {}, inside=config.grid_sync),
     }
-    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+    regions = {
+        "title": title(case, config),
+        "constants": _constants(case, config),
+        "storage": stored_format(config, 1),
+        "layout": layout.functions(case, config),
+        "stage": moments.functions(case.stencil, case.forced, False, case.relaxes) + "\n" + entering(case.stencil),
+        "walls": walls.functions(case, config) if walled else "",
+        "barrier": fill(_SYNC, {"all": "", "neighbours": ""}),
+        "entry": fill(_FILE, inner, inside="entry"),
+    }
+    return fill(_FILE, regions) + "\n"
 
 
 def _relaxation(case: Case) -> tuple[str, ...]:
@@ -64,7 +73,7 @@ def _relaxation(case: Case) -> tuple[str, ...]:
 
 
 def _scalars(case: Case) -> tuple[str, ...]:
-    return (*_relaxation(case), *march_links.scalars(case))
+    return (*_relaxation(case), *moment_links.scalars(case))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -75,10 +84,10 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"typedef {layout.index_type(case, config)} Index;",
             "constexpr int CELLS = 1;",
             f"constexpr int BLOCK_X = {lanes}, BLOCK_Y = {seats};",
-            f"constexpr int WIDE = {config.cells_per_thread}, ROWS = {config.rows}, COLUMN = {config.march};",
-            f"constexpr bool HOLDS = {'true' if config.held else 'false'};",
+            f"constexpr int WIDE = {config.cells_per_thread}, ROWS = {config.rows}, COLUMN = {config.tile_planes};",
+            f"constexpr bool HOLDS = {boolean(bool(config.register_planes))};",
             f"constexpr int TOGETHER = {planes_together(config)};",
-            f"constexpr bool FLAT = {'true' if case.stencil.dimensions == 2 else 'false'};",
+            f"constexpr bool FLAT = {boolean(case.stencil.dimensions == 2)};",
             f"constexpr Real unit = {config.unit:.0f};",
             moments.constants(case.stencil),
             _way(case.stencil),
@@ -152,7 +161,7 @@ def _finish(stage: Stage) -> Iterator[str]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    words = flags.parameters(flags.of_first_step(case, config))
-    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
-    return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'
+    words = word_parameters(first_tables(case, config))
+    taken = ", ".join((buffers, *words, *parameters((STEPS, *EXTENTS), _scalars(case))))
+    return entry_head(bounds(config), "step_0", taken)

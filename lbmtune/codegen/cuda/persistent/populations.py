@@ -7,41 +7,43 @@ from collections.abc import Callable, Iterator
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
-from lbmtune.catalogue.families.cuda.temporal_blocking import block_cells
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, flags, layout, physics
-from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.cuda.shared.grid_barrier import MEETINGS
-from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, real, stored_format
+from lbmtune.codegen.cuda.shared import access, layout, physics
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
+from lbmtune.codegen.cuda.shared.entry import (
+    EXTENTS,
+    bounds,
+    compiler_options,
+    entry_head,
+    first_tables,
+    parameters,
+    real,
+    title,
+    word_parameters,
+)
+from lbmtune.codegen.cuda.shared.storage import stored_format
 from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
 from lbmtune.lattice import Vector, negate
 
-_FILE = "cuda/resident.cu"
-_EXTENTS = ("nx", "ny", "nz")
+_FILE, _SYNC = "persistent/populations.cu", "persistent/grid_barrier.cu"
 
 
-def render_resident(case: Case, config: CudaConfig) -> Program:
-    """The program of a legal configuration: one launch for any number of time steps."""
+def render(case: Case, config: CudaConfig) -> Program:
+    """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, *flags.of_first_step(case, config), STEPS, *_EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
         block=config.block,
-        covers=block_cells(case.stencil, config),
+        covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )
-    return Program("cuda", case, config, _source(case, config), compiler_options(config), ((launch,),))
+    source, longest = _source(case, config), layout.max_elements(case, config)
+    return Program("cuda", case, config, source, compiler_options(config), ((launch,),), max_elements=longest)
 
 
 def _source(case: Case, config: CudaConfig) -> str:
     taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
-    regions = {
-        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n//\n",
-        "constants": _constants(case, config),
-        "storage": stored_format(config),
-        "layout": layout.functions(case, config),
-        "collide": physics.functions(case),
-    }
     inner = {
         "signature": _signature(case, config),
         "take": "\n".join(f"        take<{_moves(c)}>(f, {i}, seat);" for i, c in enumerate(case.stencil.velocities)),
@@ -49,9 +51,18 @@ def _source(case: Case, config: CudaConfig) -> str:
         "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
         "call": f"            collide({taken});",
         "send": _through_faces(case, "send", "sent"),
-        **MEETINGS[config.meeting],
+        **variants(_SYNC, {}, inside=config.grid_sync),
     }
-    return fill(_FILE, {**regions, "entry": fill(_FILE, inner, inside="entry")}) + "\n"
+    regions = {
+        "title": title(case, config),
+        "constants": _constants(case, config),
+        "storage": stored_format(config, 1),
+        "layout": layout.functions(case, config),
+        "collide": physics.functions(case),
+        "barrier": fill(_SYNC, {"all": "", "neighbours": ""}),
+        "entry": fill(_FILE, inner, inside="entry"),
+    }
+    return fill(_FILE, regions) + "\n"
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -63,7 +74,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int Q = {case.stencil.q};",
             "constexpr int CELLS = 1;",
             f"constexpr int BLOCK_X = {x}, BLOCK_Y = {y};",
-            f"constexpr int COLUMN = {config.march};",
+            f"constexpr int COLUMN = {config.tile_planes};",
             f"constexpr Real unit = {config.stored.scale:.0f};",
         )
     )
@@ -144,7 +155,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    words = flags.parameters(flags.of_first_step(case, config))
-    scalars = [*words, *(f"const int {n}" for n in (STEPS, *_EXTENTS))] + [f"const Real {n}" for n in _scalars(case)]
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
-    return f'extern "C" __global__ void {bounds(config)}step_0(\n    {buffers}, {", ".join(scalars)})'
+    words = word_parameters(first_tables(case, config))
+    taken = ", ".join((buffers, *words, *parameters((STEPS, *EXTENTS), _scalars(case))))
+    return entry_head(bounds(config), "step_0", taken)

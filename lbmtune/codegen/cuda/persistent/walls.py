@@ -14,13 +14,11 @@ from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.temporal_blocking import links as march_links
-from lbmtune.codegen.cuda.temporal_blocking.moments import function
+from lbmtune.codegen.cuda.shared import moment_links
+from lbmtune.codegen.cuda.shared.moments import function
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.lattice import negate
 
-PARTS = ("owed", "back", "leave", "returned", "paid")
-"""Regions of the entry."""
 _AT_FACE = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
 _WHERE = "const Seat& seat, const int k, const int r, const int v, const int nx, const int ny, const int nz"
 _COORDINATES = (
@@ -42,14 +40,14 @@ def functions(case: Case, config: CudaConfig) -> str:
         texts.append(function(f"moving_at({_WHERE})", (_COORDINATES, f"return {moving};"), returns="Word"))
     takes = ("const Word cut", *(("const Word moving",) if case.moving else ()), "Real (&still)[LINES]")
     takes += ("Real (&right)[MOVERS]", "Real (&left)[MOVERS]", "Real (&back)[MOMENTS]")
-    takes += tuple(f"const Real {name}" for name in march_links.scalars(case))
+    takes += tuple(f"const Real {name}" for name in moment_links.scalars(case))
     texts.append(function(f"leave(\n    {', '.join(takes)})", _leave(case)))
     waits = "Real (&m)[MOMENTS], Real (&current)[CURRENT], Real& owed, const Real (&back)[MOMENTS]"
     texts.append(function(f"get_back({waits})", _get_back(case)))
     return "\n".join(texts)
 
 
-def parts(case: Case, config: CudaConfig) -> dict[str, str]:
+def entry_regions(case: Case, config: CudaConfig) -> dict[str, str]:
     """What stands in the regions of the entry."""
     where = "seat, k, r, v, nx, ny, nz"
     cut = f"cut_at({'words, ' if config.flags == 'memory' else ''}{where})"
@@ -58,7 +56,7 @@ def parts(case: Case, config: CudaConfig) -> dict[str, str]:
         "owed": "        Real owed[ROWS][WIDE] = {};",
         "back": "                Real back[ROWS][WIDE][MOMENTS] = {};",
         "leave": f"                        if (const Word cut = {cut}) "
-        f"leave({', '.join((*given, *march_links.scalars(case)))});",
+        f"leave({', '.join((*given, *moment_links.scalars(case)))});",
         "returned": "                        get_back(m[r][v], current[r][v], owed[r][v], back[r][v]);",
         "paid": f"                m[r][v][{_twice(case)}] += owed[r][v];",
     }
@@ -85,11 +83,11 @@ def _leave(case: Case) -> Iterator[str]:
     lattice = upright(case.stencil)
     sums = Sums(lattice)
     for i in returning(case):
-        c, place = lattice.velocities[i], march_links.sent_back(sums, i)
+        c, place = lattice.velocities[i], moment_links.sent_back(sums, i)
         yield f"if (cut >> {i} & 1u) {{"
         gain = ""
         if i in moving_links(case):
-            gain = f" + (moving >> {i} & 1u ? {march_links.gained(case, i)} : Real(0))"
+            gain = f" + (moving >> {i} & 1u ? {moment_links.gained(case, i)} : Real(0))"
         yield f"    const Real f = {unit_weight(lattice, negate(c))} * ({place}{gain});"
         yield f"    {place} = 0;"
         for k, n in enumerate(orders(lattice)):

@@ -192,7 +192,7 @@ def _open_write(case: Case, access: Access, buffer: str) -> str:
     if not cut.x:
         return f"{guard}{text})"
     first, last = (_none(tuple(f for f in cut.x if f == flag)) for flag in _FLAG[:2])
-    return f"{guard}{text.replace('write_here', 'write_here_open')}, {first}, {last})"
+    return f"{guard}{_access('write', i, access.write, buffer, '_open')}, {first}, {last})"
 
 
 def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
@@ -239,9 +239,9 @@ _BETWEEN = {"fetch": "waiting({0})", "take": "f[{0}], waiting({0})"}
 """What a population is moved between, besides its slot; otherwise the values of a thread."""
 
 
-def _access(verb: str, i: int, place: Place, buffer: str) -> str:
+def _access(verb: str, i: int, place: Place, buffer: str, form: str = "") -> str:
     ends = _BETWEEN.get(verb, "f[{0}]").format(i)
-    return f"{verb}_{MOVE[place.offset[0]]}({ends}, {slot(place, buffer)}, {row_name(place.offset)}, lane"
+    return f"{verb}_{MOVE[place.offset[0]]}{form}({ends}, {slot(place, buffer)}, {row_name(place.offset)}, lane"
 
 
 def _whole(verb: str, i: int, place: Place, buffer: str) -> str:

@@ -15,21 +15,33 @@ _HEAD = "__device__ __forceinline__"
 
 
 def functions(case: Case, config: CudaConfig) -> str:
-    """Storage extents of a domain, the index along each axis and the start of a component."""
-    memory = config.memory
-    stored = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
-    n = Extents(Traced("n.x"), Traced("n.y"), Traced("n.z"), stored.q)
-    parts = {
+    """Return the functions of a box: its extents in storage, indices along the axes and the start of a component."""
+    stored = _stored(case, config)
+    head = f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{"
+    parts = _parts(config, stored.q)
+    return "\n".join([head, f"    return {{{stored.x}, {stored.y}, {stored.z}}};", "}", *_bodies(parts)])
+
+
+def component_functions(case: Case, config: CudaConfig) -> str:
+    """Return the functions of listed nodes: the index of a node within a component, and a component's start."""
+    parts = _parts(config, _stored(case, config).q)
+    return "\n".join(
+        _bodies({head: value for head, value in parts.items() if "along_y" not in head and "along_z" not in head})
+    )
+
+
+def _stored(case: Case, config: CudaConfig) -> Extents:
+    return frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
+
+
+def _parts(config: CudaConfig, q: int) -> dict[str, object]:
+    memory, n = config.memory, Extents(Traced("n.x"), Traced("n.y"), Traced("n.z"), q)
+    return {
         "Index along_x(const Index x": memory.along_x(Traced("x"), n),
         "Index along_y(const Index y": memory.along_y(Traced("y"), n),
         "Index along_z(const Index z": memory.along_z(Traced("z"), n),
         "Offset component(const Offset q": memory.component(Traced("q"), n),
     }
-    if config.indirect:
-        del parts["Index along_y(const Index y"], parts["Index along_z(const Index z"]
-        return "\n".join(_bodies(parts))
-    head = f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{"
-    return "\n".join([head, f"    return {{{stored.x}, {stored.y}, {stored.z}}};", "}", *_bodies(parts)])
 
 
 def _bodies(parts: Mapping[str, object]) -> list[str]:

@@ -1,23 +1,24 @@
-"""Launches that begin before the one that they depend on has ended (programmatic dependent launch)."""
+"""Programmatic dependent launch: kernels start before the launch that they depend on has ended."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.program import Launch, Program
 
-_ENTRY = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\([^{]*\{')
 
+def launched(program: Program, config: CudaConfig) -> Program:
+    """Return the program with the launches that its configuration asks for.
 
-def dependent(program: Program) -> Program:
-    """The program with entries that wait by themselves for the launch before them, each as the first thing it does."""
-    assert set(program.entries) <= set(_ENTRY.findall(program.source))
-    text = _ENTRY.sub(r"\g<0>  begin_early();", program.source)
+    The entries of dependent launches wait for the launch before them (`entry.entry_head`).
+    """
+    if config.launch != "dependent":
+        return program
     every = (program.period, program.with_macroscopics, program.prologue)
     period, storing, prologue = (tuple(tuple(map(_early, step)) for step in steps) for steps in every)
-    source = f"{fill('cuda/dependent.cu', {})}\n{text}"
+    source = f"{fill('shared/programmatic_launch.cu', {})}\n{program.source}"
     return replace(program, source=source, period=period, with_macroscopics=storing, prologue=prologue)
 
 

@@ -1,4 +1,4 @@
-"""The CUDA program of a configuration with indirect addressing."""
+"""The CUDA program of a pass over fluid sites, whose neighbours an index list holds."""
 
 from __future__ import annotations
 
@@ -9,36 +9,41 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
-from lbmtune.codegen.cuda.shared import layout, physics
-from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.cuda.shared.program import bounds, compiler_options, copies, places, real, stored_format
-from lbmtune.codegen.cuda.sparse import access as indirect
+from lbmtune.codegen.cuda.shared import box, layout, physics
+from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
+from lbmtune.codegen.cuda.shared.entry import bounds, compiler_options, entry_head, parameters, real, title
+from lbmtune.codegen.cuda.shared.programmatic_launch import launched
+from lbmtune.codegen.cuda.shared.storage import copy_groups, hinted_format
+from lbmtune.codegen.cuda.sparse import access
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import LIST, Launch, Program
 
-_ONE_STEP, _COLUMN, _SHARED = "cuda/indirect.cu", "cuda/list_column.cu", "cuda/list_shared.cu"
+_SITES, _GROUPS, _SHARED = "sparse/sites.cu", "sparse/groups.cu", "sparse/shared_buffers.cu"
 _COUNTS = ("sites", "nodes")
 
 
-def render_indirect(case: Case, config: CudaConfig) -> Program:
-    """The program of a legal configuration: one entry per parity of its scheme."""
+def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
+    """Return the program of a legal configuration: one entry per parity of its scheme."""
     seen = seen_by(case, config)
     period = tuple(
         tuple(_launch(seen, config, one) for one in passes_of(config, case.stencil, parity))
         for parity in range(config.propagation.period)
     )
-    parts = [fill("cuda/chase.cu", {})] * config.chased
-    parts += [fill("cuda/list_ahead.cu", {})] * bool(config.prefetch_index)
-    parts += [fill("cuda/walls.cu", {})] * bool(words_of(case, config).walls)
+    texts = [fill("sparse/pointer_chasing.cu", {})] * (config.links == "three_pointers")
+    texts += [fill("sparse/list_prefetch.cu", {})] * bool(config.prefetch_index)
+    texts += [fill("shared/moving_walls.cu", {})] * bool(words_of(case, config).walls)
     regions = {
-        "title": f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n",
+        "title": title(case, config),
         "constants": _constants(case, config),
-        "storage": stored_format(config),
-        "layout": layout.functions(case, config),
+        "storage": hinted_format(config),
+        "layout": layout.component_functions(case, config),
         "collide": physics.functions(case),
-        "entry": "\n".join([*parts, _entries(seen, config)]),
+        "entry": "\n".join([*texts, _entries(seen, config, parts)]),
     }
-    return Program("cuda", case, config, fill(_ONE_STEP, regions) + "\n", compiler_options(config), period)
+    source, longest = fill(_SITES, regions) + "\n", layout.max_elements(case, config)
+    options = compiler_options(config)
+    return launched(Program("cuda", case, config, source, options, period, max_elements=longest), config)
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -54,62 +59,50 @@ def _constants(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _entries(case: Case, config: CudaConfig) -> str:
-    """All passes of all parities, by threads that update one group of sites, or several one after another."""
-    entries = "\n".join(_entry(case, config, one) for one in passes(config, case.stencil))
-    file = _entry_file(config)
-    if file == _ONE_STEP:
+def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
+    """Return all passes of all parities, with one group of sites per thread or several one after another."""
+    entries = "\n".join(_entry(case, config, one, parts) for one in passes(config, case.stencil))
+    if config.sites_per_thread == 1:
         return entries
-    constants = f"constexpr int MARCH = {config.march}, AHEAD = {config.prefetch};"
-    further = {"copies": copies()} if file == _SHARED else {}
-    return fill(file, {"constants": constants, **further, "entry": entries})
+    constants = f"constexpr int MARCH = {config.sites_per_thread}, AHEAD = {config.prefetch_sites};"
+    regions = {"constants": constants, "entry": entries}
+    if config.prefetch_to == "shared":
+        regions["helpers"] = fill(_SHARED, {"copies": copy_groups(), "variants": ""})
+    return fill(_GROUPS, regions)
 
 
-def _entry_file(config: CudaConfig) -> str:
-    """The skeleton of an entry: of a group of sites, or of several, whose words wait in registers or shared memory."""
-    if config.march == 1:
-        return _ONE_STEP
-    return _SHARED if config.copies_ahead else _COLUMN
-
-
-def _entry(case: Case, config: CudaConfig, one: Pass) -> str:
+def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
     rows, phase = listed_rows(case, config), one.phase
-    source, target = ("populations",) * 2 if phase.in_place else ("source", "target")
-    taken = ", ".join(("f", "v", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
+    source, target = box.buffers_of(phase)
     of_pass = case, config.propagation, rows, phase
-    names, file = indirect.names(*of_pass), _entry_file(config)
+    names, shared = access.names(*of_pass), config.sites_per_thread > 1 and config.prefetch_to == "shared"
+    completed = physics.complete(case, words_of(case, config), "types.of")
     count = len(rows.read_first(used(case, config.propagation, phase)))
-    ends = physics.complete(case, words_of(case, config), "types.of")
-    return fill(
-        file,
-        {
-            "kept": f"        Words {', '.join(names)};" if names else "",
-            "count": f"    constexpr int COPIED = {count};",
-            "keep": f"        {'kept' if file == _SHARED else 'sets[turn]'} = {{{', '.join(names)}}};" if names else "",
-            "fetch": indirect.copies(*of_pass, config.prefetch_index),
-            "take": "\n".join(f"        const Words& {name} = kept.{name};" for name in names),
-            "signature": _signature(case, config, one),
-            "words": indirect.copied(*of_pass) if file == _SHARED else indirect.words(*of_pass, config.prefetch_index),
-            "read": indirect.reads(case, rows, phase, source),
-            "call": "\n".join([*ends, f"        collide({taken});"]) if phase.collides else "",
-            "write": indirect.writes(case, rows, phase, target),
-        },
-        inside="entry",
-    )
+    regions = {
+        "kept": f"        Words {', '.join(names)};" if names else "",
+        "words_copied": f"    constexpr int COPIED = {count};",
+        "keep": f"        {'kept' if shared else 'sets[turn]'} = {{{', '.join(names)}}};" if names else "",
+        "fetch": access.copies(*of_pass, config.prefetch_index),
+        "take": "\n".join(f"        const Words& {name} = kept.{name};" for name in names),
+        "signature": _signature(case, config, one),
+        "words": access.copied(*of_pass) if shared else access.words(*of_pass, config.prefetch_index),
+        "read": reading(parts, access.reads(case, rows, phase, source), "site"),
+        "call": "\n".join([*completed, f"        {box.collide_call(case)}"]) if phase.collides else "",
+        "write": writing(parts, access.writes(case, rows, phase, target)),
+    }
+    if config.sites_per_thread == 1:
+        return fill(_SITES, regions, inside="entry")
+    return fill(_GROUPS, regions | (variants(_SHARED, regions) if shared else {}), inside="entry")
 
 
 def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
-    if one.phase.in_place:
-        buffers = "Stored* populations"
-    else:
-        buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
-    takes = [f"const int {n}" for n in _COUNTS] + [f"const Real {n}" for n in _scalars(case, one.phase)]
-    words = f"const Word* __restrict__ links, {', '.join(takes)}"
-    return f'extern "C" __global__ void {bounds(config)}{one.entry}(\n    {places(buffers, one.phase)} {words})'
+    taken = ", ".join(("const Word* __restrict__ links", *parameters(_COUNTS, _scalars(case, one.phase))))
+    dependent = config.launch == "dependent"
+    return entry_head(bounds(config), one.entry, f"{box.places(one.phase)} {taken}", dependent=dependent)
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    needed = indirect.gain_scalars(case, phase)
+    needed = access.gain_scalars(case, phase)
     if phase.collides:
         needed |= physics.cell_scalars(case)
     return physics.ordered(needed)
@@ -120,7 +113,7 @@ def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
         one.entry,
         (*one.places, LIST, *_COUNTS, *_scalars(case, one.phase)),
         block=config.block,
-        covers=(config.block[0] * config.cells_per_thread * config.march, 1, 1),
+        covers=(config.block[0] * config.cells_per_thread * config.sites_per_thread, 1, 1),
         over="sites",
         shared_bytes=waiting_bytes(case, config, one.phase),
     )

@@ -21,10 +21,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.codegen.cuda.shared import physics
 from lbmtune.codegen.cuda.shared.expressions import text
+from lbmtune.codegen.cuda.shared.moment_links import SENDING
+from lbmtune.codegen.cuda.shared.moment_links import scalars as wall_scalars
+from lbmtune.codegen.cuda.shared.moments import function
 from lbmtune.codegen.cuda.shared.physics import collision_scalars, gain
-from lbmtune.codegen.cuda.temporal_blocking.links import SENDING
-from lbmtune.codegen.cuda.temporal_blocking.links import scalars as wall_scalars
-from lbmtune.codegen.cuda.temporal_blocking.moments import function
 from lbmtune.codegen.moment_stages import Row
 from lbmtune.lattice import Lattice, lattice
 

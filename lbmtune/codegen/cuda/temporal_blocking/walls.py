@@ -1,7 +1,7 @@
-"""What walls and solid cells add to the moment march, as C text. See kernels/cuda/march_walls.cu.
+"""What walls and solid cells add to the moment march, as C text. See kernels/temporal_blocking/walls.cu.
 
 What returns to a cell over its cut links is summed up as moments, to which each link adds u_i (p(-c_i) + 6 c_i . u)
-with the powers of c_i; u: of a moving wall (`march_returned`). In two dimensions links are taken by their c_x: in most
+with the powers of c_i; u: of a moving wall (`wall_moments`). In two dimensions links are taken by their c_x: in most
 warps only those of one are cut.
 """
 
@@ -15,91 +15,47 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import streamed
-from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.cuda.temporal_blocking import links as march_links
-from lbmtune.codegen.cuda.temporal_blocking import populations
-from lbmtune.codegen.cuda.temporal_blocking import returned as march_returned
-from lbmtune.codegen.cuda.temporal_blocking import rows as march_rows
-from lbmtune.codegen.cuda.temporal_blocking import sides as march_sides
-from lbmtune.codegen.cuda.temporal_blocking.moments import function
+from lbmtune.codegen.cuda.shared import moment_links
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
+from lbmtune.codegen.cuda.shared.moments import function
+from lbmtune.codegen.cuda.temporal_blocking import populations, wall_moments, wall_rows, wall_sides
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.lattice import Lattice
 
-_FILE, FLAT, _RETURNED = "cuda/march.cu", "cuda/march_flat.cu", "cuda/march_returned.cu"
-"""Entries in three dimensions, and in two, where warps have one text however links are cut; what returns to cells."""
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
-"""Axes of a case that stand for x, y and z in the text, by its dimensions: z is marched along."""
+"""Axes of a case that stand for x, y and z in the text, by its dimensions: blocks go up along z."""
 _COORDINATES = {3: ("first_x + v", "first_y + r", "here_z"), 2: ("first_x + v", "0", "here_y")}
 _EXTENTS = {3: ("nx", "ny", "nz"), 2: ("nx", "1", "ny")}
-_PARTS = ("links", "fetch", "next")
-_FLAT_PARTS = (*_PARTS, "cut", "silence", "returning", "returned")
-_STAGE_PARTS = ("cut", "skip", "silence", "returning", "enter", "returned")
-"""What there is in the region "stages" of march.cu besides what every march does."""
-NONE = {
-    **dict.fromkeys((*_PARTS, "way"), ""),
-    "warp": "    const int lane = threadIdx.x, warp = threadIdx.y;",
-    "offsets": "    Index row[ROWS];\n    bool stored[ROWS];",
-    "links": "    void* const behind = exchange + EXCHANGES;",
-}
-"""What stands in the regions of the entry of march.cu where no link is cut."""
-NONE_FLAT = {**dict.fromkeys(_FLAT_PARTS, ""), "links": "    void* const behind = shared;"}
-"""The same of march_flat.cu."""
-
-
-_KEPT = """    const Kept row = {reinterpret_cast<unsigned*>(exchange + EXCHANGES) + thread};
-    const Kept stored = {row.first + ROWS * THREADS}, column = {stored.first + ROWS * THREADS};
-    column[0] = x;"""
-"""Numbers that a plane needs once wait in shared memory."""
-_LITTLE_ROOM = {
-    "const int seat = warp * NEXT + lane, thread = warp * 32 + lane;":  # as other functions find it: one number less
-    "const int seat = threadIdx.y * NEXT + threadIdx.x, thread = threadIdx.y * 32 + threadIdx.x;",
-    "line < height && first_y + r < ny;": "line < height && first_y + r < ny ? row[r] : NOWHERE;",
-    "    const auto fetch_plane = [&]() {\n": """    const auto fetch_plane = [&]() {
-        const int x = column[0];
-        const Numbers at = side_by_side(row);
-""",
-    "source + (from + row[r]), pitch, x);": "source + (from + at[r]), pitch, x);",
-    "        if (plane >= 2 * STEPS) {\n": """        if (plane >= 2 * STEPS) {
-            const int x = column[0];
-            const Numbers at = side_by_side(stored);
-""",
-    "if (stored[r]) store_cells(m[r], target + (to + row[r]), pitch, x);":  # where it is, or that it is not
-    "if (at[r] != NOWHERE) store_cells(m[r], target + (to + at[r]), pitch, x);",
-}
-"""What stands in an entry in three dimensions, and how where numbers of a thread wait in shared memory."""
-_LONG_WORDS = {"unsigned returns =": "unsigned long long returns =", "returns |= 1u <<": "returns |= 1ull <<"}
-_NEEDED = """            if (plane < 2 * t) {{  // nobody takes what this stage would finish yet
-                // but what the stage before has sent is read before it sends again
-    {meet}
-                break;
-            }}"""
 _OWN = "const Word own = unless_silent(links_of(links, t, r, v, here_z, ny, nz));"
 _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
+_ENTRY = "temporal_blocking/entry_walls.cu"
 
 
 def functions(case: Case, config: CudaConfig) -> str:
     """What is known of cut links, and what returns over them."""
     sides, rows = _sides(case, config), by_rows(case, config)
     return fill(
-        "cuda/march_walls.cu",
+        "temporal_blocking/walls.cu",
         {
             "faces": _links(case, config),
             "reflect": _reflection(case, config),
-            "known": fill("cuda/march_flags.cu" if config.flags == "memory" else "cuda/march_faces.cu", {}),
-            "sides": fill("cuda/march_sides.cu", {"faces": march_sides.functions(case)}) if sides else "",
-            "rows": fill("cuda/march_rows.cu", {"faces": march_rows.functions(case)}) if rows else "",
+            "known": fill(
+                "temporal_blocking/wall_flags.cu" if config.flags == "memory" else "temporal_blocking/wall_faces.cu", {}
+            ),
+            "sides": fill("temporal_blocking/wall_sides.cu", {"faces": wall_sides.functions(case)}) if sides else "",
+            "rows": fill("temporal_blocking/wall_rows.cu", {"faces": wall_rows.functions(case)}) if rows else "",
         },
     )
 
 
 def _reflection(case: Case, config: CudaConfig) -> str:
     if _joins(case, config):
-        return march_returned.functions(case)
+        return wall_moments.functions(case)
     return _reflect(case) if config.of_moments else populations.reflection(case)
 
 
 def _joins(case: Case, config: CudaConfig) -> bool:
-    """Whether what returns joins what arrives (`march_returned`)."""
+    """Whether what returns joins what arrives (`wall_moments`)."""
     return config.of_moments and case.stencil.dimensions == 3
 
 
@@ -117,58 +73,57 @@ def _walled(case: Case, axis: int) -> bool:
     return case.faces[2 * axis] != "periodic"
 
 
-def parts(case: Case, config: CudaConfig, file: str, regions: dict[str, str]) -> dict[str, str]:
-    """What stands in the regions of an entry where links are cut; regions: what else stands there."""
-    found = {"return": _return(case, config), "take": _TAKE, **regions}
-    found |= {name: fill(file, found, inside=name) for name in (_FLAT_PARTS if file == FLAT else (*_PARTS, "way"))}
-    if file != FLAT:
-        found["offsets"] = _KEPT
-        found["warp"] = "    const int lane = threadIdx.x, warp = alike(threadIdx.y);"
-        ways = _choice([(way, stages(file, regions, text)) for way, text in _ways(case, config, found)])
-        found["stages"] = ways if config.rows * config.cells_per_thread <= 32 else _with_long_words(ways)
-    return found | ({} if config.flags == "memory" else {"fetch": ""})
+def entry_variants(config: CudaConfig) -> dict[str, str]:
+    """Return the regions of an entry in three dimensions whose links can be cut."""
+    words = variants(_ENTRY, {}, inside="words") if config.flags == "memory" else {}
+    return variants(_ENTRY, {}) | words
 
 
-def with_little_room(entry: str) -> str:
-    """An entry in three dimensions that keeps in shared memory what a plane needs once."""
-    for now, then in _LITTLE_ROOM.items():
-        assert entry.count(now) == 1, now
-        entry = entry.replace(now, then)
-    return entry
+def entry_2d_variants(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+    """Return the regions of an entry in two dimensions whose links can be cut; regions: those that all entries have."""
+    file = "temporal_blocking/entry_2d.cu"
+    found = variants(file, {"return": _return(case, config)}, inside="walls")
+    if complete := populations.completed(case, "m[v]", ("first_x + v", "here_y", "0")):
+        found["relax"] = f"if (cuts) {complete}\n{regions['relax']}"
+    return found | (variants(file, {}, inside="words") if config.flags == "memory" else {})
 
 
-def _with_long_words(stages: str) -> str:
-    """Stages of threads with more cells than a word has bits, one for each cell that something returns to."""
-    for now, then in _LONG_WORDS.items():
-        stages = stages.replace(now, then)
-    return stages
+def stages(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+    """Return the region of the stages in three dimensions: a branch for each kind of cut links of a warp."""
+    file = "temporal_blocking/entry_3d.cu"
+    ways = ((way, fill(file, regions | own, inside="stages")) for way, own in _ways(case, config, regions))
+    return {"stages": " else ".join(f"if (way == {way}) {{\n{text}\n}}" for way, text in ways)}
 
 
-def stages(file: str, regions: dict[str, str], parts: dict[str, str] | None = None) -> str:
-    """Region "stages" of march.cu; parts: what it has where links are cut."""
-    return fill(file, {**dict.fromkeys(_STAGE_PARTS, ""), **regions, **(parts or {})}, inside="stages")
-
-
-def _ways(case: Case, config: CudaConfig, found: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What stages have besides, by what cuts links of a warp."""
+def _ways(case: Case, config: CudaConfig, regions: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each kind of cut links of a warp, with the regions that its stages have in addition."""
     yield "OPEN", {}
-    for side, way in enumerate(march_sides.WAYS if _sides(case, config) else ()):
-        texts = march_sides.over(case, side), march_sides.enter(side), march_sides.take(side)
+    for side, way in enumerate(wall_sides.WAYS if _sides(case, config) else ()):
+        texts = wall_sides.over(case, side), wall_sides.enter(side), wall_sides.take(side)
         yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
-    mixed = {name: fill(_FILE, found, inside=name) for name in ("cut", "skip", "returning", "returned")}
-    mixed["cut"] = f"{_NEEDED.format(meet=found['meet'])}\n{mixed['cut']}"
+    yield "MIXED", _mixed(case, config, regions)
+
+
+def _mixed(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+    """Return the regions of stages of warps with any cut links."""
+    inner = {**regions, "return": _return(case, config), "take": _TAKE}
     if _joins(case, config):
-        mixed["cut"] += "\nunsigned returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
-        names = {"returning": "leave", "enter": "enter", "returned": "take"}
-        mixed |= {name: fill(_RETURNED, found, inside=inside) for name, inside in names.items()}
+        word, _ = _cell_bits(config)
+        inner["returns"] = f"{word} returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
+    mixed = variants(_ENTRY, inner, inside="stage")
+    if _joins(case, config):
+        mixed |= variants("temporal_blocking/wall_moments.cu", inner)
+    if config.flags != "memory":
+        mixed["silence"] = ""
     if complete := populations.completed(case, "m[r][v]", ("first_x + v", "first_y + r", "here_z")):
-        mixed["relax"] = f"{complete}\n{found['relax']}"
-    yield "MIXED", mixed | {"silence": fill(_FILE, {}, inside="silence") if config.flags == "memory" else ""}
+        mixed["relax"] = f"{complete}\n{regions['relax']}"
+    return mixed
 
 
-def _choice(ways: Sequence[tuple[str, str]]) -> str:
-    """Branches."""
-    return " else ".join(f"if (way == {way}) {{\n{text}\n}}" for way, text in ways)
+def _cell_bits(config: CudaConfig) -> tuple[str, str]:
+    """Return the type of a word with a bit for each cell of a thread, and its number one."""
+    wide = config.rows * config.cells_per_thread > 32
+    return ("unsigned long long", "1ull") if wide else ("unsigned", "1u")
 
 
 def _faces(case: Case) -> Iterator[tuple[int, str]]:
@@ -212,17 +167,18 @@ def _return(case: Case, config: CudaConfig) -> str:
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]
     lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
-    return "\n".join((*lines, f"reflect({', '.join((*given, *march_links.SENT, *march_links.scalars(case)))});"))
+    return "\n".join((*lines, f"reflect({', '.join((*given, *moment_links.sent(), *moment_links.scalars(case)))});"))
 
 
 def _join(case: Case, config: CudaConfig) -> str:
     """The same where what returns joins what arrives."""
+    _, one = _cell_bits(config)
     moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
-    given = (*march_returned.JOINING, "own", *(["moving"] if case.moving else []), *march_links.SENT)
-    leave = f"{moving}reflect({', '.join((*given, *march_links.scalars(case)))});"
+    given = (*wall_moments.JOINING, "own", *(["moving"] if case.moving else []), *moment_links.sent())
+    leave = f"{moving}reflect({', '.join((*given, *moment_links.scalars(case)))});"
     if by_rows(case, config):
-        return march_rows.leave(case, f"{_OWN}\n{leave}")
-    return f"{_OWN}\nif (anywhere(own)) {{\n{march_returned.left(leave)}\n}}"
+        return wall_rows.leave(case, f"{_OWN}\n{leave}", one)
+    return f"{_OWN}\nif (anywhere(own)) {{\n{wall_moments.left(leave, one)}\n}}"
 
 
 def _moving(case: Case) -> str:
@@ -248,7 +204,7 @@ def _reflect(case: Case) -> str:
     """What returns to a cell in two dimensions, and its way to what waits for the next row, by the c_x of the links."""
     sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
-    takes += [*march_links.SENDING, *(f"const Real {name}" for name in march_links.scalars(case))]
+    takes += [*moment_links.SENDING, *(f"const Real {name}" for name in moment_links.scalars(case))]
     groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
     twice = orders(sums.lattice).index((0, 0, 2))
     given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
@@ -301,10 +257,10 @@ def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
 
 def _returned(case: Case, sums: Sums, i: int) -> str:
     """What arrives by a link where it is cut, in units of its weight: p(-c_i), and what a moving wall adds."""
-    back = f"where_cut(cut, {i}, {march_links.sent_back(sums, i)})"
+    back = f"where_cut(cut, {i}, {moment_links.sent_back(sums, i)})"
     if i not in moving_links(case):
         return back
-    return f"{back} + where_cut(moving, {i}, {march_links.gained(case, i)})"
+    return f"{back} + where_cut(moving, {i}, {moment_links.gained(case, i)})"
 
 
 def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:

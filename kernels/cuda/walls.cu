@@ -1,8 +1,0 @@
-// Where walls move with several velocities: words of moving links of those cells of a thread whose wall it is.
-__device__ __forceinline__ Words of_wall(
-    const Words& moving, const Word (&types)[CELLS], const int shift, const Word mask, const Word number) {
-    Words made;
-#pragma unroll
-    for (int v = 0; v < CELLS; ++v) made.of[v] = (types[v] >> shift & mask) == number ? moving.of[v] : 0u;
-    return made;
-}

@@ -1,0 +1,95 @@
+"""Configurations given as a record, as a dict of knobs, or as text: 'scheme=aa,block=256x1x1'."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.errors import InputError
+from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated
+
+LOG = logging.getLogger("lbmtune")
+Config = KernelConfig | Mapping[str, Scalar] | str
+_BLOCKS = ("128x1x1", "64x1x1", "32x1x1", "32x4x1", "32x8x1")
+"""Blocks that are tried, in this order, if the default one is illegal; the last for kernels of moments."""
+
+
+def config_of(config: Config, case: Case, limits: Limits, backend: str) -> KernelConfig:
+    """Return the record of a configuration; knobs that are not given have their defaults.
+
+    backend: of a configuration that names none. Raises InputError for unknown knobs and values.
+    """
+    if isinstance(config, KernelConfig):
+        return config
+    values = parse_values(config) if isinstance(config, str) else dict(config)
+    values = current_values({"backend": backend_of_knobs(values) or backend, **values})
+    return fitted(case, completed(values, limits), limits)
+
+
+def legal_config(config: Config, case: Case, limits: Limits, backend: str) -> KernelConfig:
+    """Return the record of a configuration (`config_of`). Raises InputError with the reason if it is illegal."""
+    found = config_of(config, case, limits, backend)
+    if reason := broken(case, found, limits):
+        raise InputError(f"illegal configuration: {reason}.")
+    return found
+
+
+def parse_values(text: str) -> dict[str, Scalar]:
+    """Return the knobs of 'scheme=aa,block=256x1x1' with their values as texts. Raises InputError."""
+    values: dict[str, Scalar] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(
+                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
+                "the 12 digits of a trial's key, or a best.json."
+            )
+        if name.strip() in values:
+            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
+        values[name.strip()] = value.strip()
+    if not values:
+        raise InputError("the configuration is empty; write for example scheme=aa, a trial's key, or a best.json.")
+    return values
+
+
+def backend_of_knobs(values: Mapping[str, Scalar]) -> str | None:
+    """Return the backend that a configuration names, or the only one that has some knob of it; else None."""
+    if "backend" in values:
+        return str(values["backend"])
+    names = {backend: known_names(backend) for backend in FAMILIES}
+    shared = set.intersection(*names.values())
+    return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
+
+
+def known_names(backend: str) -> set[str]:
+    """Return the names of a backend's knobs, with those of version 0.1."""
+    return {*backend_knobs(backend), *DEFAULTS[backend]}
+
+
+def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return flat values by the names of today; those of version 0.1 are translated, with a note. Raises InputError."""
+    if not is_legacy(values):
+        return dict(values)
+    known = backend_knobs(str(values["backend"]))
+    said = {
+        name: value
+        for name, value in migrated(values).items()
+        if name in ("backend", "family") or name in values or value != known[name].default
+    }
+    LOG.info("the configuration has names of version 0.1; today: %s", ",".join(f"{n}={v}" for n, v in said.items()))
+    return said
+
+
+def fitted(case: Case, values: Mapping[str, Scalar], limits: Limits) -> KernelConfig:
+    """Return the configuration; if no block is given and the default one is illegal, with the first legal one.
+
+    The default block may cover a short row twice, and kernels of moments need other blocks.
+    """
+    usual = from_flat(values)
+    if "block" in values or "block" not in usual.flat() or not broken(case, usual, limits):
+        return usual
+    blocks = (from_flat({**values, "block": block}) for block in _BLOCKS)
+    return next((config for config in blocks if not broken(case, config, limits)), usual)

@@ -1,0 +1,112 @@
+"""Devices: which one to use, what it allows, and the model of a case on it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lbmtune.backend.registry import available, backend_of, open_device
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.families.rules import Limits, cuda_limits
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.cores import usable_cores
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.model.predict import predict
+
+if TYPE_CHECKING:
+    from lbmtune.measure.workers.evaluate import Predict
+    from lbmtune.model.machine.description import Machine
+
+LOG = logging.getLogger("lbmtune")
+"""Remarks are warnings, progress is information."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of a device. known: it is here, or it is `machine`; otherwise every device of its backend has them."""
+
+    limits: Limits
+    known: bool
+    machine: Machine | None = None
+
+    @property
+    def place(self) -> str:
+        """Return where they hold, as it follows 'legal'; empty for the device that is here."""
+        if self.machine:
+            return f" on {self.machine.name}"
+        return "" if self.known else " by the limits of any such device"
+
+
+def chosen(device: str | None, backend: str | None = None, machine: Machine | None = None) -> str:
+    """Return the name of the device to use: that of a machine, the named one, or the first of a backend or of all.
+
+    Raises InputError for a name that is neither 'cpu' nor a number.
+    """
+    if machine is not None:
+        return _first(machine.environment.backend)
+    if device is not None:
+        backend_of(device)
+        return device
+    return _first(backend) if backend is not None else available()[0]
+
+
+def _first(backend: str) -> str:
+    return "cpu" if BACKENDS[backend].shares_host else "0"
+
+
+def folder_name(device: str) -> str:
+    """Return the part of a folder's name that stands for a device: 'cpu', 'gpu0'."""
+    return device if device == _first("cpu") else f"gpu{device}"
+
+
+def place(device: str, machine: Machine | None = None) -> str:
+    """Return a machine or a device in words."""
+    return machine.name if machine else f"device {device}"
+
+
+def bounds(device: str, machine: Machine | None = None) -> Bounds:
+    """Return the limits of a machine, of a device that is here, or those of every device of its backend."""
+    if machine:
+        return Bounds(limits_of(machine), True, machine)
+    try:
+        return Bounds(open_device(device).limits, True)
+    except DeviceUnavailableError:
+        return Bounds(Limits(cores=usable_cores()), False)
+
+
+def widest(device: str) -> Limits:
+    """Return upper limits of a device without opening it: the cores of a CPU, those of the largest GPU."""
+    if BACKENDS[backend_of(device)].shares_host:
+        return Limits(cores=usable_cores())
+    return cuda_limits("sm_100", 1 << 10, Limits.memory_bytes)
+
+
+def limits_of(machine: Machine) -> Limits:
+    """Return the limits that follow from a machine description."""
+    environment = machine.environment
+    if BACKENDS[environment.backend].shares_host:
+        cores, bits = environment.cores, environment.vector_bits
+        return Limits(cores=cores, vector_bits=bits, memory_bytes=environment.memory_bytes)
+    return cuda_limits(environment.architecture, machine.multiprocessors, environment.memory_bytes)
+
+
+def doubt(machine: Machine) -> str:
+    """Return a sentence on how far predictions for a machine hold; empty if it is calibrated itself."""
+    if machine.calibrated_as:
+        return (
+            f"{machine.name} is known by its data sheet alone, with curves of {machine.calibrated_as}: take speeds "
+            "for an order, and calibrate where the device is."
+        )
+    if not machine.calibrated:
+        return (
+            f"{machine.name} is not calibrated: speeds are estimated from bandwidths and instructions alone, and too "
+            "high where something else binds; lbmtune devices --calibrate measures the rest."
+        )
+    return ""
+
+
+def predictor(case: Case, machine: Machine) -> Predict:
+    """Return the model of a case on a machine: configuration -> Prediction."""
+    return partial(predict, case, machine=machine)

@@ -1,0 +1,50 @@
+"""Folders of studies: where a new one goes, and where a finished one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lbmtune.api.devices import folder_name
+from lbmtune.errors import InputError
+from lbmtune.records.store import HEADER, check_writable, read_study
+
+RESULTS = Path("lbmtune-studies")
+"""The folder of all studies, unless another one is named."""
+
+
+def new_folder(name: str, device: str, *, resume: bool = False) -> Path:
+    """Return the first free folder for a study on a device; to resume, the last one that is not free."""
+    base = RESULTS / f"{name}-{folder_name(device)}"
+    last, number = base, 1
+    while True:
+        candidate = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        if not (candidate / HEADER).exists():
+            return last if resume else candidate
+        last, number = candidate, number + 1
+
+
+def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
+    """Check that a folder can take the records. Raises InputError."""
+    exists = (folder / HEADER).exists()
+    if exists and not resume:
+        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
+    if resume and not exists:
+        raise InputError(f"{folder} holds no study to resume; give its folder with --out, or leave --resume out.")
+    if exists and (kept := read_study(folder).header.backend) != backend:
+        raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
+    check_writable(folder)
+
+
+def study_folder(reference: str, out: Path = RESULTS) -> Path:
+    """Return the folder of a study, given as a path or as its name under `out`. Raises InputError."""
+    for folder in (Path(reference), out / reference):
+        if (folder / HEADER).is_file():
+            return folder
+    known = ", ".join(path.name for path in study_folders(out)) or "none"
+    raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
+
+
+def study_folders(out: Path) -> Iterator[Path]:
+    """Return the study folders under `out`, itself included."""
+    yield from (header.parent for header in sorted([*out.glob(HEADER), *out.glob(f"*/{HEADER}")]))

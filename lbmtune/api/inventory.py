@@ -1,0 +1,107 @@
+"""List the catalogue, the axes of a study, and how many of its configurations are legal on a device."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from lbmtune.api import devices
+from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.config import backend_knobs, completed, families_with
+from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.operation_counts import operator_flops
+from lbmtune.catalogue.precision import STORAGES
+from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, collides
+from lbmtune.catalogue.problem.faces import FACES
+from lbmtune.catalogue.problem.geometries import GENERATORS
+from lbmtune.catalogue.problem.patches import SHAPES
+from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.lattice import LATTICES
+from lbmtune.model.machine.description import Machine
+from lbmtune.records.study import StudySpec, Table, tables
+from lbmtune.search.space import legal_set
+
+
+def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dict[str, Any]:
+    """Return the catalogue, the axes of a study with their values, and the counts of legal and illegal points.
+
+    device: 'cpu' or the index of a GPU; machine: whose limits hold instead of those of the device.
+    """
+    backend, here = backend_of(device), devices.bounds(device, machine)
+    space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
+    return {
+        **catalogue(),
+        "flops_per_update": _flops(),
+        "axes": _axes(backend, tables(spec.axes[backend]), here.limits),
+        "study": spec.name,
+        "device": device,
+        "limits_of_device": here.known,
+        "machine": machine.name if machine else None,
+        "legal_configurations": len(space.configs),
+        "legal_of_each_space": space.sizes,
+        "illegal_configurations": space.illegal,
+    }
+
+
+def catalogue() -> dict[str, dict[str, str]]:
+    """Return names and titles of schemes, layouts, lattices, collisions, storages, flows and geometries."""
+    return {
+        "schemes": {name: scheme.title for name, scheme in SCHEMES.items()},
+        "layouts": {name: _first_sentence(build.__module__) for name, build in LAYOUTS.items()},
+        "lattices": {name: f"{v.dimensions} dimensions, {v.q} directions" for name, v in LATTICES.items()},
+        "collisions": {name: collision(name).title for name in COLLISIONS},
+        "storages": {name: storage.title for name, storage in STORAGES.items()},
+        "flows": dict(FLOWS),
+        "faces": {str(kind): title for kind, title in FACES.items()},
+        "patches": {name: f"{_first_line(kind)} ({_parameters(kind)})" for name, kind in SHAPES.items()},
+        "geometries": {
+            name: f"{_first_sentence(kind.__module__)} ({_parameters(kind)})" for name, kind in GENERATORS.items()
+        },
+    }
+
+
+def _first_line(kind: Any) -> str:
+    return str((kind.__doc__ or "").splitlines()[0].rstrip("."))
+
+
+def _parameters(kind: Any) -> str:
+    """Return the parameters of a generator or a shape with their defaults, as a study file writes them."""
+    return ":".join(f"{f.name}={_default(f.default)}" for f in fields(kind) if f.name != "digest")
+
+
+def _default(value: object) -> str:
+    """Return the default of a parameter; dots if there is none."""
+    return "..." if value is MISSING else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _flops() -> dict[str, dict[str, int]]:
+    """Return operations per update of each collision on each lattice, without force and walls."""
+    return {c: {n: operator_flops(c, n) for n in LATTICES if collides(c, n)} for c in COLLISIONS}
+
+
+def _first_sentence(module: str) -> str:
+    """Return the first sentence of a module's docstring."""
+    text = " ".join((sys.modules[module].__doc__ or "").split())
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _axes(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
+    """Return each axis: title, values of all spaces, of each space (none: the default), default, and known names."""
+    filled = completed({"backend": backend}, limits)
+    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in backend_knobs(backend).values()}
+    return {
+        axis.name: {
+            "title": axis.meaning,
+            "unit": axis.unit,
+            "families": families_with(axis.name, backend),
+            "values": tuple(dict.fromkeys(value for values in each for value in values)),
+            "spaces": each,
+            "default": filled.get(axis.name, axis.default),
+            "known": axis.allowed,
+        }
+        for axis, each in found.items()
+    }

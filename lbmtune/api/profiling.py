@@ -1,0 +1,67 @@
+"""Profile one kernel: where its speed goes, from the data sheet to what is measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from lbmtune.api import measured_machines
+from lbmtune.api.devices import LOG
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
+from lbmtune.measure.profiling import profile as profiling
+from lbmtune.measure.profiling.loss_breakdown import ProfileRequest
+from lbmtune.measure.profiling.profiler_target import text_on_disk, write_request
+from lbmtune.model.machine.description import Machine
+from lbmtune.records.profile import Profile
+from lbmtune.records.study import TimingProtocol
+from lbmtune.report.profile import write_profile_page
+from lbmtune.search.lock import device_lock
+
+
+def profile(
+    case: Case,
+    config: KernelConfig,
+    device: str,
+    *,
+    machine: Machine | None = None,
+    protocol: TimingProtocol | None = None,
+    counters: bool = True,
+    sources: Path | None = None,
+) -> Profile:
+    """Return the loss breakdown of a kernel: times from data sheet to measurement beside those of the model.
+
+    device: 'cpu' or the index of a GPU; machine: by default its own calibrated description; counters: also read those
+    of the hardware (Nsight Compute, perf); sources: a folder for the kernel's text.
+    Raises InputError, NothingValidError if the kernel is wrong or cannot run, DeviceUnavailableError.
+    """
+    machine = machine or measured_machines.measured_machine(device, calibration=True)
+    if machine.environment.backend != config.backend:
+        raise InputError(f"machine {machine.name} is no {config.backend} device and the configuration is for one.")
+    subject = ProfileRequest(case, config, machine, protocol or TimingProtocol(), counters)
+    folder = str(sources.resolve()) if sources else ""
+    return profiling.profile(device, subject, LOG.info, alone=device_lock, sources=folder)
+
+
+class ProfilerTarget(NamedTuple):
+    """The text of a kernel on disk, and the command that profiles it."""
+
+    source: Path
+    command: str
+
+
+def profiler_target(case: Case, config: KernelConfig, device: str, folder: Path) -> ProfilerTarget:
+    """Write the text of a kernel and what runs it alone into a folder."""
+    text = text_on_disk(render(case, config), folder)
+    request = text.with_suffix(".json")
+    write_request(request, case, config, device, str(folder.resolve()))
+    over = f"{sys.executable} -m lbmtune.measure.profiling.profiler_target {request}"
+    return ProfilerTarget(text, f"ncu --profile-from-start off --set full --import-source yes -o report {over}")
+
+
+def profile_page(found: Profile, path: Path) -> None:
+    """Write the page of a profile, one HTML file that needs no network."""
+    write_profile_page(found, path)

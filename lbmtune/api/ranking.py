@@ -1,0 +1,289 @@
+"""Rank all legal configurations of a study by the model, without a device."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.grouping import Differences, differences, families, folded
+from lbmtune.api.machines import as_machine
+from lbmtune.backend.cuda import compiled_cache, nvrtc
+from lbmtune.backend.cuda.compiled_cache import Compiled
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.skeleton import kernels_folder
+from lbmtune.cores import usable_cores
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.files.studyfile import as_spec
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.predict import predict
+from lbmtune.records import Prediction, Resources
+from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import write_atomically
+from lbmtune.records.study import StudySpec
+from lbmtune.search.estimates import estimates
+from lbmtune.search.kinds import kind_of
+from lbmtune.search.space import legal_set
+
+_KEPT = 1000
+"""How many of the first are kept on disk, at least."""
+_QUIET_S = 10.0
+"""Seconds between two lines on how far compiling is."""
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+Say = Callable[[str], None]
+
+
+class Entry(NamedTuple):
+    """A configuration with its prediction; compiled: whether that knows what was compiled."""
+
+    config: KernelConfig
+    prediction: Prediction
+    compiled: bool
+
+
+class Row(NamedTuple):
+    """Configurations of which the first one stands for all. place: its place in the ranking, from 1 on.
+
+    compiled: how many of them were compiled; differ: the axes in which they differ, where that is said.
+    """
+
+    place: int
+    first: Entry
+    size: int
+    compiled: int
+    differ: Differences
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "place": self.place,
+            "configurations": self.size,
+            "compiled_configurations": self.compiled,
+            "differ_in": self.differ,
+            "family": str(kind_of(self.first.config)),
+            **_facts(self.first),
+        }
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Configurations with their predictions, the fastest first; those that are expected to be equal as in the space.
+
+    legal: how many there are, of which `entries` are the first; rows: the first of those that a person tells apart, as
+    many, and so from more of them; families: the best of each.
+    """
+
+    study: str
+    case: Case
+    machine: str
+    legal: int
+    entries: tuple[Entry, ...]
+    rows: tuple[Row, ...]
+    families: tuple[Row, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "study": self.study,
+            "case": self.case,
+            "machine": self.machine,
+            "legal_configurations": self.legal,
+            "first": [_facts(entry) for entry in self.entries],
+            "rows": [row.facts() for row in self.rows],
+            "families": [row.facts() for row in self.families],
+        }
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    config, prediction, compiled = entry
+    return {"config": config.flat(), "key": config.key, "compiled": compiled, "prediction": prediction}
+
+
+class _One(msgspec.Struct, frozen=True):
+    """A configuration as it is kept: in flat form, with its key, and with what was compiled of it."""
+
+    key: str
+    config: dict[str, Scalar]
+    resources: Resources | None
+
+    def entry(self, case: Case, machine: Machine) -> Entry:
+        """With its prediction, which is quickly made again."""
+        config = from_flat(self.config)
+        return Entry(config, predict(case, config, machine, self.resources), self.resources is not None)
+
+
+class _Several(msgspec.Struct, frozen=True):
+    """A Row as it is kept."""
+
+    place: int
+    first: _One
+    size: int
+    compiled: int
+    differ: dict[str, list[Scalar]]
+
+    def row(self, case: Case, machine: Machine) -> Row:
+        """With the prediction of the first one."""
+        return Row(self.place, self.first.entry(case, machine), self.size, self.compiled, self.differ)
+
+
+class _First(msgspec.Struct, frozen=True):
+    """The first of a ranking, as they are kept. ranked: how many it has; legal: those that do not compile, too."""
+
+    legal: int
+    ranked: int
+    ones: list[_One]
+    rows: list[_Several]
+    families: list[_Several]
+
+    def named(self, key: str) -> _One | None:
+        """The configuration with that key: any that was printed."""
+        every = (*self.ones, *(row.first for row in (*self.rows, *self.families)))
+        return next((one for one in every if one.key == key), None)
+
+
+def rank(
+    spec: StudySpec | Case | Path | str,
+    machine: Machine | Path | str,
+    top: int = 10,
+    compiled: int = 200,
+    say: Say = LOG.info,
+) -> Ranking:
+    """Return the fastest configurations of a study's legal space, as the model expects them on a machine.
+
+    spec: a study, a case, a study file or the name of a shipped study; machine: a description, a file of one or the
+    name of a shipped one; top: how many; compiled: how many of the first are compiled and predicted again, if NVRTC
+    compiles for the machine.
+    The ranking is kept on disk. Raises InputError if nothing is legal.
+    """
+    spec, machine = as_spec(spec), as_machine(machine)
+    compiler = compiler_of(machine, say) if compiled else ""
+    path = cache_folder("rankings") / f"{_name(spec, machine, compiler, compiled)}.json"
+    found = _kept(path)
+    if found is None or len(found.ones) < min(top, found.ranked):
+        found = _ranked(spec, machine, compiled if compiler else 0, max(top, _KEPT), say)
+        write_atomically(path, msgspec.json.encode(found))
+    return Ranking(
+        spec.name,
+        spec.case,
+        machine.name,
+        found.legal,
+        tuple(one.entry(spec.case, machine) for one in found.ones[:top]),
+        tuple(row.row(spec.case, machine) for row in found.rows[:top]),
+        tuple(row.row(spec.case, machine) for row in found.families),
+    )
+
+
+def ranked_before(key: str) -> KernelConfig | None:
+    """The configuration that has a key, from any ranking that is kept."""
+    for path in cache_folder("rankings").glob("*.json"):
+        found = _kept(path)
+        if found and (one := found.named(key)):
+            return from_flat(one.config)
+    return None
+
+
+def _kept(path: Path) -> _First | None:
+    """None where it is not there, or was written by another version."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_First)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
+    """The digest of what a ranking follows from: case and axes, machine, compiler, and the text of this package."""
+    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, machine, compiler, compiled)))
+    for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def compiler_of(machine: Machine, say: Say) -> str:
+    """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
+    if not BACKENDS[machine.environment.backend].reports_resources:
+        return ""
+    alone = "the ranking is of estimates alone"
+    try:
+        name, known = f"NVRTC {'.'.join(map(str, nvrtc.version()))}", nvrtc.architectures()
+    except DeviceUnavailableError as error:
+        say(f"{error}; {alone}.")
+        return ""
+    architecture = machine.environment.architecture
+    if architecture.rstrip("af") not in known:
+        say(f"{name} compiles for {known[0]} and newer, not for {architecture}: {alone}.")
+        return ""
+    return name
+
+
+def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Say) -> _First:
+    """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
+    environment = machine.environment
+    say(f"estimating all legal configurations of {spec.name} on {machine.name}")
+    space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(machine))
+    found = estimates(predictor(spec.case, machine), space.configs)
+    speeds = {n: one.mlups for n, one in enumerate(found)}
+    resources: dict[int, Resources] = {}
+    first = _fastest(speeds)[:compiled]
+    if first:
+        say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
+        configs = [space.configs[n] for n in first]
+        refused = []
+        answers = compiled_first(spec.case, configs, environment.architecture, say)
+        for n, one in zip(first, answers, strict=True):
+            if one.resources is None:
+                refused.append(one.reason.splitlines()[0])
+                del speeds[n]
+            else:
+                resources[n] = one.resources
+                speeds[n] = predict(spec.case, space.configs[n], machine, one.resources).mlups
+        if refused:
+            say(f"{len(refused)} of them do not compile and are left out: {refused[0]}")
+    return _first(space.configs, speeds, resources, keep)
+
+
+def _first(
+    configs: Sequence[KernelConfig], speeds: Mapping[int, float], resources: Mapping[int, Resources], keep: int
+) -> _First:
+    """So many places and rows, and all families. speeds, resources: by number, of those that have any."""
+    order = _fastest(speeds)
+    places = {n: place for place, n in enumerate(order, 1)}
+
+    def one(n: int) -> _One:
+        return _One(configs[n].key, configs[n].flat(), resources.get(n))
+
+    def several(group: list[int], differ: Differences) -> _Several:
+        return _Several(places[group[0]], one(group[0]), len(group), sum(n in resources for n in group), differ)
+
+    return _First(
+        legal=len(configs),
+        ranked=len(order),
+        ones=[one(n) for n in order[:keep]],
+        rows=[
+            several(group, differences(configs[n] for n in group)) for group in folded(order, configs, speeds)[:keep]
+        ],
+        families=[several(group, {}) for group in families(order, configs)],
+    )
+
+
+def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
+    """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
+    said_s, count = time.monotonic(), len(configs)
+    for done, one in enumerate(compiled_cache.compiled_all(case, configs, architecture, usable_cores()), 1):
+        yield one
+        if done < count and time.monotonic() - said_s >= _QUIET_S:
+            said_s = time.monotonic()
+            say(f"{done} of {count} compiled")
+
+
+def _fastest(speeds: Mapping[int, float]) -> list[int]:
+    """Numbers in the order of their speeds; equal ones as they are numbered."""
+    return sorted(speeds, key=lambda n: (-speeds[n], n))

@@ -1,0 +1,100 @@
+"""Reproduce published experiments on a device and judge their claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from lbmtune import __version__
+from lbmtune.api import devices, measured_machines
+from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.claims.plan import Here
+from lbmtune.claims.run import Observer, Run, check_same_device, run_claims
+from lbmtune.codegen.render import render
+from lbmtune.measure.profiling.counters import counted_each
+from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.model.machine.description import Machine
+from lbmtune.records.claims import Claims, ClaimsHeader, Document
+from lbmtune.records.profile import Counters
+from lbmtune.records.study import TimingProtocol
+from lbmtune.report.claims import write_claims_page
+from lbmtune.search.lock import device_lock, folder_lock
+
+_LIMIT_S = 180.0
+"""Time limit of a group's measurement: a domain that is staged through the host is slow."""
+_COUNTERS_LIMIT_S = 75.0
+"""After this time counters are read of no further kernel."""
+
+
+def reproduce(
+    documents: Sequence[Document],
+    device: str,
+    folder: Path,
+    *,
+    budget_bytes: int = 1 << 30,
+    resume: bool = False,
+    machine: Machine | None = None,
+    observer: Observer | None = None,
+) -> Claims:
+    """Run published experiments on a device and return the verdicts on their claims; every finished group is kept.
+
+    documents: of `files.claimsfile.load_documents`; budget_bytes: memory that stands for a small device where capacity
+    is the question; machine: the device's description, measured if left out.
+    Raises InputError if the folder holds a run of another device, DeviceUnavailableError.
+    """
+    machine = machine or measured_machines.measured_machine(device)
+    limits = devices.bounds(device).limits
+    here = Here(
+        backend=backend_of(device),
+        limits=limits,
+        physical_cores=psutil.cpu_count(logical=False) or limits.cores,
+        budget_bytes=budget_bytes,
+    )
+    if resume:
+        check_same_device(folder, machine.environment)
+    count = None if BACKENDS[here.backend].shares_host else partial(_counted, device)
+    run = Run(here=here, open_evaluator=_Opener(device), folder=folder, observer=observer or Observer(), count=count)
+    with device_lock(machine.environment), folder_lock(folder):
+        return run_claims(run, _header(machine, documents, here), documents)
+
+
+def _counted(device: str, kernels: Sequence[tuple[Case, KernelConfig]]) -> Sequence[Counters]:
+    """Return the counters of kernels, read by Nsight Compute."""
+    return counted_each([render(*kernel) for kernel in kernels], device, limit_s=_COUNTERS_LIMIT_S)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """Open evaluators on a device."""
+
+    device: str
+
+    def __call__(self, case: Case, size: int) -> AbstractContextManager[Evaluator]:
+        return Evaluator(case, self.device, TimingProtocol(finalists=size, measure_limit_s=_LIMIT_S))
+
+
+def _header(machine: Machine, documents: Sequence[Document], here: Here) -> ClaimsHeader:
+    return ClaimsHeader(
+        backend=here.backend,
+        environment=machine.environment,
+        copy_bytes_per_s=machine.copy_bytes_per_s,
+        in_place_bytes_per_s=machine.in_place_bytes_per_s,
+        budget_bytes=here.budget_bytes,
+        documents=tuple(document.name for document in documents),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )
+
+
+def claims_page(claims: Claims, path: Path) -> None:
+    """Write the page of a run, one HTML file that needs no network."""
+    write_claims_page(claims, path)

@@ -1,0 +1,260 @@
+"""Run a study on a device, and read a finished one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbmtune import __version__
+from lbmtune.api import measured_machines
+from lbmtune.api.devices import LOG, chosen, predictor, widest
+from lbmtune.api.folders import check_folder, new_folder
+from lbmtune.api.ranking import compiled_first, compiler_of
+from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.cores import usable_cores
+from lbmtune.errors import NothingValidError
+from lbmtune.export import printed_kernel, write_best
+from lbmtune.files.studyfile import as_spec
+from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.model.gpu.instruction_issue import cells_read
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.predict import predict
+from lbmtune.records import Accuracy, Prediction, Trial
+from lbmtune.records.in_cache import last_cache
+from lbmtune.records.store import read_study
+from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
+from lbmtune.report import write_report
+from lbmtune.search.accuracy import within
+from lbmtune.search.estimates import Repredict
+from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.lock import device_lock
+from lbmtune.search.resume_check import check_same_spec
+from lbmtune.search.space import check_any_is_legal, legal_set
+from lbmtune.search.study import nothing_valid, run_study
+
+if TYPE_CHECKING:
+    import pandas
+
+REPORT, BEST = "report.html", "best.json"
+
+_HOST_CEILING_AGE_S = 86400.0
+"""How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
+_COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
+"""Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
+
+
+class Study:
+    """A study in its folder, finished or under way: its record, and the files that are made of it.
+
+    >>> study = Study("studies/recorded/nvidia-h200/d3q19-box-fp32")
+    >>> study.config.scheme, round(study.winner.mlups)
+    ('pull', 27541)
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        """Read the record of a folder. Raises InputError if it holds no study."""
+        self.folder = Path(folder)
+        self.record: StudyRecord = read_study(self.folder)
+
+    @property
+    def spec(self) -> StudySpec:
+        """Return what was asked: case, axes, budget, objective."""
+        return self.record.header.spec
+
+    @property
+    def ranked(self) -> tuple[Trial, ...]:
+        """Return the verified trials, the best first."""
+        return self.record.ranked
+
+    @property
+    def winner(self) -> Trial:
+        """Return the best trial. Raises NothingValidError if none was verified on the whole domain."""
+        if self.record.winner is None:
+            raise NothingValidError(nothing_valid(self.record))
+        return self.record.winner
+
+    @property
+    def config(self) -> KernelConfig:
+        """Return the configuration of the best trial. Raises NothingValidError."""
+        return from_flat(self.winner.config)
+
+    def frame(self) -> pandas.DataFrame:
+        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each axis."""
+        import pandas  # loads slowly, and nothing else here needs it
+
+        rows = [
+            {
+                "number": trial.number,
+                "key": trial.key,
+                "outcome": str(trial.outcome),
+                "mlups": trial.mlups,
+                "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
+                **trial.config,
+            }
+            for trial in self.record.trials
+        ]
+        return pandas.DataFrame(rows)
+
+    def report(self, path: Path | str | None = None) -> Path:
+        """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
+        target = self.folder / REPORT if path is None else Path(path)
+        write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
+        return target
+
+    def export(self, path: Path | str | None = None) -> Path:
+        """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
+
+        Raises NothingValidError if no trial was verified.
+        """
+        if not self.ranked:
+            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
+        target = self.folder / BEST if path is None else Path(path)
+        write_best(self.record, target)
+        return target
+
+
+def study(
+    spec: StudySpec | Case | Path | str,
+    device: str | None = None,
+    folder: Path | str | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    storage: str | None = None,
+    refresh: bool = False,
+    observer: Observer | None = None,
+) -> Study:
+    """Search the fastest verified kernel of a case on a device and return the study.
+
+    spec: a study, a case (all axes with their usual values), a study file, or the name of a shipped study. device:
+    'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
+    lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
+    of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial.
+    If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
+
+        >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
+        >>> few = ["budget.trials=3", "scheme=aa", "layout=soa", "threads=1"]
+        >>> found = study(case, "cpu", "a-study", overrides=few)
+        >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
+        ({'aa'}, PosixPath('a-study'))
+    """
+    where = chosen(device)
+    wanted = as_spec(spec, overrides)
+    place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
+    check_study(wanted, where, place, resume=resume)
+    max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
+    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s)
+    _run(_Run(wanted, machine, place, observer or Observer(), storage, resume), where)
+    return Study(place)
+
+
+def check_study(spec: StudySpec, device: str, folder: Path, *, resume: bool = False) -> None:
+    """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
+    backend = backend_of(device)
+    check_folder(folder, backend, resume=resume)
+    if resume:
+        check_same_spec(read_study(folder).header.spec, spec, folder)
+    else:
+        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A study about to run on a machine."""
+
+    spec: StudySpec
+    machine: Machine
+    folder: Path
+    observer: Observer
+    storage: str | None
+    resume: bool
+
+
+def _run(run: _Run, device: str) -> None:
+    """Search and record; a study without a valid kernel is recorded as well."""
+    expected = predictor(run.spec.case, run.machine)
+    with (
+        Evaluator(run.spec.case, device, run.spec.protocol, expected) as evaluator,
+        device_lock(evaluator.environment),
+    ):
+        backend = run.machine.environment.backend
+        space = legal_set(run.spec.case, backend, run.spec.axes[backend], evaluator.limits)
+        if run.spec.max_error is not None:
+            space = within(space, run.spec.max_error, partial(_accuracy, evaluator, brief=True))
+        header = replace(
+            study_header(run.spec, run.machine, evaluator),
+            legal_configurations=len(space.configs),
+            illegal_configurations=space.illegal,
+        )
+        search = Search(
+            evaluator=evaluator,
+            predict=expected,
+            folder=run.folder,
+            observer=run.observer,
+            storage_url=run.storage,
+            predict_anew=compiled_predictor(run.spec, run.machine),
+            compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
+            accuracy=partial(_accuracy, evaluator),
+            sustain=evaluator.sustained,
+        )
+        try:
+            run_study(search, header, space, resume=run.resume)
+        except NothingValidError:
+            return
+
+
+def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
+    """Return the errors of a precision; None, with a remark, if they cannot be measured."""
+    try:
+        return evaluator.accuracy(config, brief=brief)
+    except NothingValidError as error:
+        LOG.warning(str(error))
+        return None
+
+
+def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
+    """Return the model with registers and spills as NVRTC reports them.
+
+    None if it does not compile for the machine, or if that is not calibrated: then the model has no use for registers.
+    """
+    if machine.calibration is None or not compiler_of(machine, lambda _: None):
+        return None
+
+    def predicted(configs: Sequence[KernelConfig]) -> list[Prediction | None]:
+        LOG.info("compiling the %d kernels that the model puts first", len(configs))
+        answers = compiled_first(spec.case, configs, machine.environment.architecture, LOG.info)
+        return [
+            predict(spec.case, config, machine, one.resources) if one.resources else None
+            for config, one in zip(configs, answers, strict=True)
+        ]
+
+    return predicted
+
+
+def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> StudyHeader:
+    """Return the header of a study that begins now, without the size of its space."""
+    ceiling = Ceiling(
+        copy_bytes_per_s=machine.copy_bytes_per_s,
+        in_place_bytes_per_s=machine.in_place_bytes_per_s,
+        stream_bytes_per_s=machine.stream_bytes_per_s,
+        date=machine.date,
+        cpu_share=machine.conditions.cpu_share,
+    )
+    return StudyHeader(
+        spec=spec,
+        backend=machine.environment.backend,
+        environment=evaluator.environment,
+        ceiling=ceiling,
+        calibration_cpu_share=machine.calibration_cpu_share,
+        last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
+        legal_configurations=0,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )

@@ -1,0 +1,25 @@
+"""What an update costs by the case and the configuration alone, and a case in words."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.operation_counts import flops_per_update
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.report.titles import subject
+
+
+def costs(case: Case, config: KernelConfig) -> dict[str, float]:
+    """Return bytes per update, operations per update and per byte, and the footprint in bytes."""
+    moved, operations = bytes_per_update(case, config), flops_per_update(case)
+    return {
+        "bytes_per_update": moved,
+        "flops_per_update": operations,
+        "flops_per_byte": operations / moved,
+        "footprint_bytes": footprint_bytes(case, config),
+    }
+
+
+def case_summary(case: Case) -> str:
+    """Return a case in words: 'D3Q19 BGK box, 24 x 24 x 24 cells'."""
+    return subject(case, [])

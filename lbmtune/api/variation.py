@@ -1,0 +1,139 @@
+"""Vary one axis around a configuration by the model, without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lbmtune.api.configs import Config, config_of
+from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.machines import as_machine
+from lbmtune.api.ranking import compiled_first, compiler_of, rank
+from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.errors import unknown
+from lbmtune.files.studyfile import as_spec
+from lbmtune.model.machine.description import Machine
+from lbmtune.records import Prediction, Resources
+from lbmtune.records.study import StudySpec, tables
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What the model expects of each value of an axis.
+
+    predictions: by legal value, in order; illegal: the reason of each other value; compiled: whether the predictions
+    know registers and spills of the compiled kernels.
+    """
+
+    axis: str
+    case: Case
+    around: KernelConfig
+    machine: str
+    predictions: dict[Scalar, Prediction]
+    illegal: dict[Scalar, str]
+    compiled: bool
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "axis": self.axis,
+            "case": self.case,
+            "around": self.around.flat(),
+            "machine": self.machine,
+            "compiled": self.compiled,
+            "values": [{"value": value, "prediction": found} for value, found in self.predictions.items()],
+            "illegal": [{"value": value, "reason": reason} for value, reason in self.illegal.items()],
+        }
+
+
+def vary(
+    spec: StudySpec | Case | Path | str,
+    machine: Machine | Path | str,
+    axis: str,
+    config: Config | None = None,
+    compiled: int = 200,
+) -> Variation:
+    """Return what the model expects of each value that a study gives to an axis, all else as in a configuration.
+
+    spec: a study, a case, a study file or the name of a shipped study; machine: a description, a file of one or the
+    name of a shipped one. config: by default the first of the study's ranking (`api.rank`, which compiles `compiled`
+    kernels), whose values are compiled as well. Raises InputError.
+    """
+    spec, machine = as_spec(spec), as_machine(machine)
+    backend = machine.environment.backend
+    check_axis(axis, backend)
+    if config is None:
+        return _around_best(spec, machine, axis, compiled)
+    base = config_of(config, spec.case, limits_of(machine), backend)
+    return _variation(spec, machine, axis, base, *_configs(spec, machine, axis, base))
+
+
+def check_axis(axis: str, backend: str) -> None:
+    """Raise InputError if kernels of a backend have no such axis."""
+    names = list(backend_knobs(backend))
+    if axis not in names:
+        raise unknown(f"axis of {backend} kernels", axis, names)
+
+
+def _around_best(spec: StudySpec, machine: Machine, axis: str, compiled: int) -> Variation:
+    """Vary the axis around the first of the ranking.
+
+    If the ranking compiles kernels, all values are compiled: estimates beside them would be of another kind.
+    """
+    base = rank(spec, machine, 1, compiled).entries[0].config
+    configs, illegal = _configs(spec, machine, axis, base)
+    where = f"around {base.key}, the first of the ranking of {spec.name}"
+    if not (compiled and compiler_of(machine, lambda _: None)):
+        LOG.info("%s by estimates; no kernel was compiled", where)
+        return _variation(spec, machine, axis, base, configs, illegal)
+    architecture = machine.environment.architecture
+    LOG.info("%s; the kernels of all values are compiled for %s", where, architecture)
+    answers = zip(configs, compiled_first(spec.case, list(configs.values()), architecture, LOG.info), strict=True)
+    resources = {}
+    for value, answer in answers:
+        if answer.resources is None:
+            illegal[value] = f"it does not compile: {answer.reason.splitlines()[0]}"
+        else:
+            resources[value] = answer.resources
+    legal = {value: configs[value] for value in resources}
+    return _variation(spec, machine, axis, base, legal, illegal, resources)
+
+
+def _configs(
+    spec: StudySpec, machine: Machine, axis: str, base: KernelConfig
+) -> tuple[dict[Scalar, KernelConfig], dict[Scalar, str]]:
+    """Return the legal configurations by value of the axis, and the reasons of the illegal values."""
+    limits = limits_of(machine)
+    rest = {name: value for name, value in base.flat().items() if (axis, name) != ("storage", "compute")}
+    values = _values(spec, machine.environment.backend, axis, base)
+    configs = {value: from_flat(completed({**rest, axis: value}, limits)) for value in values}
+    reasons = {value: broken(spec.case, config, limits) for value, config in configs.items()}
+    legal = {value: config for value, config in configs.items() if not reasons[value]}
+    return legal, {value: reason for value, reason in reasons.items() if reason}
+
+
+def _variation(
+    spec: StudySpec,
+    machine: Machine,
+    axis: str,
+    base: KernelConfig,
+    configs: Mapping[Scalar, KernelConfig],
+    illegal: dict[Scalar, str],
+    resources: Mapping[Scalar, Resources] | None = None,
+) -> Variation:
+    """Predict all values. resources: of every configuration, if they were compiled."""
+    expected, compiled = predictor(spec.case, machine), resources or {}
+    predictions = {value: expected(config, resources=compiled.get(value)) for value, config in configs.items()}
+    return Variation(axis, spec.case, base, machine.name, predictions, illegal, resources is not None)
+
+
+def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> list[Scalar]:
+    """Return the values of the study and that of the configuration: numbers by size, names as the study has them."""
+    given = [value for table in tables(spec.axes[backend]) for value in table.get(axis, ())]
+    found = list(dict.fromkeys((*given, base.flat()[axis])))
+    return sorted(found) if all(isinstance(value, int) for value in found) else found

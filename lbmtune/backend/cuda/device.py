@@ -1,0 +1,257 @@
+"""NVIDIA GPUs through CuPy, which is imported when a device is asked for and nowhere else in the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.cuda.attributes import Attributes, environment, limits
+from lbmtune.backend.cuda.library import cupy, device_count
+from lbmtune.backend.cuda.nvml import Monitor
+from lbmtune.backend.cuda.programmatic_launch import launch_dependent
+from lbmtune.backend.protocol import (
+    Array,
+    Binary,
+    DeviceFaultError,
+    OutOfMemoryError,
+    Placing,
+    TooManyResourcesError,
+)
+from lbmtune.catalogue.families.rules import Limits
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Conditions, Environment, Resources
+
+_INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
+_STATIC_SHARED_BYTES = 48 << 10
+"""Shared memory beyond this has to be asked for, per kernel."""
+
+
+@dataclass(frozen=True)
+class CudaExecutable:
+    """A loaded cubin. functions: by entry."""
+
+    device: CudaDevice
+    module: Any
+    functions: dict[str, Any]
+    resources: Resources
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
+        """Enqueues one launch. Raises TooManyResourcesError."""
+        with self.device.launching(launch):
+            self.device.start(self.functions[launch.entry], launch, grid, tuple(arguments))
+
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """A CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
+        return self.device.recorded(run)
+
+
+class CudaDevice:
+    """One GPU of this process. Memory is plain device memory from CuPy's pool."""
+
+    def __init__(self, cupy: Any, index: int) -> None:
+        self._cupy, self._index = cupy, index
+        self._runtime, self._driver = cupy.cuda.runtime, cupy.cuda.driver
+        self._attributes = Attributes(self._runtime, index)
+        self._monitor = Monitor(self._runtime.deviceGetPCIBusId(index))
+
+    @property
+    def xp(self) -> ModuleType:
+        """Cupy."""
+        module: ModuleType = self._cupy
+        return module
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits of the device and of its architecture, and the memory that was free when first read."""
+        return limits(self._attributes, int(self._runtime.memGetInfo()[0]))
+
+    @cached_property
+    def environment(self) -> Environment:
+        """The GPU, its driver and the compiler for it."""
+        return environment(self._attributes, self._monitor)
+
+    @property
+    def multiprocessors(self) -> int:
+        """Number of streaming multiprocessors."""
+        return self._attributes["MultiProcessorCount"]
+
+    @property
+    def caches_bytes(self) -> dict[str, int]:
+        """Level -> bytes."""
+        return {"L2": self._attributes["L2CacheSize"]}
+
+    def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:
+        """Starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
+        try:
+            return self._cupy.empty(elements, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfMemoryError(str(error)) from error
+
+    def host_empty(self, elements: int, dtype: str) -> Array:
+        """Page-locked, so that copies go by direct memory access. Raises OutOfMemoryError."""
+        size = elements * np.dtype(dtype).itemsize
+        try:
+            memory = self._cupy.cuda.alloc_pinned_memory(size)
+        except (self._runtime.CUDARuntimeError, MemoryError) as error:
+            raise OutOfMemoryError(str(error)) from error
+        return np.frombuffer(memory, dtype, elements)
+
+    def load(self, program: Program, binary: Binary) -> CudaExecutable:
+        """Raises TooManyResourcesError, OutOfMemoryError."""
+        module = self._cupy.cuda.function.Module()
+        try:
+            module.load(binary.image)
+            functions = {entry: module.get_function(entry) for entry in program.entries}
+            for launch in (launch for step in program.period for launch in step):
+                self._allow_shared(functions[launch.entry], launch.shared_bytes)
+        except self._driver.CUDADriverError as error:
+            if error.status == _OUT_OF_MEMORY:
+                raise OutOfMemoryError(str(error)) from error
+            if error.status == _INVALID_VALUE:
+                raise TooManyResourcesError(str(error)) from error
+            raise DeviceFaultError(f"the driver refused the binary: {error}") from error
+        return CudaExecutable(self, module, functions, binary.resources)
+
+    def start(self, function: Any, launch: Launch, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+        """Enqueues one launch in its own mode; one that depends on others begins early only as part of a graph."""
+        stream = self._cupy.cuda.get_current_stream().ptr if launch.mode == "dependent" else 0
+        if stream:
+            status = launch_dependent(function.ptr, launch, grid, arguments, stream)
+            if status:
+                raise self._driver.CUDADriverError(status)
+        elif launch.mode == "cooperative":
+            try:
+                function(grid, launch.block, arguments, launch.shared_bytes, enable_cooperative_groups=True)
+            except ValueError as error:  # what CuPy says of more blocks than the device can hold
+                raise TooManyResourcesError(f"{launch.entry}: {error}") from error
+        else:
+            function(grid, launch.block, arguments, launch.shared_bytes)
+
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """What launches, as one CUDA graph, all that `run` enqueues. Raises DeviceFaultError."""
+        stream = self._cupy.cuda.Stream()
+        with self._faults(), stream:  # the default stream cannot be captured
+            stream.begin_capture()
+            try:
+                run()
+            except Exception:
+                with suppress(self._runtime.CUDARuntimeError):  # the launch that failed is what is to be heard of
+                    stream.end_capture()
+                raise
+            graph = stream.end_capture()
+
+        def replay() -> None:
+            with self._faults():
+                graph.launch()
+
+        return replay
+
+    def synchronize(self) -> None:
+        """Waits for all that was enqueued. Raises DeviceFaultError."""
+        with self._faults():
+            self._runtime.deviceSynchronize()
+
+    def time_s(self, run: Callable[[], None]) -> float:
+        """Seconds between two events around what `run` enqueues. Raises DeviceFaultError."""
+        start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        with self._faults():
+            start.record()
+            run()
+            end.record()
+            end.synchronize()
+            return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1e3
+
+    def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
+        """Seconds between events; one run is always enqueued behind the one at work. Raises DeviceFaultError."""
+        marks = [self._cupy.cuda.Event() for _ in range(count + 1)]
+        with self._faults():
+            marks[0].record()
+            for n in range(count):
+                run()
+                marks[n + 1].record()
+                marks[n].synchronize()
+                look()
+            marks[count].synchronize()
+            return [float(self._cupy.cuda.get_elapsed_time(*pair)) / 1e3 for pair in pairwise(marks)]
+
+    def conditions(self) -> Conditions:
+        """From NVML."""
+        return self._monitor.conditions()
+
+    def energy_j(self) -> float | None:
+        """From NVML."""
+        return self._monitor.energy_j
+
+    @contextmanager
+    def marked(self, name: str) -> Iterator[None]:
+        """An NVTX range, which Nsight Systems and Nsight Compute show."""
+        nvtx = getattr(self._cupy.cuda, "nvtx", None)  # a build of CuPy may come without
+        if nvtx is None:
+            yield
+            return
+        nvtx.RangePush(name)
+        try:
+            yield
+        finally:
+            nvtx.RangePop()
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Between cudaProfilerStart and cudaProfilerStop."""
+        runtime = self._cupy.cuda.runtime
+        runtime.profilerStart()
+        try:
+            yield
+        finally:
+            runtime.profilerStop()
+
+    def datasheet_bytes_per_s(self) -> float | None:
+        """Of its memory, from NVML."""
+        return self._monitor.memory_bytes_per_s
+
+    @contextmanager
+    def launching(self, launch: Launch) -> Iterator[None]:
+        """Tells a launch that asks for too much from one that finds the device broken."""
+        try:
+            yield
+        except self._driver.CUDADriverError as error:
+            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE):
+                threads = "x".join(map(str, launch.block))
+                raise TooManyResourcesError(f"{launch.entry} with {threads} threads: {error}") from error
+            raise DeviceFaultError(str(error)) from error
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (self._runtime.CUDARuntimeError, self._driver.CUDADriverError) as error:
+            raise DeviceFaultError(str(error)) from error
+
+    def _allow_shared(self, function: Any, size_bytes: int) -> None:
+        if size_bytes > _STATIC_SHARED_BYTES:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
+
+
+def open_cuda(index: int) -> CudaDevice:
+    """The GPU of that index, as CUDA counts them. Raises DeviceUnavailableError."""
+    count = device_count()
+    if index >= count:
+        raise DeviceUnavailableError(
+            f"GPU {index} does not exist: this machine has {count}, counted from 0; choose another --device."
+        )
+    found = cupy()
+    try:
+        found.cuda.Device(index).use()
+        found.cuda.runtime.free(0)  # makes the context
+        return CudaDevice(found, index)
+    except found.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(f"GPU {index} cannot be used: {error}; see nvidia-smi.") from error

@@ -1,0 +1,167 @@
+"""Compiling CUDA text for a real architecture without a GPU or a driver: NVRTC through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+from collections.abc import Iterator
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from lbmtune.backend.cuda.sass import overtaken
+from lbmtune.backend.protocol import Binary, CompileError
+from lbmtune.codegen.program import Program
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.records import Entry, Resources
+
+_NAME = "lbmtune.cu"
+_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+_PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
+_CACHES = (12, 9)
+"""The first version that takes what it compiled before from a cache, with an empty log, and knows --no-cache."""
+_MINIMAL = (13, 0)
+"""The first version that is asked to leave out what no kernel has (textures, launches from the device): the same code
+comes out, one or two hundredths of a second sooner."""
+_PLAINER = ("-O1", "-O0")
+"""Levels of the assembler below its own."""
+_TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
+
+
+def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
+    """A cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
+    return _asking(program, compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}")))
+
+
+def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Binary]]:
+    """The same text with fewer and fewer optimisations of the assembler, and the level of each.
+
+    The compiler proper does for all of them what it does in `compile_cuda`: if one of them is right and that is not,
+    the text is right, and so is what the assembler was given.
+    """
+    for level in _PLAINER:
+        options = (*program.options, f"--gpu-architecture={architecture}", f"--ptxas-options={level}")
+        yield level, _asking(program, compile_text(program.source, options))
+
+
+def _asking(program: Program, binary: Binary) -> Binary:
+    """With the shared memory that launches ask for beside what the text declares."""
+    asked = program.dynamic_shared_bytes
+    entries = {
+        name: replace(entry, shared_bytes=entry.shared_bytes + asked.get(name, 0))
+        for name, entry in binary.resources.entries.items()
+    }
+    return replace(binary, resources=Resources(entries=entries, code_bytes=binary.resources.code_bytes))
+
+
+def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
+    """The same for any text; `options` name the architecture, `name` is what messages and line numbers refer to."""
+    known = version()
+    wanted = (*options, "--ptxas-options=-v", *(("--minimal",) if known >= _MINIMAL else ()))
+    log, image = _compile(source, wanted, "CUBIN", name)
+    if "registers" not in log and known >= _CACHES:
+        log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN", name)
+    return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
+
+
+def ptx(program: Program, architecture: str = "compute_90") -> str:
+    """The virtual machine code of a program: shows how wide its loads and stores are."""
+    _, image = _compile(program.source, (*program.options, f"--gpu-architecture={architecture}"), "PTX")
+    return image.rstrip(b"\0").decode()
+
+
+def _compile(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
+    """Log and product."""
+    library, handle = nvrtc(), c_void_p()
+    _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
+    try:
+        given = [option.encode() for option in options]
+        status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))
+        log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+        if status:
+            raise CompileError(log or library.nvrtcGetErrorString(status).decode())
+        return log, _fetch(library, handle, product)
+    finally:
+        library.nvrtcDestroyProgram(byref(handle))
+
+
+def version() -> tuple[int, int]:
+    """Version of NVRTC, for example (13, 0). Raises DeviceUnavailableError where there is none."""
+    major, minor = c_int(), c_int()
+    _check(nvrtc(), nvrtc().nvrtcVersion(byref(major), byref(minor)))
+    return major.value, minor.value
+
+
+def architectures() -> tuple[str, ...]:
+    """What it compiles for, the oldest first: 'sm_75', ... Raises DeviceUnavailableError where there is none."""
+    library, count = nvrtc(), c_int()
+    _check(library, library.nvrtcGetNumSupportedArchs(byref(count)))
+    found = (c_int * count.value)()
+    _check(library, library.nvrtcGetSupportedArchs(found))
+    return tuple(f"sm_{one}" for one in found)
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    """The library of a pip package, of a toolkit, or of the system's search path."""
+    for candidate in (*_installed(), *_NAMES):
+        try:
+            library = ctypes.CDLL(str(candidate), mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+        library.nvrtcGetErrorString.restype = c_char_p
+        library.nvrtcCreateProgram.argtypes = [POINTER(c_void_p), c_char_p, c_char_p, c_int, c_void_p, c_void_p]
+        library.nvrtcCompileProgram.argtypes = [c_void_p, c_int, POINTER(c_char_p)]
+        return library
+    raise DeviceUnavailableError(
+        "NVRTC (libnvrtc.so) was not found in this Python environment, in /usr/local/cuda or by the loader; "
+        "install it with: pip install nvidia-cuda-nvrtc"
+    )
+
+
+def _installed() -> list[Path]:
+    spec = find_spec("nvidia")
+    roots = [Path(root).parent for root in (spec.submodule_search_locations or ())] if spec else []
+    folders = [root / package for root in roots for package in _PACKAGES] + [Path(folder) for folder in _TOOLKITS]
+    return [folder / name for folder in folders for name in _NAMES if (folder / name).exists()]
+
+
+def _fetch(library: ctypes.CDLL, handle: c_void_p, what: str) -> bytes:
+    size = c_size_t()
+    _check(library, library[f"nvrtcGet{what}Size"](handle, byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    _check(library, library[f"nvrtcGet{what}"](handle, text))
+    return text.raw
+
+
+def _check(library: ctypes.CDLL, status: int) -> None:
+    if status:
+        raise CompileError(f"NVRTC failed: {library.nvrtcGetErrorString(status).decode()}")
+
+
+def resources(log: str, image: bytes) -> Resources:
+    """Figures of each entry, from the assembler's log, and what its code tells; the code is the whole cubin."""
+    _, *told = re.split(r"Compiling entry function '(\w+)'", log)
+    seen = overtaken(image)
+    entries = {
+        name: replace(_entry(part), overtaken=seen.get(name)) for name, part in zip(told[::2], told[1::2], strict=True)
+    }
+    return Resources(entries=entries, code_bytes=len(image))
+
+
+def _entry(log: str) -> Entry:
+    """The largest figures of an entry and of the functions that it calls, from its part of the log."""
+    return Entry(
+        registers=_largest(r"Used (\d+) registers", log),
+        spill_bytes=_largest(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log),
+        local_bytes=_largest(r"(\d+) bytes stack frame", log),
+        shared_bytes=_largest(r"(\d+) bytes smem", log),
+    )
+
+
+def _largest(pattern: str, log: str) -> int:
+    """Largest value of a figure in the log, the groups of each match added."""
+    return max((sum(map(int, match.groups())) for match in re.finditer(pattern, log)), default=0)

@@ -1,0 +1,64 @@
+"""Launches that may begin before the one before them has ended: an attribute that CuPy does not pass on.
+
+Of the CUDA driver's C interface (cuda.h, since CUDA 11.8): cuLaunchKernelEx and its structures.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_byte, c_double, c_float, c_int, c_uint, c_void_p
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lbmtune.codegen.program import Launch
+
+_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+_NUMBERS: Mapping[type, Callable[[Any], Any]] = {np.int32: c_int, np.float32: c_float, np.float64: c_double}
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: its value is a union of 64 bytes."""
+
+    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_byte * 60))
+
+
+class _Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared_bytes", c_uint),
+        ("stream", c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", c_uint),
+    )
+
+
+def launch_dependent(
+    function: int, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any], stream: int
+) -> int:
+    """Enqueues a launch that begins as soon as all blocks of the one before it have begun. Returns the CUresult."""
+    early = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
+    config = _Config(
+        (c_uint * 3)(*grid), (c_uint * 3)(*launch.block), launch.shared_bytes, stream, ctypes.pointer(early), 1
+    )
+    values = [_value(argument) for argument in arguments]
+    pointers = (c_void_p * len(values))(*map(ctypes.addressof, values))
+    status: int = _driver().cuLaunchKernelEx(ctypes.byref(config), c_void_p(function), pointers, None)
+    return status
+
+
+def _value(argument: Any) -> Any:
+    """A C value of what CuPy takes as an argument: a pointer for an array, a number for one of NumPy's."""
+    known = _NUMBERS.get(type(argument))
+    return known(argument.item()) if known else c_void_p(argument.data.ptr)
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    """The library of the driver, which CuPy has loaded."""
+    return ctypes.CDLL("libcuda.so.1")

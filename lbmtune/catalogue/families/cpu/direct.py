@@ -1,0 +1,78 @@
+"""Direct on CPUs: one time step of a box per launch, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lbmtune.catalogue.families.cpu.rows import BoxOfRows
+from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, Propagated
+from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
+from lbmtune.catalogue.knobs import Acts, Scalar, knob
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.schemes.scheme import reach
+
+_TILE = "tile-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct(BoxOfRows, Propagated):
+    """One step of a box, row by row."""
+
+    family: ClassVar[str] = "direct"
+    title: ClassVar[str] = "one step of a box"
+
+    parallel_loop: str = knob(
+        "z",
+        "iterations that threads share: planes (z), rows (zy), or tiles of Y x Z rows (tile-YxZ)",
+        search=("z", "zy", "tile-8x4", "tile-16x4"),
+        acts=(Acts(on="scheme", values=ORDERED, unless=True, because="a thread takes the rows of a slab in order"),),
+    )
+    streaming_stores: int = knob(
+        0,
+        "non-temporal stores (1) or ordinary ones (0)",
+        search=(0, 1),
+        allowed=(0, 1),
+        acts=(
+            Acts(on="scheme", values=("pull",), because="only pull writes whole aligned lines that it did not read"),
+        ),
+    )
+
+    @classmethod
+    def implied(cls, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return tiles for schemes whose blocks are tiles of rows."""
+        return {"parallel_loop": "tile-8x4"} if values.get("scheme") in BLOCKWISE else {}
+
+    @property
+    def loop(self) -> str:
+        """What the parallel loop runs over: z, zy or tile."""
+        return self.parallel_loop.partition("-")[0]
+
+    @property
+    def tile_y(self) -> int:
+        """Rows of a tile along y; 0 without tiles."""
+        return self._tile[0]
+
+    @property
+    def tile_z(self) -> int:
+        """Rows of a tile along z; 0 without tiles."""
+        return self._tile[1]
+
+    @property
+    def _tile(self) -> tuple[int, int]:
+        y, _, z = self.parallel_loop.removeprefix(_TILE).partition("x")
+        return (int(y), int(z)) if y.isdecimal() and z.isdecimal() else (0, 0)
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of populations that one update moves: each pass reads and writes once; and rings."""
+        return pass_bytes(case, self, allocates=not self.streaming_stores) + ring_bytes(case, self)
+
+    def scratch_bytes(self, case: Case) -> int:
+        """Return the bytes of the rows that threads keep until all have read what these replace."""
+        phase = self.propagation.phase(case.stencil, 0)
+        if not phase.blockwise:
+            return 0
+        rows, planes = reach(phase)
+        kept = rows + planes * self.tile_y + 1
+        return self.threads * kept * case.domain[0] * case.stencil.q * self.computed.bytes

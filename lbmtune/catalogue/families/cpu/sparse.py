@@ -1,0 +1,48 @@
+"""Sparse on CPUs: one time step of the fluid sites per launch; neighbours are found by an index list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
+from lbmtune.catalogue.footprint import pass_bytes
+from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.lattice import Lattice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse(Listed, CpuConfig, Propagated):
+    """One step of fluid sites, by an index list."""
+
+    family: ClassVar[str] = "sparse"
+    title: ClassVar[str] = "one step of fluid sites"
+    indirect: ClassVar[bool] = True
+    layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
+    without: ClassVar[frozenset[str]] = frozenset({"stride"})
+
+    prefetch_index: int = knob(
+        0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites", acts=(VECTORS,)
+    )
+    gather: str = knob(
+        "vector",
+        "access to listed nodes: gather instructions, or lane by lane",
+        allowed=("vector", "lanes"),
+        acts=(VECTORS,),
+    )
+
+    @property
+    def site_granule(self) -> int:
+        """Numbers of sites are multiples of runs of the layout."""
+        return max(self.memory.run, 1)
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return a frame of rows with a ghost column, which listed sites do not use."""
+        return StorageFrame((True, False, False), (16, 0, 0), (1, 0, 0), self.memory.tile, lattice.q)
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""
+        return pass_bytes(case, self, allocates=True)

@@ -1,0 +1,46 @@
+"""Column: one time step of a box per launch; a thread updates a column of cells along z, one after another.
+
+A thread may read the next cells of its column before it collides the present one, so that their loads overlap with its
+arithmetic: into registers, or into shared memory by asynchronous copies (cp.async).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lbmtune.catalogue.families.cuda.box import Box
+from lbmtune.catalogue.families.cuda.prefetch_buffers import column_buffer_bytes
+from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Block
+from lbmtune.lattice import Lattice
+
+MOST_AHEAD = 3
+"""Cells that a thread reads before their turn, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(Box):
+    """One step of a box, a column of cells along z per thread."""
+
+    family: ClassVar[str] = "column"
+    title: ClassVar[str] = "one step of a box, by columns"
+
+    z_cells: int = knob(8, "cells of a column along z", unit="cells", search=(4, 8, 16), least=2)
+    prefetch_cells: int = knob(0, "cells of the column that are read ahead", unit="cells", allowed=(0, 1, 2, 3))
+    prefetch_to: str = knob(
+        "registers",
+        "destination of cells that are read ahead: registers, or shared memory by cp.async",
+        allowed=("registers", "shared"),
+        acts=(Acts(on="prefetch_cells", values=(0,), unless=True, because="nothing is read ahead"),),
+    )
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the cells along each axis that a thread block updates."""
+        x, y, z = super().block_cells(lattice)
+        return x, y, z * self.z_cells
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block for cells that are read ahead."""
+        return column_buffer_bytes(case, self)

@@ -1,0 +1,120 @@
+"""Rules of CUDA launches: thread blocks, registers, vectors, indices and the grid."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from lbmtune.catalogue.footprint import index_fits, largest_index
+from lbmtune.catalogue.limits import RESERVED_BYTES, Limits, extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import CudaConfig
+
+_LIMIT = re.compile(r"none|\d+-(?:registers|blocks)")
+
+
+def size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Threads that a device has for a thread block."""
+    threads = prod(config.block)
+    if threads > limits.threads_per_block:
+        return f"block {extents(config.block)} = {threads} threads; this device allows {limits.threads_per_block}"
+    for axis, (extent, allowed) in enumerate(zip(config.block, limits.block, strict=True)):
+        if extent > allowed:
+            return (
+                f"block {extents(config.block)} has {extent} threads along {'xyz'[axis]}; this device allows {allowed}"
+            )
+    return None
+
+
+def register_limit(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """A limit of registers that the compiler takes and the device has."""
+    limit = config.register_limit
+    if not _LIMIT.fullmatch(limit):
+        return f"register_limit={limit} is not supported (use none, or for example 96-registers or 3-blocks)"
+    if limit.endswith("registers") and not 32 <= config.max_registers <= 255:
+        return f"register_limit={limit} is not supported (use 32-registers to 255-registers)"
+    return min_blocks(case, config, limits)
+
+
+def min_blocks(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Thread blocks whose threads a multiprocessor holds."""
+    if config.min_blocks * prod(config.block) > limits.threads_per_multiprocessor:
+        return (
+            f"{config.min_blocks} blocks of {prod(config.block)} threads; "
+            f"a multiprocessor holds {limits.threads_per_multiprocessor} threads"
+        )
+    return None
+
+
+def vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Vectors of at most 16 bytes that rows, runs and paddings are multiples of."""
+    cells = config.cells_per_thread
+    width = cells * config.stored.bytes
+    if width > 16:
+        return f"cells_per_thread={cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
+    if not config.indirect and case.domain[0] % cells:
+        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of cells_per_thread={cells}"
+    run = config.memory.run
+    if cells > 1 and run and run % cells:
+        return (
+            f"cells_per_thread={cells} is not supported for layout={config.memory.name}: "
+            f"its runs of {run} cells are not multiples of {cells}"
+        )
+    padding = getattr(config.memory, "padding", 0)
+    return f"padding={padding} is not a multiple of cells_per_thread={cells}" if padding % cells else None
+
+
+def shared(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Shared memory for as many blocks as launch bounds ask for."""
+    if config.min_blocks < 2:
+        return None
+    needed = config.shared_bytes(case)
+    if not needed or config.min_blocks * (needed + RESERVED_BYTES) <= limits.shared_bytes_per_multiprocessor:
+        return None
+    return (
+        f"{config.min_blocks} blocks of ({needed:,} + {RESERVED_BYTES:,} reserved) bytes of shared memory; "
+        f"a multiprocessor has {limits.shared_bytes_per_multiprocessor:,}"
+    )
+
+
+def prefetch_buffer(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Shared memory of a block for what is copied ahead."""
+    needed = config.shared_bytes(case)
+    if needed <= limits.shared_bytes_per_block:
+        return None
+    return (
+        f"prefetch_to=shared with block {extents(config.block)} needs {needed:,} bytes of shared memory; "
+        f"a block of this device has {limits.shared_bytes_per_block:,}"
+    )
+
+
+def index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """64 bits only if 32 are enough: otherwise they are used anyway."""
+    if config.index_bits and not index_fits(case, config, 32):
+        return f"index_bits=64 is the same as 0: {largest_index(case, config):,} elements need as many"
+    return None
+
+
+def dependent(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Programmatic dependent launch on a device that has it."""
+    if config.launch == "dependent" and not limits.dependent:
+        return "launch=dependent is not supported by this device (use call or graph): it needs compute capability 9.0"
+    return None
+
+
+def in_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Schemes whose cells may be visited in any order."""
+    if not config.propagation.phase(case.stencil, 0).ordered:
+        return None
+    return (
+        f"scheme={config.scheme} is not supported on CUDA (use swap): a cell swaps with those updated before it, and "
+        "thread blocks run in no order"
+    )
+
+
+def grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Thread blocks that a device has for a grid."""
+    blocks = config.blocks(case)
+    if any(n > allowed for n, allowed in zip(blocks, limits.grid, strict=True)):
+        return f"grid {extents(blocks)} for block {extents(config.block)}; this device allows {extents(limits.grid)}"
+    return None

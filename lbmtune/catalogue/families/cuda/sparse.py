@@ -1,0 +1,77 @@
+"""Sparse on CUDA: one time step of the fluid sites per launch; neighbours are found by an index list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+from typing import ClassVar
+
+from lbmtune.catalogue.families.cuda.prefetch_buffers import list_buffer_bytes
+from lbmtune.catalogue.families.groups import (
+    CacheHints,
+    Indexed,
+    Launched,
+    Listed,
+    Propagated,
+    ThreadBlocks,
+    Vectorised,
+)
+from lbmtune.catalogue.footprint import pass_bytes
+from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Block
+from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.lattice import Lattice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Propagated):
+    """One step of fluid sites, by an index list."""
+
+    family: ClassVar[str] = "sparse"
+    title: ClassVar[str] = "one step of fluid sites"
+    indirect: ClassVar[bool] = True
+    layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
+
+    block: Block = knob((256, 1, 1), "threads per block", unit="threads", search=("64x1x1", "128x1x1", "256x1x1"))
+    sites_per_thread: int = knob(1, "sites, a thread block apart, that a thread updates in turn", unit="sites")
+    prefetch_sites: int = knob(
+        0,
+        "turns ahead for which a thread reads the words of the list",
+        unit="turns",
+        allowed=(0, 1, 2, 3),
+        acts=(Acts(on="sites_per_thread", values=(1,), unless=True, because="a thread has no next site"),),
+    )
+    prefetch_to: str = knob(
+        "registers",
+        "destination of words that are read ahead: registers, or shared memory by cp.async",
+        allowed=("registers", "shared"),
+        acts=(Acts(on="prefetch_sites", values=(0,), unless=True, because="nothing is read ahead"),),
+    )
+
+    @property
+    def site_granule(self) -> int:
+        """Numbers of sites are multiples of vectors and of runs of the layout."""
+        return lcm(self.cells_per_thread, max(self.memory.run, 1))
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the sites that the threads of a block update at once, in turns along the last axis."""
+        x, y, z = self.block
+        return x * self.cells_per_thread, y, z * self.sites_per_thread
+
+    def blocks(self, case: Case) -> Block:
+        """Return the thread blocks of a launch."""
+        return -(-case.sites // (self.block_cells(case.stencil)[0] * self.sites_per_thread)), 1, 1
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return a frame without ghost cells."""
+        x, y, z = self.memory.tile
+        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
+
+    def population_bytes(self, case: Case) -> float:
+        """Return the bytes of populations that one update moves: each pass reads and writes once."""
+        return pass_bytes(case, self)
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block for words that are read ahead."""
+        return list_buffer_bytes(case, self)

@@ -1,0 +1,78 @@
+"""Print what running one kernel gives: its deviation from the oracle, its measurement, its accuracy."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.cli.format import output
+from lbmtune.cli.format.description import config_text
+from lbmtune.records import Accuracy, Measurement, Trial, Verification
+from lbmtune.search.kinds import kind_of
+from lbmtune.units import format_mlups, format_rate
+
+
+def deviation(verification: Verification) -> str:
+    """Return the worst deviation from the oracle in words."""
+    domains = ", ".join("x".join(map(str, domain)) for domain in verification.domains)
+    return (
+        f"error {verification.error:.2e} of {verification.bound:.2e} allowed, worst in direction "
+        f"{verification.worst_direction} of cell {verification.worst_cell} after {verification.worst_steps} steps "
+        f"on {domains}"
+    )
+
+
+def measurement_rows(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
+    """Return names and values of a measured trial: speed, interval, samples, bandwidth, prediction."""
+    rows: list[tuple[str, object]] = [
+        ("configuration", config_text(from_flat(trial.config))),
+        ("key", trial.key),
+        ("measured", f"{format_mlups(measurement.mlups)} MLUPS"),
+        (
+            "95 % interval",
+            f"{format_mlups(measurement.ci_low_mlups)} .. {format_mlups(measurement.ci_high_mlups)} MLUPS",
+        ),
+        ("samples", f"{len(measurement.samples_s)} of {measurement.steps_per_sample} steps"),
+        ("bandwidth", format_rate(measurement.bandwidth_bytes_per_s)),
+    ]
+    if trial.prediction:
+        share = 100 * measurement.mlups / trial.prediction.mlups
+        rows.append(("expected", f"{format_mlups(trial.prediction.mlups)} MLUPS, measured is {share:.1f} % of it"))
+    if measurement.disturbed:
+        rows.append(("disturbed", "other programs used the device while samples were taken"))
+    return rows
+
+
+def accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
+    """Return the errors of a precision as a table: one row per velocity, relative L2 norms."""
+    domain = "x".join(map(str, found.domain))
+    kept = f"{kind_of(config).state}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
+    title = (
+        f"L2 errors of {found.lattice} {found.collision}, {kept}, stored as {found.storage}, computed in "
+        f"{found.compute}, on {domain} cells"
+    )
+    columns = ("u0>", "steps>", "velocity>", "density>", "to exact>", "fp64>", "density to exact>", "fp64>")
+    rows = [
+        (
+            f"{p.velocity_scale:g}",
+            p.steps,
+            *map(
+                scientific,
+                (
+                    p.velocity,
+                    p.density,
+                    p.velocity_to_exact,
+                    p.reference_velocity_to_exact,
+                    p.density_to_exact,
+                    p.reference_density_to_exact,
+                ),
+            ),
+        )
+        for p in (*found.points, *([found.after] if found.after else []))
+    ]
+    return output.table(title, columns, rows)
+
+
+def scientific(value: float | None) -> str:
+    """Return an error with three digits."""
+    return "not finite" if value is None else f"{value:.2e}"

@@ -1,0 +1,50 @@
+"""Print the catalogue and the axes of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.cli.format import output
+
+_KINDS = ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches", "geometries")
+
+
+def print_listing(facts: dict[str, Any]) -> None:
+    """Print what `api.listing` returns, one table after another."""
+    console = output.stdout()
+    for kind in _KINDS:
+        console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
+    lattices = tuple(facts["lattices"])
+    operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
+    console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
+    sizes = facts["legal_of_each_space"]
+    title = f"axes, with the values in {facts['study']}, or the default in brackets"
+    axes = (row for name, axis in facts["axes"].items() for row in axis_rows(name, axis))
+    console.print(output.table(title, ("name", "title"), axes), "")
+    each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
+    console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
+    reasons = ((count, f"such as: {reason}") for reason, count in facts["illegal_configurations"].items())
+    console.print(output.table("illegal points", ("points>", "reason"), reasons))
+
+
+def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """Return an axis, then its values: of each space if they differ, and all known names."""
+    spaces = [", ".join(map(str, values)) or f"({axis['default']})" for values in axis["spaces"]]
+    yield name, axis["title"]
+    if len(set(spaces)) == 1:
+        yield "  values", spaces[0]
+    else:
+        yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
+    if axis["known"]:
+        yield "  all names", ", ".join(axis["known"])
+
+
+def _where(facts: dict[str, Any]) -> str:
+    if facts["machine"]:
+        return str(facts["machine"])
+    device = str(facts["device"])
+    name = device if BACKENDS[backend_of(device)].shares_host else f"GPU {device}"
+    return name if facts["limits_of_device"] else f"{name} (not here; limits of any such device)"

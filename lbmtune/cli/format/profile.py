@@ -1,0 +1,28 @@
+"""Print a profile: from the ceiling to the kernel, the model's terms, parts of the kernel, counters."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.cli.format import output
+from lbmtune.records.disturbance import profile_disturbance
+from lbmtune.records.profile import Profile
+from lbmtune.report import profile_tables as report
+
+
+def print_profile(found: Profile) -> None:
+    """Print the tables of a profile and its conclusion."""
+    console = output.stdout()
+    if remark := profile_disturbance(found):
+        console.print(f"disturbed: {remark}", "", markup=False)
+    console.print(f"{from_flat(found.config).said} on {found.environment.device}", "", markup=False)
+    console.print(output.table("from the ceiling to the kernel", report.COLUMNS, report.level_rows(found)), "")
+    console.print(output.table("terms of the model", report.TERM_COLUMNS, report.term_rows(found)), "")
+    if found.apart:
+        console.print(output.table("parts of the kernel alone", report.PART_COLUMNS, report.part_rows(found)), "")
+    if found.counters.found:
+        console.print(output.table(found.counters.source, report.COUNTER_COLUMNS, report.counter_rows(found)), "")
+    else:
+        console.print(found.counters.source, "", markup=False)
+    if rows := report.state_rows(found):
+        output.print_pairs(rows)
+    console.print(f"\n{report.conclusion(found)}", markup=False)

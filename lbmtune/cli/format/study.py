@@ -1,0 +1,106 @@
+"""Print a finished study: its ranking, costs and files."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from rich.table import Table
+
+from lbmtune.cli.format import output
+from lbmtune.records import Sustained, Trial
+from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
+from lbmtune.records.in_cache import in_cache_of
+from lbmtune.records.study import StudyRecord
+from lbmtune.units import format_bytes, format_mlups
+
+LOG = logging.getLogger("lbmtune")
+SPARE = ("predicted", "footprint", "registers", "sustained")
+"""Columns of the ranking that a narrow terminal leaves out, the first ones first."""
+_COLUMNS = (
+    "MLUPS>",
+    "+->",
+    "sustained>",
+    "measured",
+    "predicted>",
+    "ceiling>",
+    "footprint>",
+    "registers>",
+    "key",
+    "configuration",
+)
+
+
+def print_study(record: StudyRecord, report: Path, best: Path) -> None:
+    """Print a study that has a winner, and remarks on how far its figures hold."""
+    console = output.stdout()
+    if uncertain := doubt(record):
+        console.print(uncertain, "", markup=False)
+    for part in output.fitted(ranking(record), console.width, SPARE):
+        console.print(part, "")
+    output.print_pairs(_cost_rows(record))
+    console.print(f"report     {report}", markup=False)
+    console.print(f"best.json  {best}", markup=False)
+    remarks = (faster_first(record), disturbance(record), unsteadiness(record), in_cache_of(record))
+    for remark in filter(None, remarks):
+        LOG.warning(remark)
+
+
+def faster_first(record: StudyRecord) -> str:
+    """Return a sentence if a first measurement lies above the interval of the winner's final; else an empty text."""
+    winner = record.winner
+    if winner is None or winner.final is None or record.header.spec.objective != "mlups":
+        return ""
+    first = [t for t in record.ranked if t.final is None]
+    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
+    if best is None or best.best_measurement.mlups <= winner.final.ci_high_mlups:
+        return ""
+    return (
+        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
+        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
+    )
+
+
+def ranking(record: StudyRecord, length: int = 5) -> Table:
+    """Return all finalists, or the best `length` trials, as a table with finalists first."""
+    shown = max(length, sum(trial.final is not None for trial in record.ranked))
+    return output.table("the best", _COLUMNS, (_row(record, trial) for trial in record.ranked[:shown]))
+
+
+def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
+    measured = trial.best_measurement
+    half = 50 * (measured.ci_high_mlups - measured.ci_low_mlups) / measured.mlups
+    registers = trial.resources.registers if trial.resources else 0
+    return (
+        format_mlups(measured.mlups),
+        f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
+        _sustained(trial.sustained) if trial.sustained else "",
+        "final" if trial.final else "first",
+        format_mlups(trial.prediction.mlups) if trial.prediction else "",
+        f"{100 * record.share_of_ceiling(trial):.1f} %",
+        format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
+        registers or "-",
+        trial.key,
+        output.short(trial.config),
+    )
+
+
+def _sustained(run: Sustained) -> str:
+    return f"{format_mlups(run.mlups)}{' disturbed' if run.disturbed else ''}"
+
+
+def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
+    costs = record.costs
+    failed = len(record.trials) - len(record.ranked)
+    seconds = (
+        f"{costs.compile_s:.1f} s compiling, {costs.verify_s:.1f} s verifying, {costs.measure_s:.1f} s measuring, "
+        f"{costs.search_s:.1f} s searching"
+    )
+    return [
+        (
+            "evaluations",
+            f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"
+            + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
+        ),
+        ("cost", seconds),
+    ]

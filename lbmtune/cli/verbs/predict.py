@@ -1,0 +1,215 @@
+"""Verbs of the model: predict a configuration, rank a study, vary an axis."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lbmtune import api
+from lbmtune.api.devices import chosen, place, predictor
+from lbmtune.api.folders import RESULTS
+from lbmtune.api.ranking import rank as ranking
+from lbmtune.api.variation import check_axis
+from lbmtune.api.variation import vary as variation
+from lbmtune.backend.registry import backend_of
+from lbmtune.cli.arguments.configs import (
+    Subject,
+    check_backend,
+    check_key,
+    is_config,
+    other_machine,
+    resolve,
+    study_spec,
+)
+from lbmtune.cli.arguments.numbers import whole
+from lbmtune.cli.arguments.options import Device, Json, Machine, Out, Sets, Study
+from lbmtune.cli.format import output
+from lbmtune.cli.format.description import arithmetic_text, prediction_rows, print_cached, print_remarks
+from lbmtune.cli.format.ranking_table import print_ranking
+from lbmtune.cli.format.variation import print_variation, single_value
+from lbmtune.errors import InputError
+from lbmtune.files.ranges import COMPILABLE, PRINTED
+from lbmtune.files.studyfile import check_acts
+from lbmtune.model.machine.description import Machine as Description
+from lbmtune.records.store import check_writable
+from lbmtune.report.varied import write_varied
+
+LOG = logging.getLogger("lbmtune")
+_TOP, _COMPILED = 10, 200
+"""Defaults of --top and --compile."""
+
+ConfigOrStudy = Annotated[
+    str, typer.Argument(metavar="CONFIG|STUDY", help="as with explain, or a study, whose whole space is ranked")
+]
+RankedStudy = Annotated[
+    str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder (default: quick)")
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        metavar="N",
+        help="rows of the ranking to print (default: 10)",
+        parser=whole("--top", PRINTED, 20),
+    ),
+]
+Compiled = Annotated[
+    int,
+    typer.Option(
+        "--compile",
+        metavar="N",
+        help="configurations that a ranking compiles for the device, the first ones, if NVRTC is here",
+        parser=whole("--compile", COMPILABLE, 50),
+    ),
+]
+Axis = Annotated[str, typer.Argument(metavar="AXIS", help="axis whose values are compared; lbmtune list names them")]
+Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")]
+
+
+def predict(
+    subject: ConfigOrStudy = "quick",
+    study: Study = None,
+    sets: Sets = None,
+    device: Device = None,
+    machine: Machine = None,
+    out: Out = RESULTS,
+    top: Top = None,
+    compiled: Compiled = _COMPILED,
+    vary_axis: Annotated[
+        str,
+        typer.Option("--vary", metavar="AXIS", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
+    ] = "",
+    page: Page = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the speed of a configuration, here or on another device.
+
+    With a study and no configuration, as lbmtune rank.
+    """
+    check_key(subject)
+    if top and (vary_axis or is_config(subject)):
+        instead = "--vary" if vary_axis else f"the configuration {subject}"
+        raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
+    if page and not vary_axis:
+        raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
+    if vary_axis:
+        vary(vary_axis, subject, study, sets, device, machine, out, compiled, page, as_json)
+    elif is_config(subject):
+        _predict(resolve(subject, study, sets, device, out, other_machine(machine, device)).legal(), as_json)
+    else:
+        rank(subject, sets, device, machine, top, compiled, as_json)
+
+
+def _predict(subject: Subject, as_json: bool) -> None:
+    machine = subject.bounds.machine or api.measured_machine(subject.device)
+    compiled = subject.compiled(machine)
+    prediction = predictor(subject.case, machine)(subject.config, resources=compiled)
+    print_remarks(machine, subject)
+    print_cached([prediction], machine, subject.case)
+    costs = api.costs(subject.case, subject.config)
+    if as_json:
+        named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
+        counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte")}
+        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction})
+        return
+    output.print_pairs(
+        [
+            ("case", api.case_summary(subject.case)),
+            ("machine", machine.name),
+            ("bytes per update", f"{prediction.bytes_per_update:g}"),
+            ("flop per update", arithmetic_text(costs)),
+            *prediction_rows(prediction, subject, compiled),
+        ]
+    )
+
+
+def rank(
+    study: RankedStudy = "quick",
+    sets: Sets = None,
+    device: Device = None,
+    machine: Machine = None,
+    top: Top = None,
+    compiled: Compiled = _COMPILED,
+    as_json: Json = False,
+) -> None:
+    """Rank all legal configurations of a study by the model."""
+    check_key(study)
+    instead = other_machine(machine, device)
+    where = chosen(device, machine=instead)
+    spec = study_spec(study, sets)
+    check_acts(sets or (), backend_of(where), place(where, instead))
+    on = _machine(instead, where)
+    ranked = ranking(spec, on, top or _TOP, compiled)
+    print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
+    if as_json:
+        output.emit_json(ranked.facts())
+    else:
+        print_ranking(ranked, api.case_summary(spec.case))
+
+
+def vary(
+    axis: Axis,
+    subject: ConfigOrStudy = "quick",
+    study: Study = None,
+    sets: Sets = None,
+    device: Device = None,
+    machine: Machine = None,
+    out: Out = RESULTS,
+    compiled: Compiled = _COMPILED,
+    page: Page = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the speed for each value that a study gives to an axis.
+
+    All else is as in CONFIG, or as in the first of STUDY's ranking.
+    """
+    check_key(subject)
+    _check_page(page)
+    around, instead = None, other_machine(machine, device)
+    if is_config(subject):  # beside a file, a study gives the values of the axis and no case
+        case_of = None if subject.endswith(".json") else study
+        around = resolve(subject, case_of, sets, device, out, instead).legal()
+        instead = around.bounds.machine
+    where = around.device if around else chosen(device, machine=instead)
+    check_backend((axis,), where, instead)
+    check_axis(axis, backend_of(where))  # before the device is measured
+    spec = study_spec(study if around else subject, sets)
+    check_acts(sets or (), backend_of(where), place(where, instead))
+    if around:
+        spec = replace(spec, case=around.case)
+    on = _machine(instead, where)
+    found = variation(spec, on, axis, around.config if around else None, compiled)
+    print_cached(list(found.predictions.values()), on, spec.case)
+    has_record = around is not None and not ("=" in subject or around.ranked)
+    if remark := single_value(found, has_record=has_record):
+        LOG.info(remark)
+    title = f"{axis} around {found.around.said} on {found.machine}\n{api.case_summary(found.case)}"
+    if page:
+        write_varied(page, title, axis, {str(value): one for value, one in found.predictions.items()})
+        LOG.info("page  %s", page)
+    if as_json:
+        output.emit_json(found.facts)
+    else:
+        print_variation(found, title)
+
+
+def _machine(machine: Description | None, device: str) -> Description:
+    """Return the machine, or else the description of a device, with a remark on how far predictions hold."""
+    found = machine or api.measured_machine(device)
+    print_remarks(found)
+    return found
+
+
+def _check_page(page: Path | None) -> None:
+    """Refuse what could not be written at the end. Raises InputError."""
+    if page is None:
+        return
+    if page.suffix != ".html":
+        raise InputError(f"--page {page} is not a page; name a file that ends in .html.")
+    if page.is_dir():
+        raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
+    check_writable(page.parent)

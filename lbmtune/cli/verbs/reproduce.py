@@ -1,0 +1,90 @@
+"""Published experiments on the device at hand: reproduce."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lbmtune.cli.format as formats
+from lbmtune import api
+from lbmtune.api.devices import chosen, folder_name
+from lbmtune.api.folders import RESULTS
+from lbmtune.claims.store import PAGE
+from lbmtune.claims.store import RESULTS as STORED
+from lbmtune.cli.arguments.numbers import memory_bytes
+from lbmtune.cli.arguments.options import Device, Json
+from lbmtune.cli.format import output
+from lbmtune.cli.format.claims import variant_table, verdict_table
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records.claims import Claims
+
+BUDGET = "1GiB"
+LOG = logging.getLogger("lbmtune")
+
+
+def reproduce(
+    device: Device = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="a document, or a file of one; may be repeated")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="default: claims-DEVICE under lbmtune-studies")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
+    max_footprint: Annotated[
+        str,
+        typer.Option(
+            "--max-footprint",
+            metavar="SIZE",
+            help="memory that stands for a small device where capacity is the question",
+        ),
+    ] = BUDGET,
+    as_json: Json = False,
+) -> None:
+    """Reproduce published experiments on the device and judge their claims."""
+    budget, documents = memory_bytes("--max-footprint", max_footprint, BUDGET), api.load_documents(only or ())
+    where = chosen(device)
+    folder = out or RESULTS / f"claims-{folder_name(where)}"
+    _check_folder(folder, (folder / STORED).exists(), resume=resume)
+    try:
+        machine = api.measured_machine(where)
+        with formats.ClaimsProgress(output.stderr(), machine.name, len(documents)) as progress:
+            found = api.reproduce(
+                documents, where, folder, budget_bytes=budget, resume=resume, machine=machine, observer=progress
+            )
+    except KeyboardInterrupt:
+        LOG.info(_how_to_resume(where, only or (), folder, max_footprint))
+        raise typer.Exit(130) from None
+    api.claims_page(found, folder / PAGE)
+    _show(found, folder, as_json=as_json)
+
+
+def _check_folder(folder: Path, exists: bool, *, resume: bool) -> None:
+    """Raise InputError if a folder holds claims already, or none to resume."""
+    if exists and not resume:
+        raise InputError(f"{folder} already holds claims; add --resume to go on with them, or choose another --out.")
+    if resume and not exists:
+        raise InputError(f"{folder} holds no claims to resume; give their folder with --out, or leave --resume out.")
+
+
+def _how_to_resume(device: str, only: Sequence[str], folder: Path, budget: str) -> str:
+    again = ["lbmtune", "reproduce", "--device", device, "--out", str(folder), "--max-footprint", budget, "--resume"]
+    again += [part for name in only for part in ("--only", name)]
+    return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
+
+
+def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        output.emit_json(found)
+    else:
+        for document in found.documents:
+            output.stdout().print(variant_table(found, document), "", verdict_table(found, document), "")
+        output.stdout().print(f"claims  {folder / STORED}", markup=False)
+        output.stdout().print(f"page    {folder / PAGE}", markup=False)
+    if not any(row.trial and not row.why_not for group in found.groups for row in group.rows):
+        raise NothingValidError(f"no configuration was measured; {folder / STORED} says why.")

@@ -1,0 +1,140 @@
+"""Reads and writes of a kernel that takes what is cut from flags in memory: faces and solid cells alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, moving_links, reads_flags
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.cell_types import layout, walls
+from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
+from lbmtune.codegen.cuda.direct import patches
+from lbmtune.codegen.cuda.shared import physics
+from lbmtune.codegen.cuda.shared.access import MOVE, row_line, row_name, slot
+from lbmtune.codegen.cuda.shared.access import rows as access_rows
+from lbmtune.codegen.cuda.shared.entry import WORD_PARAMETERS
+
+_AT = {-1: "before", 0: "at", 1: "after"}
+_PREDICATED = "predicated"
+TYPES = "flags.cut"
+"""Words of the fluid cells of a thread, where what they do at a patch stands above the bits of their links."""
+UNLESS_SOLID = "if (flags.of[v] & 1u) reverse(f, v); else "
+"""Before the call of the collision, where a vector may hold both kinds of cells."""
+
+
+def rows(case: Case, config: CudaConfig, phase: Phase) -> str:
+    """Declarations of the rows that a phase touches, and of the flags; where all is solid nothing is done."""
+    touched = sorted({place.offset[1:] for place in phase.places()})
+    lines = [row_line((0, y, z)) for y, z in touched]
+    if reads_flags(case, phase):
+        lines.append(f"    const Flags flags = make_flags({_words(config, WORDS)}, lane);")
+    if case.geometry:
+        lines.append("    if (nothing_to_do(flags, lane)) return;")
+    return "\n".join(lines)
+
+
+def rows_of_fluid(case: Case, config: CudaConfig, phase: Phase) -> str:
+    """The same where solid cells are skipped, and nothing else is done for them."""
+    words = f"    const Words flags = {_words(config, WORDS)};"
+    return "\n".join([access_rows(case, phase), words, "    if (skipped(flags, lane)) return;"])
+
+
+def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
+    """Loads of all populations, then of those of cut links, and what moving walls add to them."""
+    gains = list(_gains(case, phase, "read"))
+    if config.boundary == _PREDICATED:
+        return "\n".join([*(_selected_read(a, buffer) for a in phase.accesses), *_unconditional(config, gains)])
+    plain = [
+        f"    read_{MOVE[a.read.offset[0]]}({_target(a)}, {_place(a.read, buffer)}, lane);" for a in phase.accesses
+    ]
+    again = [
+        f"read_cut({_target(a)}, flags.cut, {a.direction}, {_place(a.cut_read, buffer)}, lane, {a.cut_read.offset[0]});"
+        for a in phase.accesses
+        if a.cut_read != a.read
+    ]
+    return "\n".join([*plain, *_where_cut(config, again, gains)])
+
+
+def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
+    """What moving walls add, stores of all whose link is open, then those of the cut ones."""
+    opposite, gains = case.stencil.opposite, list(_gains(case, phase, "write"))
+    if config.boundary == _PREDICATED:
+        stores = [_selected_write(a, opposite[a.direction], buffer) for a in phase.accesses]
+        return "\n".join([*_unconditional(config, gains), *stores])
+    plain = [_open_write(a, opposite[a.direction], buffer) for a in phase.accesses]
+    own = [
+        f"write_cut({_target(a)}, flags.cut, {opposite[a.direction]}, {_place(a.cut_write, buffer)}, lane, "
+        f"{a.cut_write.offset[0]});"
+        for a in phase.accesses
+        if a.cut_write != a.write
+    ]
+    return "\n".join([*_where_cut(config, [], gains), *plain, *_where_cut(config, own, [])])
+
+
+def _open_write(access: Access, bit: int, buffer: str) -> str:
+    """A store of what goes over open links; of all, where those over cut ones stay at the same place."""
+    verb, end = f"write_{MOVE[access.write.offset[0]]}", "lane"
+    if access.write != access.cut_write:
+        verb, end = f"{verb}_open", f"lane, flags, {bit}"
+    return f"    {verb}({_target(access)}, {_place(access.write, buffer)}, {end});"
+
+
+def _selected_read(access: Access, buffer: str) -> str:
+    place = _either(access.direction, access.read, access.cut_read, buffer)
+    return f"    f[{access.direction}][0] = widen(*{place});"
+
+
+def _selected_write(access: Access, bit: int, buffer: str) -> str:
+    return f"    *{_either(bit, access.write, access.cut_write, buffer)} = narrow(f[{access.direction}][0]);"
+
+
+def _either(bit: int, opened: Place, cut: Place, buffer: str) -> str:
+    if opened == cut:
+        return f"({_pointer(opened, buffer)})"
+    return f"either(flags, {bit}, {_pointer(opened, buffer)}, {_pointer(cut, buffer)})"
+
+
+def _gains(case: Case, phase: Phase, when: str) -> Iterator[str]:
+    """Momentum of moving walls, by the link that what they send back arrives by."""
+    links = moving_links(case) if phase.wall_term == when else ()
+    for wall in walls(case):
+        for i in links:
+            carried = i if when == "read" else case.stencil.opposite[i]
+            yield f"add_cut(f[{carried}], {_moving(case, wall)}, {i}, {physics.gain(case.lattice, i, wall)});"
+
+
+def _moving(case: Case, wall: int) -> str:
+    """Words of the links that one of the moving walls cuts."""
+    field = dict(layout(case, everywhere=False).walls).get(wall)
+    return f"of_wall(moving, {TYPES}, {field.shift}, {field.mask}u, {field.number}u)" if field else "moving"
+
+
+def _unconditional(config: CudaConfig, gains: list[str]) -> list[str]:
+    moving = f"    const Words moving = {_words(config, MOVING_WORDS)};"
+    return [moving, *(f"    {gain}" for gain in gains)] if gains else []
+
+
+def _where_cut(config: CudaConfig, actions: list[str], gains: list[str]) -> list[str]:
+    """One branch for all threads whose links are open."""
+    moving = [f"const Words moving = {_words(config, MOVING_WORDS)};"] if gains else []
+    lines = [f"        {line}" for line in (*actions, *moving, *gains)]
+    return ["    if (flags.any) {", *lines, "    }"] if lines else []
+
+
+def _words(config: CudaConfig, table: str) -> str:
+    if config.flags == "memory":
+        return f"read_words({WORD_PARAMETERS[table]}, x, y, z, nx, ny)"
+    return f"{patches.FUNCTIONS[table]}(x, y, z, nx, ny, nz)"
+
+
+def _target(access: Access) -> str:
+    return f"f[{access.direction}]"
+
+
+def _place(place: Place, buffer: str) -> str:
+    return f"{slot(place, buffer)}, {row_name(place.offset)}"
+
+
+def _pointer(place: Place, buffer: str) -> str:
+    return f"{slot(place, buffer)} + ({row_name(place.offset)} + lane.{_AT[place.offset[0]]})"

@@ -1,0 +1,103 @@
+"""The [axes.cuda] and [axes.cpu] of a study file: one table, or several with double brackets, each a space."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, backend_knobs, families_with, knobs_by_name
+from lbmtune.errors import InputError
+from lbmtune.files.source import Source
+from lbmtune.records.legacy import DEFAULTS, is_legacy_table, migrated_tables
+
+LOG = logging.getLogger("lbmtune")
+Values = dict[str, tuple[Scalar, ...]]
+AxesFile = dict[str, Any] | list[dict[str, Any]]
+
+
+def known_keys(backend: str) -> tuple[str, ...]:
+    """Return the keys of a space: the knobs of all families, and those of version 0.1."""
+    return tuple(dict.fromkeys((*backend_knobs(backend), *DEFAULTS[backend])))
+
+
+def spaces(given: AxesFile | None, backend: str, source: Source) -> Values | tuple[Values, ...]:
+    """Return the values of each knob, in each space; without a table, the usual values of the default family.
+
+    Raises InputError.
+    """
+    key = f"axes.{backend}"
+    if given is None:
+        return {one.name: one.search for one in knobs_by_name(FAMILIES[backend][DEFAULT_FAMILY]).values()}
+    several = isinstance(given, list)
+    tables = given if isinstance(given, list) else [given]
+    found = [
+        one
+        for n, table in enumerate(tables, 1)
+        for one in _spaces(table, backend, f"{key}[{n}]" if several else key, source)
+    ]
+    return found[0] if len(found) == 1 and not several else tuple(found)
+
+
+def _spaces(table: Mapping[str, Any], backend: str, key: str, source: Source) -> tuple[Values, ...]:
+    """Return the spaces of a table: one, or of version 0.1 one for each family that it reaches."""
+    plain = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in table.items()}
+    if is_legacy_table(plain, backend):
+        LOG.info("%s has knobs of version 0.1; lbmtune list shows their names of today", key)
+        try:
+            migrated = migrated_tables(plain, backend)
+        except (InputError, ValueError) as error:
+            source.fail(key, str(error))
+        return tuple(_values(one, backend, key, source) for one in migrated)
+    return (_values(table, backend, key, source),)
+
+
+def _values(table: Mapping[str, Any], backend: str, key: str, source: Source) -> Values:
+    found: Values = {}
+    if "family" in table:
+        found["family"] = _values_of(backend_knobs(backend)["family"], table["family"], f"{key}.family", source)
+    families = [str(name) for name in found.get("family", (DEFAULT_FAMILY,))]
+    for name, values in table.items():
+        if name == "family":
+            continue
+        for family in families:
+            known = knobs_by_name(FAMILIES[backend][family])
+            if name not in known:
+                having = ", ".join(families_with(name, backend))
+                source.fail(f"{key}.{name}", f"is not a knob of family {family} (use family {having}).")
+            found[name] = _values_of(known[name], values, f"{key}.{name}", source)
+    return found
+
+
+def _values_of(one: Knob, values: object, key: str, source: Source) -> tuple[Scalar, ...]:
+    items = list(values) if isinstance(values, (list, tuple)) and not _is_extent(one, values) else [values]
+    if not items:
+        source.fail(key, "has no values; give at least one.")
+    return tuple(dict.fromkeys(_scalar(one, item, key, source) for item in items))
+
+
+def _is_extent(one: Knob, values: list[object] | tuple[object, ...]) -> bool:
+    return one.is_extent and bool(values) and all(isinstance(v, int) for v in values)
+
+
+def _scalar(one: Knob, value: Any, key: str, source: Source) -> Scalar:
+    """Return one value in the type of the knob: a name, a whole number, or extents such as '256x1x1'."""
+    if one.is_extent:
+        return _extents(value, str(one.default), key, source)
+    if isinstance(value, str) and one.is_name:
+        if one.allowed:
+            source.check_name(key, value, tuple(map(str, one.allowed)))
+        return value
+    if isinstance(value, str) and value in one.search:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or one.is_name:
+        source.fail(key, f"{value!r} is not {'a name' if one.is_name else 'a whole number'}; correct it.")
+    return value
+
+
+def _extents(value: Any, example: str, key: str, source: Source) -> str:
+    parts = value.split("x") if isinstance(value, str) else value
+    right = isinstance(parts, (list, tuple)) and len(parts) == example.count("x") + 1
+    if not right or not all(str(p).isdecimal() for p in parts):
+        source.fail(key, f"{value!r} is not of the form {example}; correct it.")
+    return "x".join(str(int(p)) for p in parts)

@@ -1,0 +1,281 @@
+"""Published documents as TOML: experiments, rows, claims. Every error names file, line and key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.errors import InputError, suggestion, unknown
+from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.source import Source, read_text
+from lbmtune.files.studyfile import studies_folder
+from lbmtune.measure.verification.accuracy import VELOCITIES
+from lbmtune.records.claims import COUNTED, DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
+
+T = TypeVar("T")
+PAST_CAPACITY = "past capacity"
+"""The domain of a series that follows from the memory budget."""
+_BACKENDS = ("cuda", "cpu")
+_VELOCITIES = "some of " + ", ".join(map(str, VELOCITIES))
+_ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesFile:
+    """[series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains."""
+
+    title: str
+    case: dict[str, Any]
+    cuda: tuple[str, ...] = ()
+    cpu: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantFile:
+    """[variants.NAME]. duty: 'save every 10'.
+
+    published: device -> where -> MLUPS; where: 'DOMAIN or other circumstances', 'EXPERIMENT' or
+    'EXPERIMENT: circumstances'.
+    """
+
+    title: str
+    series: str | tuple[str, ...]
+    cuda: str = ""
+    cpu: str = ""
+    published: dict[str, dict[str, float]] = field(default_factory=dict)
+    duty: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimFile:
+    """[claims.NAME]; see records.claims.Claim."""
+
+    sentence: str
+    kind: str = "ratio"
+    of: str | tuple[str, ...] = ()
+    over: str | tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    published: float | tuple[float, float] | None = None
+    device: str = ""
+    every: int = 1
+    velocities: tuple[float, ...] = ()
+    untestable: str | dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFile:
+    """What a file may hold."""
+
+    name: str
+    title: str
+    source: str
+    series: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    claims: dict[str, dict[str, Any]]
+
+
+def published() -> dict[str, Path]:
+    """The documents that come with the package, by name."""
+    return {path.stem: path for path in sorted((studies_folder() / "published").glob("*.toml"))}
+
+
+def load_documents(only: Sequence[str]) -> tuple[Document, ...]:
+    """The documents of these names or paths; all that are shipped where none is named. Raises InputError."""
+    shipped = published()
+    return tuple(load_document(_found(name, shipped)) for name in (only or shipped))
+
+
+def _found(name: str, shipped: Mapping[str, Path]) -> Path:
+    if name in shipped:
+        return shipped[name]
+    if Path(name).suffix == ".toml":
+        return Path(name)
+    if "," in name:
+        each = " ".join(f"--only {one.strip()}" for one in name.split(","))
+        raise InputError(f"--only {name}: each takes one document; say {each}.")
+    raise unknown("published document", name, shipped)
+
+
+def load_document(path: Path) -> Document:
+    """The document of a file. Raises InputError."""
+    return parse_document(read_text(path), str(path))
+
+
+def parse_document(text: str, name: str) -> Document:
+    """The document of a text. Raises InputError."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: this is not TOML: {error}.") from None
+    source = Source(name, text)
+    file = _checked(tree, DocumentFile, "", source)
+    series = tuple(_series(name, entry, source) for name, entry in file.series.items())
+    variants = tuple(_variant(name, entry, file.series, source) for name, entry in file.variants.items())
+    names = {v.name for v in variants} | {f"{v.name}@{s}" for v in variants for s in v.series}
+    claims = tuple(_claim(name, entry, names, source) for name, entry in file.claims.items())
+    return Document(
+        name=file.name, title=file.title, source=file.source, series=series, variants=variants, claims=claims
+    )
+
+
+def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
+    key = f"series.{name}"
+    file = _checked(entry, SeriesFile, key, source)
+    domains = {backend: getattr(file, backend) for backend in _BACKENDS}
+    past = any(PAST_CAPACITY in several for several in domains.values())
+    cases, missing = {}, ""
+    for backend, several in domains.items():
+        try:
+            cases[backend] = tuple(_case(file.case, domain) for domain in several)
+        except _NotHereError as error:
+            missing = str(error)
+        except InputError as error:
+            source.fail(f"{key}.{backend}", str(error))
+    return Series(name=name, title=file.title, cases=cases, missing=missing, past_capacity=past)
+
+
+class _NotHereError(Exception):
+    """The catalogue has no such flow, collision or key of a case."""
+
+
+def _case(tree: Mapping[str, Any], domain: str) -> Case:
+    """The case on a domain. What the catalogue does not have is no error of the file."""
+    for key in tree:
+        if key not in {f.name for f in fields(CaseFile)}:
+            raise _NotHereError(f"this catalogue's cases have no {key}")
+    flat = str(tree.get("lattice", "")).startswith("d2")
+    cells = ("64x64" if flat else "64x64x64") if domain == PAST_CAPACITY else domain
+    try:
+        return case_of(msgspec.convert({**tree, "domain": cells}, CaseFile))
+    except msgspec.ValidationError as error:
+        raise InputError(f"{error}; correct the case.") from None
+    except InputError as error:
+        if str(error).startswith("unknown "):
+            raise _NotHereError(f"this catalogue has no {str(error).partition(';')[0][8:]}") from None
+        raise
+
+
+def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], source: Source) -> Variant:
+    key = f"variants.{name}"
+    file = _checked(entry, VariantFile, key, source)
+    mine = (file.series,) if isinstance(file.series, str) else file.series
+    for one in mine:
+        if one not in series:
+            source.fail(f"{key}.series", f"unknown series {one!r}; {suggestion(one, series)}")
+    for backend in _BACKENDS:
+        for item in filter(None, getattr(file, backend).split(",")):
+            if item.count("=") != 1 or not all(part.strip() for part in item.split("=")):
+                source.fail(f"{key}.{backend}", f"{item!r} is not of the form axis=value; write for example scheme=aa.")
+    return Variant(
+        name=name,
+        title=file.title,
+        series=mine,
+        configs={backend: text for backend in _BACKENDS if (text := getattr(file, backend))},
+        published=tuple(_printed(name, file.published, mine, series, source)),
+        duty=_duty(file.duty, f"{key}.duty", source) if file.duty else None,
+    )
+
+
+def _printed(
+    variant: str,
+    published: Mapping[str, Mapping[str, float]],
+    mine: Sequence[str],
+    series: Mapping[str, Any],
+    source: Source,
+) -> Iterator[Printed]:
+    """The figures in order. mine: the experiments of the variant; series: all of them."""
+    for device, figures in published.items():
+        for where, mlups in figures.items():
+            first, _, rest = (part.strip() for part in where.partition(":"))
+            if first in series and first not in mine:
+                source.fail(f"variants.{variant}.published", f"{where!r} is no experiment of this variant.")
+            if mlups <= 0:
+                source.fail(f"variants.{variant}.published", f"{mlups:g} MLUPS; give a positive number.")
+            of, circumstances = (first, rest) if first in series else ("", where)
+            yield Printed(device=device, mlups=mlups, series=of, circumstances=circumstances)
+
+
+def _duty(text: str, key: str, source: Source) -> Duty:
+    found = _ON.fullmatch(text)
+    if not found or found[1] not in DUTIES:
+        source.fail(key, f"unknown duty {text!r}; write one of {', '.join(DUTIES)}, and 'every 10' behind it.")
+    every = int(found[2] or 1)
+    if every < 1:
+        source.fail(key, f"every {every} steps; give a positive number.")
+    return Duty(found[1], every)
+
+
+def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Source) -> Claim:
+    key = f"claims.{name}"
+    file = _checked(entry, ClaimFile, key, source)
+    kinds = get_args(Kind)
+    if file.kind not in kinds:
+        source.fail(f"{key}.kind", f"unknown kind {file.kind!r}; {suggestion(file.kind, kinds)}")
+    of, over = ((one,) if isinstance(one, str) else one for one in (file.of, file.over))
+    for place, names in (("of", of), ("over", over)):
+        for one in names:
+            if one not in variants:
+                source.fail(f"{key}.{place}", f"unknown variant {one!r}; {suggestion(one, variants)}")
+    why = file.untestable
+    untestable = dict.fromkeys(_BACKENDS, why) if isinstance(why, str) else why
+    _check_askable(file, of, over, set(untestable) >= set(_BACKENDS), key, source)
+    single = isinstance(file.published, (int, float))
+    return Claim(
+        name=name,
+        sentence=file.sentence,
+        kind=file.kind,  # type: ignore[arg-type]  # checked above
+        of=of,
+        over=over,
+        at_least=file.at_least,
+        at_most=file.at_most,
+        published=(file.published, file.published) if single else file.published,  # type: ignore[arg-type]
+        device=file.device,
+        every=file.every,
+        velocities=file.velocities,
+        untestable=untestable,
+    )
+
+
+def _check_askable(
+    file: ClaimFile, of: Sequence[str], over: Sequence[str], hopeless: bool, key: str, source: Source
+) -> None:
+    """A claim that some backend can test says what is measured, and when it holds."""
+    if hopeless:
+        return
+    if not of:
+        source.fail(f"{key}.of", "is missing; name the variants that the claim is about, or say why none can tell.")
+    if bool(file.velocities) != (file.kind in ERRORS):
+        source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
+    if not set(file.velocities) <= set(VELOCITIES):
+        source.fail(f"{key}.velocities", f"{list(file.velocities)}: errors are measured at {_VELOCITIES}.")
+    if bool(over) == (file.kind in ("spread", "bandwidth", COUNTED, *ERRORS)):
+        takes = "no over" if over else "over, the variants that it is compared with"
+        source.fail(f"{key}.over", f"a {file.kind} takes {takes}; correct the claim.")
+    if file.at_least is None and file.at_most is None:
+        source.fail(f"{key}.at_least", "neither at_least nor at_most is given; say when the claim holds.")
+
+
+def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source) -> T:
+    """The table in its type."""
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    prefix = f"{table}." if table else ""
+    for key in tree:
+        if key not in known:
+            source.fail(f"{prefix}{key}", f"unknown key; {suggestion(key, known)}")
+    try:
+        return msgspec.convert(tree, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        key = prefix + re.sub(r"\[[^\]]*\]", "", path.strip("`")).lstrip(".")
+        missing = re.match(r"Object missing required field `(\w+)`", message)
+        if missing:
+            source.fail(f"{prefix}{missing[1]}", "is missing; give it a value.")
+        source.fail(key.rstrip("."), f"{message[0].lower() + message[1:]}; correct the value.")

@@ -1,0 +1,352 @@
+"""Study files: TOML to StudySpec, with overrides. Every error names file, line and key."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, fields
+from importlib import resources
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, Case
+from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.errors import InputError, suggestion
+from lbmtune.files.axesfile import AxesFile, known_keys, spaces
+from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
+from lbmtune.files.override import backends, override
+from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.source import Source, read_text
+from lbmtune.lattice import LATTICES
+from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
+from lbmtune.units import parse_duration_s
+
+LOG = logging.getLogger("lbmtune")
+T = TypeVar("T")
+OBJECTIVES = ("mlups", "footprint")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetFile:
+    """[budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
+
+    sample: first trials, spread over the space.
+    """
+
+    trials: int | None = None
+    time: str | int | float | None = None
+    sample: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyFile:
+    """[accuracy]: max_error of the velocity of a vortex after many steps, relative. None: any."""
+
+    max_error: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """What a study file may hold."""
+
+    name: str
+    case: CaseFile
+    objective: Literal["mlups", "footprint"] = "mlups"
+    seed: int = 1
+    budget: BudgetFile = field(default_factory=BudgetFile)
+    protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    accuracy: AccuracyFile = field(default_factory=AccuracyFile)
+    axes: dict[str, AxesFile] = field(default_factory=dict)
+
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    "": tuple(f.name for f in fields(StudyFile)),
+    "case": tuple(f.name for f in fields(CaseFile)),
+    "case.patches": tuple(f.name for f in fields(Patch)),
+    "budget": tuple(f.name for f in fields(BudgetFile)),
+    "protocol": tuple(f.name for f in fields(TimingProtocol)),
+    "accuracy": tuple(f.name for f in fields(AccuracyFile)),
+    "axes": tuple(FAMILIES),
+    **{f"axes.{backend}": known_keys(backend) for backend in FAMILIES},
+}
+"""The keys of each table."""
+
+_NAMES: Mapping[str, Iterable[str]] = {
+    "case.flow": FLOWS,
+    "case.lattice": LATTICES,
+    "case.collision": COLLISIONS,
+    "objective": OBJECTIVES,
+}
+
+UNSTABLE_RATE = 1.95
+"""A relaxation rate above it that follows from Reynolds number or viscosity gets a warning."""
+
+_FORMS = {
+    "case.domain": f"two or three cell counts; write for example {EXAMPLE_DOMAIN}",
+    "case.faces": "a list of kinds of faces; write those that lbmtune list names",
+    "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
+    "budget.time": "a time; write for example 90s, 5m or 1h",
+}
+"""What a value of more than one type has to be, and what to do."""
+_KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
+
+
+def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ()) -> StudySpec:
+    """Return a study given as one, as a case (all axes with their usual values), as a file or by its shipped name.
+
+    overrides: 'key=value'. Raises InputError.
+    """
+    if isinstance(study, (str, Path)):
+        return load_study(str(study), overrides)
+    if isinstance(study, Case):
+        source = Source(study.flow, "")
+        axes = {backend: spaces(None, backend, source) for backend in FAMILIES}
+        study = StudySpec(name=study.flow, case=study, axes=axes)
+    return overridden(study, overrides)
+
+
+def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
+    """The study of a file, or of the shipped study of that name. overrides: 'key=value'. Raises InputError."""
+    path = find_study(reference)
+    return parse_study(read_text(path), str(path), overrides)
+
+
+def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
+    """The study of a text."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = re.sub(r"\s*\(at (line \d+), column \d+\)", "", str(error))
+        line = re.search(r"line (\d+)", str(error))
+        at = f", line {line[1]}" if line else ""
+        raise InputError(f"{name}{at}: this is not TOML: {message[0].lower() + message[1:]}.") from None
+    keys = [override(tree, item, TABLES) for item in overrides]
+    source = Source(name, text, frozenset(key for several in keys for key in several))
+    _check_keys(tree, "", source)
+    return _spec(_converted(tree, source), source)
+
+
+def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
+    """A study that was read before, with 'key=value' overrides. Raises InputError."""
+    if not overrides:
+        return kept
+    tree = _tree(kept)
+    keys = [override(tree, item, TABLES) for item in overrides]
+    source = Source("the study", "", frozenset(key for several in keys for key in several))
+    _check_keys(tree, "", source)
+    return _spec(_converted(tree, source), source)
+
+
+def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
+    """Refuses axes of kernels of the other kind alone, which change nothing there. Raises InputError.
+
+    place: the device or the machine in words.
+    """
+    for item in overrides:
+        kinds = backends(item, TABLES)
+        if kinds and backend not in kinds:
+            raise InputError(
+                f"--set {item} acts on {', '.join(kinds).upper()} kernels alone, and {place} runs {backend.upper()} "
+                f"kernels; leave it out, or set one of their axes: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
+            )
+
+
+def _tree(spec: StudySpec) -> dict[str, Any]:
+    """What a study file would say."""
+    case = spec.case
+    flow: dict[str, Any] = {name: getattr(case, name) for name in TABLES["case"] if hasattr(case, name)}
+    along = max(range(3), key=lambda axis: abs(case.force[axis]))
+    flow |= {"force": case.force[along], "axis": "xyz"[along]}
+    flow["patches"] = [asdict(patch) for patch in case.patches]
+    if "moving" in case.faces:
+        flow["lid"] = case.wall_velocity[0]
+    budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}
+    return {
+        "name": spec.name,
+        "objective": spec.objective,
+        "seed": spec.seed,
+        "case": flow,
+        "budget": {name: value for name, value in budget.items() if value},
+        "protocol": asdict(spec.protocol),
+        "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
+        "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
+    }
+
+
+def _plain(axes: Axes) -> AxesFile:
+    plain = [{name: list(values) for name, values in table.items()} for table in tables(axes)]
+    return plain[0] if isinstance(axes, Mapping) else plain
+
+
+def find_study(reference: str) -> Path:
+    """The path of a study file, or of a shipped study by its bare name. Raises InputError."""
+    if not reference.strip():
+        known = ", ".join(shipped_studies())
+        raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
+    path = Path(reference)
+    if path.suffix == ".toml" or path.exists():
+        if path.is_file():
+            return path
+        raise InputError(f"there is no study file {path}; shipped studies are {', '.join(shipped_studies())}.")
+    shipped = shipped_studies()
+    if reference in shipped:
+        return shipped[reference]
+    others = f"shipped studies are {', '.join(shipped)}."
+    raise InputError(f"unknown study {reference!r}; {suggestion(reference, shipped, others)}")
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Studies that come with the package, by name."""
+    return {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
+
+
+def studies_folder() -> Path:
+    """Where shipped studies lie: in the wheel beside the modules, in a checkout at its root."""
+    package = Path(str(resources.files("lbmtune")))
+    return next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
+
+
+def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "") -> None:
+    """at: the key of the table, where it is one of several."""
+    for key, value in tree.items():
+        dotted, place = (f"{one}.{key}" if one else key for one in (table, at or table))
+        if key not in TABLES[table]:
+            source.fail(place, f"unknown key; {suggestion(key, TABLES[table])}")
+        if dotted in TABLES:
+            _check_table(value, dotted, source)
+
+
+def _check_table(value: object, key: str, source: Source) -> None:
+    """That it is a table, or for axes and patches one or more of them, with known keys."""
+    each = {key: value}
+    if isinstance(value, (list, tuple)) and (key == "case.patches" or (value and key.startswith("axes."))):
+        each = {f"{key}[{n}]": one for n, one in enumerate(value, 1)}
+    for place, one in each.items():
+        if not isinstance(one, Mapping):
+            head = f"[[{key}]]" if key == "case.patches" else f"[{key}]"
+            source.fail(place, f"is a table; write {head} and its keys below.")
+        _check_keys(one, key, source, place)
+
+
+def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
+    for key, known in _NAMES.items():
+        table, _, last = key.rpartition(".")
+        value = (tree.get(table, {}) if table else tree).get(last)
+        if isinstance(value, str):
+            source.check_name(key, value, known)
+    return _checked(tree, StudyFile, source)
+
+
+def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str = "") -> T:
+    """The tree in its type; table: where it stands in the file."""
+    try:
+        return msgspec.convert(tree, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        path = re.sub(r"patches\[(\d+)\]", lambda found: f"patches({int(found[1]) + 1})", path.strip("`"))
+        key = (table + re.sub(r"\[[^\]]*\]", "", path)).lstrip(".").replace("(", "[").replace(")", "]")
+        missing = re.match(r"Object missing required field `(\w+)`", message)
+        if missing:
+            source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
+        source.fail(key, _mistyped(message, key, {table: tree} if table else tree))
+
+
+def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
+    """What is wrong with the type of a value, without the words of the parser."""
+    if key in _FORMS:
+        return f"{_at(tree, key)!r} is not {_FORMS[key]}."
+    expected = re.match(r"Expected `(\w+)( \| null)?`, got", message)
+    if expected and expected[1] in _KINDS:
+        return f"{_at(tree, key)!r} is not {_KINDS[expected[1]]}; correct the value."
+    return f"{message[0].lower() + message[1:]}; correct the value."
+
+
+def _at(tree: Mapping[str, Any], key: str) -> object:
+    value: Any = tree
+    for part in key.split("."):
+        name, _, number = part.rstrip("]").partition("[")
+        value = value[name][int(number) - 1] if number else value[name]
+    return value
+
+
+def _spec(file: StudyFile, source: Source) -> StudySpec:
+    if not _NAME.fullmatch(file.name):
+        source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
+    check(file.seed, SEED, "seed", source, "choose another seed.")
+    bound = file.accuracy.max_error
+    if bound is not None and not 0 < bound < inf:
+        source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
+    check_protocol(file.protocol, source)
+    return StudySpec(
+        name=file.name,
+        case=_case(file.case, source),
+        axes={backend: spaces(file.axes.get(backend), backend, source) for backend in FAMILIES},
+        budget=_budget(file.budget, source),
+        objective=file.objective,
+        seed=file.seed,
+        protocol=file.protocol,
+        max_error=bound,
+    )
+
+
+def _case(file: CaseFile, source: Source) -> Case:
+    for key in TABLES["case"]:
+        for place, value in _numbers(getattr(file, key), f"case.{key}"):
+            if not isfinite(value):
+                source.fail(place, f"{value} is not a finite number; correct the value.")
+    for key in ("lid", "velocity_scale"):
+        check(getattr(file, key), SPEED, f"case.{key}", source)
+    try:
+        case = case_of(file)
+    except InputError as error:
+        source.fail(_key_of(str(error)), str(error))
+    if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
+        LOG.warning(
+            f"relaxation_rate {case.relaxation_rate:.4g} is close to 2: the flow itself may become unstable on this "
+            f"domain; use a larger domain or {'a lower reynolds' if file.reynolds else 'a higher viscosity'}."
+        )
+    return case
+
+
+def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:
+    """The numbers of a field, each with its key; those of a patch have the key of the patch."""
+    if isinstance(value, Patch):
+        yield from ((key, number) for part in astuple(value) for _, number in _numbers(part, key))
+    elif isinstance(value, tuple):
+        for n, part in enumerate(value, 1):
+            yield from _numbers(part, f"{key}[{n}]" if isinstance(part, Patch) else key)
+    elif isinstance(value, float):
+        yield key, value
+
+
+def _key_of(message: str) -> str:
+    """The key of the case that a message is about: the first one that it names."""
+    patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
+    if patch:
+        return f"case.patches[{patch[1]}]"
+    return next((f"case.{key}" for key in TABLES["case"] if key in message), "case")
+
+
+def _budget(file: BudgetFile, source: Source) -> Budget:
+    if file.trials is not None:
+        check(file.trials, TRIALS, "budget.trials", source, "leave it out for no limit.")
+    check(file.sample, SAMPLE, "budget.sample", source, "leave it out for a search from the start.")
+    seconds = 0.0 if file.time is None else _seconds(file.time, source)
+    return Budget(trials=file.trials or 0, seconds=seconds, sample=file.sample)
+
+
+def _seconds(time: str | float, source: Source) -> float:
+    try:
+        seconds = parse_duration_s(time) if isinstance(time, str) else time
+    except InputError as error:
+        source.fail("budget.time", str(error))
+    if seconds not in TIME_S:
+        source.fail("budget.time", f"{time} is not {TIME_S} seconds; leave it out for no limit.")
+    return float(seconds)

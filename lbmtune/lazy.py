@@ -1,0 +1,21 @@
+"""Names of a package that are imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package whose names live in other modules.
+
+    modules: the module of each name. It is imported when the name is first read.
+    """
+
+    def getattr_(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
+
+    return getattr_, lambda: sorted(modules)
