@@ -1,1 +1,1 @@
-"""Devices and compilers. Only `backend.cuda` imports cupy, only `backend.cpu` imports numba, both lazily."""
+"""Devices and compilers; only `backend.cuda` imports cupy and only `backend.cpu` imports numba, both lazily."""

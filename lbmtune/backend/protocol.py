@@ -1,4 +1,4 @@
-"""What a backend offers to the rest of the package."""
+"""The interface of backends: devices, compiled programs, compilers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Binary:
-    """Compiled code that can travel between processes.
+    """Compiled code that can be sent between processes.
 
     image: a cubin, or the path of a generated module as UTF-8; digest: SHA-256 of the code.
     """
@@ -31,7 +31,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Placing:
-    """How the memory of a CPU is laid under an array (see `CpuConfig`). arrays: equal parts that threads share each."""
+    """How the pages of an array in host memory are placed. arrays: equal parts, each of which all threads share."""
 
     pages: str
     first_touch: str
@@ -40,19 +40,19 @@ class Placing:
 
 
 class CompileError(Exception):
-    """The compiler refused the text; the message is its log."""
+    """Raised if the compiler rejects the text; the message is its log."""
 
 
 class TooManyResourcesError(Exception):
-    """The kernel compiled but cannot be launched: registers, shared memory or threads."""
+    """Raised if a compiled kernel cannot be launched: registers, shared memory or threads."""
 
 
 class OutOfMemoryError(Exception):
-    """The device could not hold the buffers."""
+    """Raised if the device cannot allocate the buffers."""
 
 
 class DeviceFaultError(Exception):
-    """A kernel did something that leaves the device unusable for this process, such as an illegal address."""
+    """Raised if a kernel leaves the device unusable for this process, for example by an illegal address."""
 
 
 class Executable(Protocol):
@@ -62,11 +62,11 @@ class Executable(Protocol):
     def resources(self) -> Resources: ...
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
-        """Enqueues one launch; arguments in the order of `launch.arguments`."""
+        """Enqueue one launch; arguments in the order of `launch.arguments`."""
         ...
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """What enqueues all launches of `run` at once, where the device can; they are not enqueued now."""
+        """Return a function that enqueues all launches of `run`, at once if the device can; nothing is enqueued now."""
         ...
 
 
@@ -75,7 +75,7 @@ class Device(Protocol):
 
     @property
     def xp(self) -> ModuleType:
-        """Numpy or cupy: where the device's arrays live."""
+        """The module of the device's arrays: numpy or cupy."""
         ...
 
     @property
@@ -84,58 +84,58 @@ class Device(Protocol):
     def environment(self) -> Environment: ...
 
     def empty(self, elements: int, dtype: str, placing: Placing | None = None, /) -> Array:
-        """An uninitialised aligned one-dimensional array. Raises OutOfMemoryError.
+        """Return an uninitialised aligned one-dimensional array. Raises OutOfMemoryError.
 
-        placing: said for a CPU alone, and where a configuration asks for other than the usual pages.
+        placing: of its pages, for devices whose memory is that of the host; None: as NumPy has it.
         """
         ...
 
     def host_empty(self, elements: int, dtype: str) -> Array:
-        """The same in the host's memory, a numpy array, from and to which copies are as fast as can be."""
+        """Return a numpy array in the host's memory, page-locked if the device has its own memory."""
         ...
 
     def load(self, program: Program, binary: Binary) -> Executable:
-        """Raises TooManyResourcesError."""
+        """Load a compiled program. Raises TooManyResourcesError, OutOfMemoryError."""
         ...
 
     def synchronize(self) -> None:
-        """Waits for all that was enqueued and raises what went wrong in it."""
+        """Wait for all enqueued work. Raises DeviceFaultError if some of it failed."""
         ...
 
     def time_s(self, run: Callable[[], None]) -> float:
-        """Seconds that `run` takes on the device, by device events or a monotonic clock."""
+        """Return the seconds that `run` takes on the device, by device events or a monotonic clock."""
         ...
 
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
-        """Seconds of each of `count` runs, one after the other without a pause. `look` is called in between.
+        """Return the seconds of each of `count` runs without a pause between them; `look` is called in between.
 
-        A device that works on its own has the next run by then, so that it never waits.
+        An asynchronous device has the next run in its queue by then, so that it never idles.
         """
         ...
 
     def conditions(self) -> Conditions:
-        """Clocks, power, temperature, throttle reasons now."""
+        """Return clocks, power, temperature and throttle reasons of this moment."""
         ...
 
     def datasheet_bytes_per_s(self) -> float | None:
-        """What its memory could deliver at most by bus width and clock; None where it does not tell."""
+        """Return the peak memory bandwidth by bus width and clock; None if the system does not report it."""
         ...
 
     def marked(self, name: str, /) -> AbstractContextManager[None]:
-        """A range of that name in the timeline of a profiler that looks on; nothing where there is none."""
+        """Return a named range in the timeline of a profiler; without effect if none is attached."""
         ...
 
     def looked_at(self) -> AbstractContextManager[None]:
-        """What a profiler counts that waits until it is told to (`ncu --profile-from-start off`)."""
+        """Return the range that a profiler counts if it was started with `ncu --profile-from-start off`."""
         ...
 
     def energy_j(self) -> float | None:
-        """What it has drawn since some moment in the past; None where it does not tell."""
+        """Return the energy drawn since a fixed moment in the past; None if the system does not report it."""
         ...
 
 
 Compiler = Callable[[Program], Binary]
-"""Compiles for one architecture; may run in a process that has no device. Raises CompileError."""
+"""Compiles for one architecture, also in a process that has no device. Raises CompileError."""
 
 
 @dataclass(frozen=True, kw_only=True)

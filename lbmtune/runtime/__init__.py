@@ -1,4 +1,4 @@
-"""A Program on a device: fields, initialise, step, macroscopics."""
+"""A program on a device: fields, initialisation, time steps, macroscopic values."""
 
 from lbmtune.runtime.simulation import Simulation
 

@@ -1,4 +1,4 @@
-"""What may be changed of a case without another kernel: the values that launches take as arguments."""
+"""Changes of a case that need no other kernel: the values that launches take as arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lbmtune.errors import InputError
 
 
 def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
-    """The case with other argument values. recorded: the one that the kernel was made for.
+    """Return the case with other argument values. recorded: the case that the kernel was made for.
 
-    Raises InputError for a value that is wrong, or that the kernel has no argument for.
+    Raises InputError for a wrong value, or one that the kernel has no argument for.
     """
     values = {name: _READ[name](name, value) for name, value in changes.items()}
     if any(values.get("force", ())) and not recorded.forced:

@@ -1,4 +1,4 @@
-"""From a best.json to a running flow: the recorded kernel text, compiled for the device at hand."""
+"""A running flow from a best.json: the recorded kernel text, compiled for a device of this machine."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def load(
     force: Real3 | None = None,
     wall_velocity: Real3 | None = None,
 ) -> Solver:
-    """The flow of a best.json, ready to step, at its initial state (Taylor-Green vortices, or rest).
+    """Return the flow of a best.json at its initial state (Taylor-Green vortices, or rest).
 
-    device: 'cpu' or the index of a GPU; None: the kind of device that the kernel was made for. The case may
+    device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
     the relaxation rate, the body force and the wall velocity (lattice units).
 
     Raises InputError (damaged file, wrong version, a case or device that the kernel cannot serve) and
-    DeviceUnavailableError; warns where the device is not the one that the speed was measured on.
+    DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     best = read_best(Path(path))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
@@ -60,7 +60,7 @@ def load(
 
 
 def _check_indices(best: Best, case: Case) -> None:
-    """Indices have as many bits as the recorded domain needed. Raises InputError where the new one needs more."""
+    """Raise InputError if the domain needs indices of more bits than the recorded one."""
     elements = buffer_elements(case, best.config)
     if elements <= buffer_elements(best.case, best.config):
         return
@@ -73,7 +73,7 @@ def _check_indices(best: Best, case: Case) -> None:
 
 
 def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
-    """A CPU kernel calls the SIMD support that is installed: raises InputError where that is another one."""
+    """Raise InputError if a CPU kernel was made for support modules other than the installed ones."""
     found = support_of(best.kernel.source)
     if found and found[0] != found[1]:
         made_for, here = found
@@ -103,7 +103,7 @@ def _warn_of_another_device(recorded: Environment, here: Environment) -> None:
 
 
 def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
-    """The configuration on this device: fewer threads where it has fewer cores. Raises InputError."""
+    """Return the configuration on this device, with fewer threads if it has fewer cores. Raises InputError."""
     cores, threads = device.limits.cores, getattr(config, "threads", 1)
     if threads > cores:
         warnings.warn(f"this kernel was tuned with {threads} threads and gets {cores} cores here.", stacklevel=3)
@@ -116,7 +116,7 @@ def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
 
 
 def _program(best: Best, config: KernelConfig) -> Program:
-    """The recorded text with its launches: what was verified and timed, whatever codegen prints today."""
+    """Return the recorded text with its launches, which was verified and timed."""
     kernel = best.kernel
     target = config.backend
     period, prologue = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
@@ -125,7 +125,7 @@ def _program(best: Best, config: KernelConfig) -> Program:
 
 
 def _single_program(best: Best, config: KernelConfig) -> Program | None:
-    """The recorded text for steps that are no whole launch, where there is one."""
+    """Return the recorded text for steps that are no whole launch, if there is one."""
     single = best.kernel.single
     if single is None:
         return None
@@ -150,14 +150,14 @@ def _mode(text: str) -> Mode:
 
 @dataclass(frozen=True)
 class _Made:
-    """A program, compiled for a device when it is asked for. path: of the file that it comes from."""
+    """A program that is compiled for a device when called. path: of the file that it comes from."""
 
     program: Program
     device: Device
     path: str | os.PathLike[str]
 
     def __call__(self) -> tuple[Program, Binary]:
-        """Raises InputError."""
+        """Compile the program. Raises InputError."""
         try:
             return self.program, compiler_for(self.device.environment)(self.program)
         except CompileError as error:

@@ -1,7 +1,7 @@
-"""Populations as moments and back: what a kernel that keeps moments is given, and what it is asked for.
+"""Conversion of populations to the moments that a kernel stores, and back.
 
-The moments of regularised collision do not tell all of a cell: what comes back are the populations that have the same
-density, momentum and second moments and no others. A step takes nothing else of a state.
+The moments of regularised collision do not determine the populations of a cell: the conversion back returns those with
+the same density, momentum and second moments, and no others. A step depends on nothing else.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ Array = Any
 
 
 def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
-    """M_n of each order from f_i - w_i, shape (q, nz, ny, nx): in units of the smallest weight."""
+    """Yield M_n of each order from f_i - w_i, shape (q, nz, ny, nx), in units of the smallest weight."""
     return _products(_powers(lattice), shifted, xp)
 
 
 def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
-    """Each f_i of the state that has these moments, shape (moments, nz, ny, nx); not shifted."""
+    """Yield each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx)."""
     products = _products(_polynomials(lattice), moments, xp)
     return (float(w) + found for w, found in zip(lattice.weights, products, strict=True))
 
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
-    """What a kernel of moments makes of a state: shape (q, nz, ny, nx), not shifted."""
+    """Return the populations that remain of a state stored as moments: shape (q, nz, ny, nx), not shifted."""
     weights = xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
     found = xp.stack(list(moments_of(populations - weights, lattice, xp)))
     return xp.stack(list(populations_of(found, lattice, xp)))
 
 
 def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
-    """How far f_i moves at most where every moment is off by its own size: sum_n |a_in| sum_j |c_j^n| |f_j - w_j|.
+    """Return how far f_i moves at most if every moment is off by its own size: sum_n |a_in| sum_j |c_j^n| |f_j - w_j|.
 
     shifted: the largest |f_j - w_j| of each direction.
     """
@@ -52,7 +52,7 @@ def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
 
 
 def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
-    """A matrix (m, n) times values (n, nz, ny, nx), row by row: in few operations, for on a GPU each takes its time."""
+    """Yield the rows of a matrix (m, n) times values (n, nz, ny, nx), in few operations, which are slow on a GPU."""
     if xp is np:
         yield from np.tensordot(matrix, values, axes=1)
         return
@@ -62,14 +62,14 @@ def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
 
 @cache
 def _powers(lattice: Lattice) -> Array:
-    """c_i^n over the smallest weight, (moments, q)."""
+    """Return c_i^n over the smallest weight, (moments, q)."""
     unit = 1 / float(smallest_weight(lattice))
     return np.array([[unit * _power(c, n) for c in lattice.velocities] for n in orders(lattice)])
 
 
 @cache
 def _polynomials(lattice: Lattice) -> Array:
-    """What f_i - w_i has of each moment, (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
+    """Return the share of moments in f_i - w_i (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
     unit, rows = float(smallest_weight(lattice)), []
     for c, w in zip(lattice.velocities, lattice.weights, strict=True):
         factors = [_factor(c, n) for n in orders(lattice)]
@@ -79,7 +79,7 @@ def _polynomials(lattice: Lattice) -> Array:
 
 
 def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
-    """Of momentum and second moments; what is off the diagonal occurs twice in the sum."""
+    """Return the factor of momentum or a second moment; off-diagonal ones occur twice in the sum."""
     if sum(n) == 1:
         return 3.0 * _power(c, n)
     return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)

@@ -1,6 +1,6 @@
-"""Where f_i(x, t) lies in a buffer: element indices for a whole domain, read off scheme, layout and frame.
+"""The place of f_i(x, t) in a buffer: element indices for a whole domain, from scheme, layout and frame.
 
-The same indices initialise a buffer and gather it. Written for whole fields, so it works with numpy and cupy.
+The same indices initialise a buffer and gather it. They are computed for whole fields, with numpy or cupy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEW_VALUES = 1 << 22
 
 
 class Placement(NamedTuple):
-    """Element index of one population at every cell, and where a moving wall adds to it on reading.
+    """Element index of one population at every cell, and what a moving wall adds to it on reading.
 
     indices: int64, (nz, ny, nx) of the domain or window; gain: what reading adds, in lattice units of f (0 or an
     array of that shape).
@@ -102,7 +102,7 @@ _BY_FAMILY = {"temporal-blocking": _fixed, "sparse": _of_sites}
 
 
 def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
-    """Nodes at an offset from each cell of a window, around the box; at: the node of each cell."""
+    """Return the nodes at an offset from each cell of a window; they wrap around the box. at: the node of each cell."""
     for axis, (r, o) in enumerate(zip(window, offset, strict=True)):
         n = at.shape[2 - axis]
         if o or r != range(n):
@@ -118,7 +118,7 @@ def blocks(
     xp: ModuleType,
     window: Window | None = None,
 ) -> Iterator[Placement]:
-    """The placements with a leading axis for the directions: all in one for a domain of few cells, else one each."""
+    """Yield placements with a leading axis for directions: one for all if the domain is small, else one each."""
     if window in (None, whole(domain)) and case.stencil.q * prod(domain) <= _FEW_VALUES:
         yield _at_once(case, config, domain, parity, xp, window)
         return
@@ -135,7 +135,7 @@ def _at_once(
     xp: ModuleType,
     window: Window | None,
 ) -> Placement:
-    """Worked out on the host: on a GPU that many small operations would take longer than the step they check."""
+    """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
     each = list(placements(case, config, domain, parity, np, window))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
@@ -143,7 +143,7 @@ def _at_once(
 
 
 def _gain(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
-    """What a moving wall adds to f_i of each cell of a window."""
+    """Return what a moving wall adds to f_i of each cell of a window."""
     c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
     return 6 * w * sum(a * u for a, u in zip(c, wall_velocity(case, window, xp), strict=True))
 

@@ -43,14 +43,14 @@ class Simulation:
     """A state of populations that a program advances.
 
     case: values of relaxation rate, force and wall velocity, and the domain; it may differ from the program's
-    case in those alone, since they are launch arguments. single: where launches do several steps, for the steps that
-    are left over; it is called when the first one is.
+    case only in those, which are launch arguments. single: makes the kernel of one step for steps that are no whole
+    launch; it is called when the first such step is due.
     """
 
     def __init__(
         self, program: Program, binary: Binary, device: Device, case: Case | None = None, single: Single | None = None
     ) -> None:
-        """Loads the program and allocates its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
+        """Load the program and allocate its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
         self.program, self.device = program, device
         self.case = case or program.case
         if reason := beyond_stride(self.case, program.config):
@@ -68,7 +68,7 @@ class Simulation:
         self._bind()
 
     def _bind(self) -> None:
-        """Launches get the values of the case."""
+        """Bind the launches to the values of the case."""
         self.kept = state_of(self.case, self.program.config, self.xp)
         self._plan = self._planned(self.program.period)
         self._prologue = [[self._bound(launch, 0) for launch in step] for step in self.program.prologue]
@@ -77,10 +77,10 @@ class Simulation:
         self._any: dict[tuple[int, int, int], list[Bound]] = {}
         self._graphs: dict[int, Callable[[], None]] = {}
 
-    def go_on_with(self, case: Case) -> None:
-        """From the next step on with the relaxation rate, force and wall velocity of this case.
+    def change_case(self, case: Case) -> None:
+        """Take relaxation rate, force and wall velocity of a case from the next step on.
 
-        It must differ from the present one in those alone. Nothing is compiled; graphs are recorded anew.
+        It must differ from the present one only in those. Nothing is compiled; graphs are recorded again.
         """
         self.case = case
         self._bind()
@@ -124,23 +124,23 @@ class Simulation:
         return placed
 
     def poison(self) -> None:
-        """Fills every buffer with NaN or what is most like it, so that a value that nobody wrote shows."""
+        """Fill every buffer with NaN, or a huge value if the format has none, so that missing stores show."""
         for buffer in self.buffers.values():
             buffer.fill(self._stored.poison)
 
     def initialise(self, populations: Array, window: Window | None = None) -> None:
-        """Sets the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module.
+        """Set the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module.
 
-        With a window: of its cells only, so that a large state can be set part by part.
+        window: set only its cells, so that a large state can be set part by part.
         """
         self.steps_done = self._singly = 0
         self._opened = False
         self.kept.put(populations, self.buffers["f0"], window)
 
     def step(self, steps: int) -> None:
-        """Enqueues time steps, as graphs or launches of many where the configuration says so and a cycle begins.
+        """Enqueue time steps, as graphs or launches of many if the configuration has them and a cycle begins.
 
-        Those that are no whole launch come last, one by one. Raises InputError where there is no kernel for them.
+        Steps that are no whole launch come last, one by one. Raises InputError if there is no kernel for them.
         """
         rest = self._left_over(steps)
         last = self.steps_done + steps - rest
@@ -159,23 +159,23 @@ class Simulation:
             self._advance_singly()
 
     def _open(self) -> None:
-        """Enqueues what makes ready what the next step takes besides the state, where that has not been done."""
+        """Enqueue the prologue of the next step, unless that has been done."""
         if self._prologue and not self._opened:
             self._launch_all(self._prologue[self._launches % len(self._prologue)])
         self._opened = True
 
     def _left_over(self, steps: int) -> int:
-        """How many of the steps are no whole launch. Raises InputError where there is no kernel for them."""
+        """Return how many of the steps are no whole launch. Raises InputError if there is no kernel for them."""
         rest = 0 if self.program.any_steps else steps % self.program.steps
         if rest and self._single is None:
             raise InputError(
-                f"{steps} time steps: this kernel does {self.program.steps} at once; ask for a multiple of them, or "
-                "write its best.json anew with lbmtune export, which adds a kernel for those left over."
+                f"steps={steps} is not supported for this kernel (use a multiple of {self.program.steps}): it does "
+                f"{self.program.steps} steps per launch; lbmtune export writes a best.json with a kernel for the rest."
             )
         return rest
 
     def prepare(self, steps: int) -> None:
-        """Makes what so many steps from the beginning of a cycle need, graphs and kernels, so that none is when timed.
+        """Make the graphs and kernels that steps from the beginning of a cycle need, so that none is made while timed.
 
         Raises InputError as `step` does.
         """
@@ -187,16 +187,16 @@ class Simulation:
             steps -= together
 
     def populations(self) -> Array:
-        """All f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
+        """Return all f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
         return self.xp.concatenate(list(self.population_blocks()))
 
     def macroscopic(self) -> tuple[Array, Array]:
-        """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
+        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
         rho, momentum = self._sums()
         return rho, self.xp.stack([(m + 0.5 * force) / rho for m, force in zip(momentum, self.case.force, strict=True)])
 
     def _sums(self) -> Sums:
-        """As a step has them before it collides: with what arrives over faces that are no walls."""
+        """Return density and momentum as before the collision of a step, completed at inlets and outlets."""
         if not conditions(self.case):
             self.device.synchronize()
             return self.kept.sums(self.state, self._parity)
@@ -205,12 +205,12 @@ class Simulation:
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
 
     def each_population(self) -> Iterator[Array]:
-        """f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
+        """Yield f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
         for block in self.population_blocks():
             yield from block
 
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
-        """All f_i in order as float64, not shifted, of the domain or of a window, some at a time: (k, nz, ny, nx)."""
+        """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx)."""
         self.device.synchronize()
         return self.kept.blocks(self.state, self._parity, window)
 
@@ -225,17 +225,17 @@ class Simulation:
 
     @property
     def _launches(self) -> int:
-        """Those since the state was set, of several steps or of one: with each the buffers are exchanged."""
+        """Launches since the state was set, of several steps or of one; the buffers swap after each."""
         return (self.steps_done - self._singly) // self.program.steps + self._singly
 
     @property
     def cycle_steps(self) -> int:
-        """Time steps after which all is as at the start again: what is timed is a multiple of them."""
+        """Time steps of a cycle; timed runs are multiples of it."""
         return PERSISTENT_STEPS if self.program.persistent else self.parity_steps
 
     @property
     def parity_steps(self) -> int:
-        """Time steps after which parity and buffers are those of the start again."""
+        """Time steps after which parity and buffers repeat."""
         return len(self._plan) * self.program.steps
 
     @property
@@ -243,13 +243,13 @@ class Simulation:
         return getattr(self.program.config, "launch", "call") in _GRAPHED
 
     def _together(self, steps: int) -> int:
-        """How many of the next steps one graph enqueues; 0: none, the next one goes by calls."""
+        """Return how many of the next steps one graph enqueues; 0: none."""
         if not self._graphed or self._launches % len(self._plan):
             return 0
         return _whole(steps, self.parity_steps)
 
     def _graph(self, steps: int) -> Callable[[], None]:
-        """So many steps from the beginning of a cycle, recorded when first asked for."""
+        """Return the graph of steps from the beginning of a cycle, recorded at its first use."""
         if steps not in self._graphs:
             launches = steps // self.program.steps
             bound = [one for t in range(launches) for one in self._plan[t % len(self._plan)]]
@@ -261,7 +261,7 @@ class Simulation:
             (executable or self.executable).launch(launch, grid, arguments)
 
     def _outputs(self) -> dict[str, Array]:
-        """Buffers that launches write besides the state, by name: density and velocity, where every step does."""
+        """Return the buffers of density and velocity, if every step writes them, by name."""
         elements = self.program.other_buffers(self.case.domain).get(MACROSCOPICS)
         if elements is None:
             return {}
@@ -270,12 +270,12 @@ class Simulation:
         return {MACROSCOPICS: fields}
 
     def _advance(self, plan: Plan) -> None:
-        """Enqueues the next launches of a plan."""
+        """Enqueue the next launches of a plan."""
         self._launch_all(plan[self._launches % len(plan)])
         self.steps_done += self.program.steps
 
     def _advance_singly(self) -> None:
-        """Enqueues the launch of one step that is left over."""
+        """Enqueue one step that is no whole launch."""
         executable, period = self._one_step
         self._singles = self._singles or self._planned(period)
         self._launch_all(self._singles[self._launches % len(self._singles)], executable)
@@ -284,13 +284,13 @@ class Simulation:
 
     @cached_property
     def _one_step(self) -> tuple[Executable, tuple[tuple[Launch, ...], ...]]:
-        """The kernel for steps that are left over: it takes the arguments of the other one."""
+        """The kernel for steps that are no whole launch; it takes the arguments of the other one."""
         assert self._single
         program, binary = self._single()
         return self.device.load(program, binary), program.period
 
     def _advance_by(self, steps: int) -> None:
-        """Enqueues launches that take so many steps, no more than a launch does, from any parity on."""
+        """Enqueue launches of some steps, at most those of a launch, from any parity on."""
         flip = self.steps_done % 2 if self._exchanges else 0
         of = flip, self._parity, steps
         if of not in self._any:
@@ -299,16 +299,16 @@ class Simulation:
         self.steps_done += steps
 
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
-        """The launches of each step of a cycle, with their arguments."""
+        """Return the launches of each step of a cycle, with their arguments."""
         return [[self._bound(launch, flip) for launch in period[parity]] for parity, flip in self._cycle()]
 
     def _cycle(self) -> list[tuple[int, int]]:
-        """(parity, whether the buffers are exchanged) of each step until both repeat."""
+        """Return (parity, whether the buffers are swapped) of each step until both repeat."""
         parities, flips = len(self.program.period), 1 + self._exchanges
         return [(t % parities, t % flips) for t in range(max(parities, flips))]
 
     def _bound(self, launch: Launch, flip: int, parity: int = 0, steps: int = 1) -> Bound:
-        """With the arguments that it takes. parity, steps: for launches that take any number of steps."""
+        """Return a launch with its arguments. parity, steps: for launches that take any number of steps."""
         values: dict[str, Any] = self.program.scalars(self.case) | self.outputs | self._others
         tables = (name for name in (WORDS, MOVING_WORDS) if name in self.program.arguments)
         values |= {name: words(self.case, name, self.xp) for name in tables}
@@ -328,11 +328,11 @@ class Simulation:
 
 
 def _whole(steps: int, cycle: int) -> int:
-    """The largest power of two of cycles within so many steps, so that a few graphs serve any number; 0: none."""
+    """Return the steps of the largest power of two of cycles within some steps, so that few graphs serve any number."""
     cycles = min(steps // cycle, GRAPH_CYCLES)
     return cycle * (1 << cycles.bit_length() - 1) if cycles else 0
 
 
 def _typed(value: Any, real: Any) -> Any:
-    """Floats in the compute precision, integers in 32 bits, arrays as they are."""
+    """Return floats in the compute precision, integers in 32 bits, arrays as they are."""
     return real(value) if isinstance(value, float) else np.int32(value) if isinstance(value, int) else value

@@ -1,4 +1,4 @@
-"""A flow that runs: what `lbmtune.load` returns."""
+"""A running flow, which `lbmtune.load` returns."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ class Solver:
         self.initialise()
 
     def __repr__(self) -> str:
-        """Flow, domain, configuration, device and time."""
+        """Return flow, domain, configuration, device and time as text."""
         case, config = self.case, self._simulation.program.config
         extents = "x".join(map(str, case.domain))
+        kernel, device = f"{config.scheme} {config.memory.name} {config.storage}", self._simulation.device
         return (
-            f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {config.scheme} {config.memory.name} "
-            f"{config.storage}, {self._simulation.device.environment.device}, {self.steps_done} steps done>"
+            f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {kernel}, "
+            f"{device.environment.device}, {self.steps_done} steps done>"
         )
 
     @property
     def case(self) -> Case:
-        """What is solved."""
+        """The case that is solved."""
         return self._simulation.case
 
     @property
     def relaxation_rate(self) -> float:
-        """Of the next steps (omega); may be set between any two, without another kernel. Setting raises InputError."""
+        """Relaxation rate omega of the next steps; may be set between steps. Setting raises InputError."""
         return self.case.relaxation_rate
 
     @relaxation_rate.setter
@@ -56,7 +57,7 @@ class Solver:
 
     @property
     def force(self) -> Real3:
-        """Body force (x, y, z) of the next steps; may be set as the relaxation rate, where the kernel has one."""
+        """Body force (x, y, z) of the next steps; may be set between steps if the kernel has a force."""
         return self.case.force
 
     @force.setter
@@ -65,9 +66,9 @@ class Solver:
 
     @property
     def wall_velocity(self) -> Real3:
-        """Velocity (x, y, z) of the moving walls in the next steps; may be set as the force, where one moves.
+        """Velocity (x, y, z) of the moving walls in the next steps; may be set between steps if a wall moves.
 
-        Where links that a wall cuts are completed on reading, it counts for what the last step sent there, too.
+        Schemes that complete cut links on reading apply it also to what the last step sent there.
         """
         return self.case.wall_velocity
 
@@ -76,7 +77,7 @@ class Solver:
         self._change("wall_velocity", value)
 
     def _change(self, name: str, value: Any) -> None:
-        self._simulation.go_on_with(changed(self.case, self.best.case, {name: value}))
+        self._simulation.change_case(changed(self.case, self.best.case, {name: value}))
 
     @property
     def xp(self) -> ModuleType:
@@ -89,10 +90,10 @@ class Solver:
         return self._simulation.steps_done
 
     def initialise(self, density: Array | None = None, velocity: Array | None = None) -> None:
-        """Starts at the equilibrium of a density (nz, ny, nx) and a velocity (3, nz, ny, nx), or what broadcasts.
+        """Set the equilibrium of a density (nz, ny, nx) and a velocity (3, nz, ny, nx), or what broadcasts.
 
-        What is left out is that of the case: Taylor-Green vortices in a box, rest elsewhere. A velocity may be
-        three numbers. Raises InputError for arrays of another shape.
+        Defaults are those of the case: Taylor-Green vortices in a box, rest elsewhere. A velocity may be three
+        numbers. Raises InputError for arrays of another shape.
         """
         xp, case = self.xp, self.case
         usual_density, usual_velocity = initial_flow(case, xp)
@@ -104,7 +105,7 @@ class Solver:
         self._simulation.initialise(equilibrium(rho, u, case.stencil, xp))
 
     def initialise_populations(self, populations: Array) -> None:
-        """Starts at f_i, shape (q, nz, ny, nx), in the order of `case.stencil.velocities`. Raises InputError."""
+        """Set f_i, shape (q, nz, ny, nx), in the order of `case.stencil.velocities`. Raises InputError."""
         shape = (self.case.stencil.q, *self.case.domain[::-1])
         found = getattr(populations, "shape", None)
         if found != shape:
@@ -113,11 +114,10 @@ class Solver:
         self._simulation.initialise(populations)
 
     def step(self, steps: int = 1) -> None:
-        """Advances the flow by any number of time steps.
+        """Advance the flow by any number of time steps.
 
-        Where a launch of the kernel does several, a kernel of one step does those that are left over: multiples of
-        `best.kernel.steps` are fastest. Raises InputError for what is no number of steps, and for one that is no such
-        multiple where the file comes from before there was the other kernel.
+        Multiples of `best.kernel.steps` are fastest; a kernel of one step does the rest. Raises InputError for what is
+        no number of steps, and for other numbers if the file has no kernel of one step.
         """
         if not isinstance(steps, Real) or not float(steps).is_integer():
             raise InputError(f"steps {steps} is not a whole number; give the number of time steps to advance.")
@@ -126,25 +126,25 @@ class Solver:
         self._simulation.step(int(steps))
 
     def macroscopic(self) -> tuple[Array, Array]:
-        """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64."""
+        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64."""
         return self._simulation.macroscopic()
 
     def density(self) -> Array:
-        """Density (nz, ny, nx), float64."""
+        """Return the density (nz, ny, nx), float64."""
         return self.macroscopic()[0]
 
     def velocity(self) -> Array:
-        """Velocity (3, nz, ny, nx), float64."""
+        """Return the velocity (3, nz, ny, nx), float64."""
         return self.macroscopic()[1]
 
     def populations(self) -> Array:
-        """f_i before collision, (q, nz, ny, nx), float64."""
+        """Return f_i before collision, (q, nz, ny, nx), float64."""
         return self._simulation.populations()
 
     def time_per_step_s(self, steps: int = 100) -> float:
-        """Seconds of a time step, averaged over so many or a few more, up to whole launches, which are taken.
+        """Return the seconds per time step, averaged over at least `steps`, which are rounded up to whole launches.
 
-        Raises InputError for none.
+        The flow advances by them. Raises InputError if steps is not positive.
         """
         if steps < 1:
             raise InputError(f"steps {steps} is not positive; give the number of time steps to average over.")
@@ -155,7 +155,7 @@ class Solver:
 
 
 def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> Array:
-    """The value as float64 of that shape, broadcast; three numbers for a vector field stand for every cell."""
+    """Return a value as float64, broadcast to a shape; three numbers stand for a uniform vector field."""
     try:
         array = xp.asarray(value, dtype=xp.float64)
     except (TypeError, ValueError):
@@ -170,7 +170,7 @@ def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> 
 
 
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType) -> Array:
-    """Second-order equilibrium, (q, nz, ny, nx). Source: Qian, d'Humieres, Lallemand 1992."""
+    """Return the second-order equilibrium, (q, nz, ny, nx). Source: Qian, d'Humieres, Lallemand 1992."""
     uu = 1.5 * (u * u).sum(axis=0)
 
     def along(c: tuple[int, int, int]) -> Array:

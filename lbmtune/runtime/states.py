@@ -1,4 +1,4 @@
-"""Populations as a buffer keeps them, and back: each representation's map, as an object that knows its case.
+"""Maps of populations to the content of a buffer and back, one per representation.
 
 A state is f_i, not shifted, shape (q, nz, ny, nx) of the domain or of a window of it.
 """
@@ -21,29 +21,29 @@ from lbmtune.runtime.placement import blocks
 
 Array = Any
 Sums = tuple[Array, tuple[Array, Array, Array]]
-"""Density, and momentum without the share of a force, as float64 arrays (nz, ny, nx); what is zero may be a number."""
+"""Density, and momentum without the share of a force, as float64 arrays (nz, ny, nx); zeros may be numbers."""
 _FEW_SITES = 1 << 18
-"""Of a domain whose places are kept: a few megabytes of indices."""
+"""Most sites of a domain whose element indices are kept (a few megabytes)."""
 
 
 class State(Protocol):
-    """What a buffer keeps of the populations of a case."""
+    """The map of a representation, for one case."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
-        """Writes a state at time 0 to a buffer."""
+        """Write a state at time 0 to a buffer."""
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """All f_i in order as float64, some at a time: (k, nz, ny, nx)."""
+        """Yield all f_i in order as float64, k at a time: (k, nz, ny, nx)."""
 
     def sums(self, buffer: Array, parity: int) -> Sums:
-        """Sums of f_i and c_i f_i of the whole domain."""
+        """Return the sums of f_i and c_i f_i of the whole domain."""
 
     def seen(self, populations: Array) -> Array:
-        """What is left of a state that is put and read again in full precision."""
+        """Return what remains of a state that is written and read again in full precision."""
 
 
 def summed(populations: Iterable[Array], lattice: Lattice) -> Sums:
-    """Sums of f_i and c_i f_i from f_0, f_1, ..."""
+    """Return the sums of f_i and c_i f_i from f_0, f_1, ..."""
     rho: Array = 0.0
     momentum: list[Array] = [0.0, 0.0, 0.0]
     for f, c in zip(populations, lattice.velocities, strict=True):
@@ -66,7 +66,7 @@ class _Kept:
 
 
 class PopulationState(_Kept):
-    """Each f_i - w_i at its place, which changes with the parity of the time step (`runtime.placement`)."""
+    """Each f_i - w_i, at a place that changes with the parity of the time step (`runtime.placement`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         """See State."""
@@ -77,7 +77,7 @@ class PopulationState(_Kept):
             buffer[place.indices] = self.config.stored.stored(shifted, xp)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """See State; k is q where the cells are few and 1 otherwise, so that a large state need not be held twice."""
+        """See State; k is q if the cells are few and 1 otherwise, so that a large state is not held twice."""
         first, xp = 0, self.xp
         for place in blocks(self.case, self.config, self.case.domain, parity, xp, window):
             part = slice(first, first := first + len(place.indices))
@@ -88,7 +88,7 @@ class PopulationState(_Kept):
         return summed((f for block in self.blocks(buffer, parity) for f in block), self.case.stencil)
 
     def seen(self, populations: Array) -> Array:
-        """All of it."""
+        """Return all of the state."""
         return populations
 
 
@@ -102,13 +102,13 @@ class MomentState(_Kept):
             buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """See State; one at a time, of the populations that the moments tell of."""
+        """See State; one at a time, from the moments."""
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for found in moments.populations_of(held, self.case.stencil, self.xp):
             yield found[None]
 
     def sums(self, buffer: Array, parity: int) -> Sums:
-        """See State: they are kept."""
+        """See State; they are stored."""
         places = zip(orders(self.case.stencil), self._places(None), strict=True)
         found = {n: self._value(buffer, at) for n, at in places if sum(n) <= 1}
         unit = float(smallest_weight(self.case.stencil))
@@ -120,11 +120,11 @@ class MomentState(_Kept):
         return self.config.stored.deviations(buffer[places], self.xp, self.config.unit)
 
     def seen(self, populations: Array) -> Array:
-        """Populations of the same moments."""
+        """Return the populations of the same moments."""
         return moments.seen(populations, self.case.stencil, self.xp)
 
     def _places(self, window: Window | None) -> Iterable[Array]:
-        """Those of a small domain are worked out once: it is looked at again and again."""
+        """Return the element indices of each moment; those of a small domain are computed once."""
         if self.case.sites <= _FEW_SITES and window in (None, whole(self.case.domain)):
             return self._all_places
         return moments.places(self.case, self.config, self.xp, window)
@@ -141,5 +141,5 @@ _STATES: Mapping[str, Callable[[Case, KernelConfig, ModuleType], State]] = {
 
 
 def state_of(case: Case, config: KernelConfig, xp: ModuleType) -> State:
-    """The map of a configuration's representation."""
+    """Return the map of a configuration's representation."""
     return _STATES[config.kept.name](case, config, xp)

@@ -258,7 +258,9 @@ def test_a_file_from_before_does_whole_launches(tmp_path: Path, hosted: list[Pro
     path.write_text(json.dumps(values))
     flow = lbmtune.load(path)
     flow.step(6)
-    with pytest.raises(InputError, match=r"7 time steps: this kernel does 3 at once; .* of them, or .* lbmtune export"):
+    with pytest.raises(
+        InputError, match=r"steps=7 is not .*multiple of 3.: it does 3 steps per launch; lbmtune export"
+    ):
         flow.step(7)
     assert flow.steps_done == 6
     assert len(hosted) == 1

@@ -64,7 +64,7 @@ def test_threads_take_one_processor_of_each_core_first(monkeypatch: pytest.Monke
 
 
 def test_more_shares_than_threads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_ask_each", lambda numbers: numbers.fill(7))
+    monkeypatch.setattr(threads, "_thread_numbers", lambda numbers: numbers.fill(7))
     with pytest.raises(TooManyResourcesError, match="2 shares of a loop ran on 1 threads"):
         threads.team(2) if MANY == 2 else pytest.skip("one processor")
 
@@ -88,7 +88,7 @@ def test_huge_pages_are_all_of_them_huge() -> None:
 
 def test_pages_that_did_not_come_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_advice", lambda pages, size: 15)
-    with pytest.raises(OutOfMemoryError, match="huge pages were asked for; 0 of 6291456 bytes lie in huge pages"):
+    with pytest.raises(OutOfMemoryError, match="pages=huge: 0 of 6291456 bytes lie in huge pages"):
         _mapped(pages="huge")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbmtune.backend.cuda.nvrtc import architectures, compile_cuda, compile_text
-from lbmtune.backend.cuda.sass import Instruction, _instruction, _instructions, _loop, _overtaken, _texts, overtaken
+from lbmtune.backend.cuda.sass import Instruction, _hazards, _instruction, _instructions, _loop, _texts, spill_hazards
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
@@ -38,8 +38,8 @@ LOAD, STORE, BRANCH, OTHER = 0x983, 0x387, 0x947, 0x221
 STACK = 1
 
 
-def load(number: int, lifts: int = 0, words: int = 1, waits: int = 0) -> Instruction:
-    return Instruction(LOAD, (STACK, number), words, lifts, waits, 0)
+def load(number: int, releases: int = 0, words: int = 1, waits: int = 0) -> Instruction:
+    return Instruction(LOAD, (STACK, number), words, releases, waits, 0)
 
 
 def store(number: int, words: int = 1, waits: int = 0) -> Instruction:
@@ -73,7 +73,7 @@ def test_a_loop_that_stores_what_is_on_its_way_is_told_from_one_that_waits(toget
     for overtakes in (False, True):
         program = overtaken_probe(local_bytes=1024, together=together, overtakes=overtakes, threads=256)
         found = compile_cuda(program, architecture)
-        assert overtaken(found.image) == {PROBE: together * overtakes}
+        assert spill_hazards(found.image) == {PROBE: together * overtakes}
         assert found.resources.overtaken == together * overtakes, "and is in the record of what was compiled"
         ((_, text),) = _texts(found.image)
         loop = _loop(_instructions(text, split=architecture >= "sm_90"))
@@ -88,17 +88,17 @@ def test_code_of_devices_that_lay_it_out_otherwise_tells_nothing() -> None:
         pytest.skip(f"this NVRTC knows none after {newest}")
     program = overtaken_probe(local_bytes=1024, together=1, overtakes=True, threads=256)
     found = compile_cuda(program, newest)
-    assert overtaken(found.image) == {}
+    assert spill_hazards(found.image) == {}
     assert found.resources.overtaken is None
-    assert overtaken(b"a module of a processor") == {}
-    assert overtaken(b"") == {}
+    assert spill_hazards(b"a module of a processor") == {}
+    assert spill_hazards(b"") == {}
 
 
 @needs_nvrtc
 def test_entries_are_told_apart() -> None:
     text = 'extern "C" __global__ void %s(float* a) { a[threadIdx.x] = 1; }'
     found = compile_text("\n".join(text % name for name in ("one", "two")), ("--gpu-architecture=sm_90",))
-    assert overtaken(found.image) == {"one": 0, "two": 0}
+    assert spill_hazards(found.image) == {"one": 0, "two": 0}
 
 
 def test_an_instruction_is_taken_to_pieces() -> None:
@@ -114,7 +114,7 @@ def test_an_instruction_is_taken_to_pieces() -> None:
     wide, before = (
         _instruction(*one, split=True) for one in ((0xFFFFF80001057983, 6 << 9 | 7 << 46), (0x0000000001007387, 5 << 9))
     )
-    assert (wide.address, wide.words, wide.lifts) == ((1, -8), 4, 7)
+    assert (wide.address, wide.words, wide.releases) == ((1, -8), 4, 7)
     assert (before.code, before.words) == (STORE, 2)
 
 
@@ -122,7 +122,7 @@ def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> N
     code = [wait(n) for n in range(6)]
     short, long, ahead, end = (branch(leads) for leads in (-2, -4, 3, -1))
     assert not _loop([ahead, *code, end]), "where nothing leads back but the end to itself"
-    assert not _overtaken([load(0), store(0), end])
+    assert not _hazards([load(0), store(0), end])
     assert _loop([code[0], branch(-9), end]) == [code[0], branch(-9)], "of a text that is not whole"
     whole = [code[0], code[1], code[2], short, long, code[3]]
     assert _loop([*whole, end]) == [code[1], code[2], short, long]
@@ -155,7 +155,7 @@ def test_the_loop_is_what_lies_before_the_branch_that_leads_furthest_back() -> N
     ],
 )
 def test_words_that_are_overtaken_in_a_pass(code: list[Instruction], found: int) -> None:
-    assert _overtaken(looped(code)) == found
+    assert _hazards(looped(code)) == found
 
 
 @given(st.permutations(range(6)))
@@ -163,9 +163,9 @@ def test_each_load_that_is_asked_for_behind_a_store_is_one_more(order: list[int]
     """And those that are asked for before the first store are one, in whatever order they are stored."""
     waits = [wait(n) for n in range(6)]
     each = [one for n in order for one in (load(16 * n, n), store(16 * n))]
-    assert _overtaken(looped([*each, *waits])) == 6
+    assert _hazards(looped([*each, *waits])) == 6
     together = [*(load(16 * n, n) for n in range(6)), *(store(16 * n) for n in order)]
-    assert _overtaken(looped([*together, *waits])) == 1
+    assert _hazards(looped([*together, *waits])) == 1
 
 
 SPLIT, WHOLE = 0xFFFFFFFC00F40947, 0xFFFFFFD000000947
@@ -191,24 +191,24 @@ def made_by_hand(abi: int = 7, flags: int = 90, back: int = SPLIT) -> bytes:
     ("abi", "flags", "readable"), [(7, 90, True), (8, 90 << 8, True), (8, 100 << 8, False), (9, 90, False)]
 )
 def test_a_text_that_ends_within_an_instruction_has_the_others(abi: int, flags: int, readable: bool) -> None:
-    assert overtaken(made_by_hand(abi, flags)) == ({"k": 1} if readable else {})
+    assert spill_hazards(made_by_hand(abi, flags)) == ({"k": 1} if readable else {})
 
 
 @pytest.mark.parametrize("capability", [70, 75, 80, 86, 89])
 def test_the_loop_is_found_where_branches_are_laid_out_as_before(capability: int) -> None:
-    assert overtaken(made_by_hand(7, capability, WHOLE)) == {"k": 1}
+    assert spill_hazards(made_by_hand(7, capability, WHOLE)) == {"k": 1}
 
 
 def test_a_cubin_that_is_not_whole_tells_nothing() -> None:
     """Wherever it ends, and whatever it says of where its parts are."""
     whole = made_by_hand()
-    assert all(overtaken(whole[:end]) == {} for end in range(len(whole) - 24))  # which of the last head is not read
+    assert all(spill_hazards(whole[:end]) == {} for end in range(len(whole) - 24))  # which of the last head is not read
     for place in range(40, 64):
         for value in (0xFF, 0x7F):
-            assert overtaken(whole[:place] + bytes([value]) + whole[place + 1 :]) in ({}, {"k": 1}), place
-    assert overtaken(whole[:40] + b"\xff" * 8 + whole[48:]) == {}
+            assert spill_hazards(whole[:place] + bytes([value]) + whole[place + 1 :]) in ({}, {"k": 1}), place
+    assert spill_hazards(whole[:40] + b"\xff" * 8 + whole[48:]) == {}
     no_text = whole.replace(b".text.k", b".text.\xff")
-    assert overtaken(no_text) == {}, "a name that is no text"
+    assert spill_hazards(no_text) == {}, "a name that is no text"
 
 
 # what is recorded

@@ -137,7 +137,7 @@ def by_runtime(program: Program) -> list[Call]:
     device.simulation = found
     for steps in schedule(program):
         if steps == schedule(program)[-1]:
-            found.go_on_with(replace(found.case, relaxation_rate=CHANGED_OMEGA))
+            found.change_case(replace(found.case, relaxation_rate=CHANGED_OMEGA))
         found.step(steps)
     return device.calls
 

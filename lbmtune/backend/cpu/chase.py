@@ -1,4 +1,4 @@
-"""What generated CPU kernels import beside `lists` where pointers are chased: nodes travel as values between accesses.
+"""Support module of generated CPU kernels of the sparse family with pointer chasing: nodes are values of the kernel.
 
 A list has a row of one word per node for one step forward along each axis; a neighbour at a corner is the next of a
 neighbour (Geier, Schoenherr 2017).
@@ -20,7 +20,7 @@ _WORD_BYTES = 4
 
 
 class NodeVector(types.Type):  # type: ignore[misc]
-    """The Numba type of the numbers of several nodes; that of one is uint32."""
+    """The Numba type of the numbers of several nodes; the type of one is uint32."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
@@ -34,12 +34,12 @@ class _NodeVectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class Chase(NamedTuple):
-    """Access functions; `row` is where a row of the list starts.
+    """Access functions. `row` is the start of a row of the list.
 
     led_by(links, at): the nodes that the words from `at` on lead to; led_on(links, row, nodes): those that lead on
     from there. gather_at(array, slot, nodes), scatter_at(array, slot, nodes, value): elements of nodes in a slot that
     starts at an element. gather_at_cut(array, slot, cut, nodes, links, flags, bit), scatter_at_cut likewise: of the
-    slot that starts at `cut` where the bit of the words from `flags` on is set.
+    slot that starts at `cut` if the bit of the words from `flags` on is set.
     """
 
     led_by: Any
@@ -51,7 +51,7 @@ class Chase(NamedTuple):
 
 
 def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: str = "") -> Chase:
-    """The same arguments as `lists.nodes`."""
+    """Return the access functions, for the arguments of `lists.nodes`."""
     access = _Access(getattr(types, compute), lanes, width, group, form == "vector" and lanes > 1, codes)
     found = NodeVector(lanes) if lanes > 1 else types.uint32
     return Chase(
@@ -65,7 +65,7 @@ def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: st
 
 
 class _Led(_Site):
-    """A place whose nodes are an argument itself."""
+    """A call whose nodes are an argument itself."""
 
     def words(self, links: int, start: int) -> Any:
         return self.values[links]
@@ -97,7 +97,7 @@ def _led_on(access: _Access, found: Any) -> Any:
 
 
 def _words_at(site: _Site, at: Any) -> Any:
-    """The words at these places of the array that comes first."""
+    """Return the words at some indices of the first argument."""
     builder, lanes = site.builder, site.access.lanes
     data = data_of(site.context, builder, site.kinds[0], site.values[0])
     if site.access.vector:
@@ -113,7 +113,7 @@ def _words_at(site: _Site, at: Any) -> Any:
 
 
 def _gathered_words(builder: Any, data: Any, at: Any, lanes: int) -> Any:
-    """The same by one instruction."""
+    """Return the words at some indices of the first argument, by one gather instruction."""
     offsets = builder.mul(at, _constant(_WIDE, _WORD_BYTES, lanes))
     start = splat(builder, builder.ptrtoint(data, _WIDE), lanes)
     places = builder.inttoptr(builder.add(start, offsets), ir.VectorType(_WORD.as_pointer(), lanes))

@@ -39,13 +39,13 @@ class CpuExecutable:
     pinning: str = "none"
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
-        """Runs to the end; the grid is the kernel's own business. Halves are passed as 16-bit integers."""
+        """Run a launch to its end; the kernel has no grid, and halves are passed as 16-bit integers."""
         bind(self.threads, self.pinning)
         numba.set_num_threads(self.threads)
         self.entries[launch.entry](*map(_passed, arguments))
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The launches themselves, one by one."""
+        """Return `run` itself: launches are not recorded."""
         return run
 
 
@@ -56,7 +56,7 @@ def _passed(value: Any) -> Any:
 
 
 class CpuDevice:
-    """All cores that this process may use. shared: others on the same host may change what they do."""
+    """All cores that this process may use. shared: other programs of the host may disturb them."""
 
     shared = True
 
@@ -66,12 +66,12 @@ class CpuDevice:
 
     @property
     def xp(self) -> ModuleType:
-        """Numpy."""
+        """The module numpy."""
         return np
 
     @cached_property
     def limits(self) -> Limits:
-        """Cores, widest vectors, free memory."""
+        """Cores, widest vectors and free memory."""
         return Limits(
             cores=min(cores(), numba.config.NUMBA_NUM_THREADS),
             vector_bits=vector_bits(),
@@ -81,7 +81,7 @@ class CpuDevice:
 
     @cached_property
     def environment(self) -> Environment:
-        """The machine and the versions of what makes its kernels."""
+        """The machine and the versions of the compiler of its kernels."""
         model = cpu_model()
         return Environment(
             backend="cpu",
@@ -102,16 +102,17 @@ class CpuDevice:
 
     @property
     def core_clock_hz(self) -> float | None:
-        """What the model estimates arithmetic by, where nobody has measured it."""
+        """The clock by which the model estimates arithmetic without a calibration."""
         return core_clock_hz()
 
     def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
-        """Starts at a huge page where it is larger than one, else at a cache line. Raises OutOfMemoryError.
+        """Return an array that starts at a huge page if it is larger than one, else at a cache line.
 
-        So that equal configurations meet equal cache sets. placing: mapped for itself, and touched as that says.
+        So equal configurations use equal cache sets. placing: the array has a mapping of its own, touched accordingly.
+        Raises OutOfMemoryError.
         """
         size = elements * np.dtype(dtype).itemsize
-        # memory is only promised when it is allocated: a page that nothing backs would end the process later
+        # the system overcommits memory: a page without backing would end the process later
         if size > psutil.virtual_memory().available:
             raise OutOfMemoryError(f"{size} bytes asked for, {psutil.virtual_memory().available} available")
         if placing:
@@ -122,11 +123,11 @@ class CpuDevice:
         return raw[start : start + size].view(dtype)
 
     def host_empty(self, elements: int, dtype: str) -> Array:
-        """The same: the host is the device. Raises OutOfMemoryError."""
+        """Return an array: the host is the device. Raises OutOfMemoryError."""
         return self.empty(elements, dtype)
 
     def load(self, program: Program, binary: Binary) -> CpuExecutable:
-        """Imports the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
+        """Import the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
         config: Any = program.config
         threads = config.threads
         if threads > numba.config.NUMBA_NUM_THREADS:
@@ -137,10 +138,10 @@ class CpuDevice:
         return CpuExecutable(entries, binary.resources, threads, config.pinning)
 
     def synchronize(self) -> None:
-        """Launches end before they return."""
+        """Return at once: launches end before they return."""
 
     def time_s(self, run: Callable[[], None]) -> float:
-        """Wall-clock seconds."""
+        """Return the wall-clock seconds of `run`."""
         start_s, start_cpu_s = time.perf_counter(), time.process_time()
         run()
         wall_s = time.perf_counter() - start_s
@@ -148,7 +149,7 @@ class CpuDevice:
         return wall_s
 
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
-        """Wall-clock seconds of each."""
+        """Return the wall-clock seconds of each run."""
         found = []
         for _ in range(count):
             found.append(self.time_s(run))
@@ -156,39 +157,39 @@ class CpuDevice:
         return found
 
     def conditions(self) -> Conditions:
-        """The CPU share of what was timed last."""
+        """Return the CPU share of what was timed last."""
         return Conditions(cpu_share=self._share)
 
     def datasheet_bytes_per_s(self) -> float | None:
-        """No interface of the system tells it."""
+        """Return None: no interface of the system reports it."""
         return None
 
     def marked(self, _name: str, /) -> AbstractContextManager[None]:
-        """Nobody looks on."""
+        """Return a range without effect: no profiler is supported."""
         return nullcontext()
 
     def looked_at(self) -> AbstractContextManager[None]:
-        """Nobody looks on."""
+        """Return a range without effect: no profiler is supported."""
         return nullcontext()
 
     def energy_j(self) -> float | None:
-        """Of all packages, where the kernel lets us read it."""
+        """Return the energy of all packages, if the system lets this process read it."""
         return packages_j()
 
 
 def cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(ALLOWED)
 
 
 def core_clock_hz() -> float | None:
-    """The highest clock that the system tells of its cores, or the one that they have now."""
+    """Return the highest clock that the system reports of its cores, or else their present one."""
     told = psutil.cpu_freq()
     return 1e6 * (told.max or told.current) or None if told else None
 
 
 def vector_bits() -> int:
-    """Widest SIMD registers that explicit vectors are made for; 0: none."""
+    """Return the bits of the widest SIMD registers that kernels use; 0: none."""
     features = llvm.get_host_cpu_features()
     if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512vl")):
         return 512
@@ -196,7 +197,7 @@ def vector_bits() -> int:
 
 
 def cpu_model() -> str:
-    """The name that the processor gives itself."""
+    """Return the model name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,18 +1,18 @@
-"""Energy that the packages of a processor have drawn, from the counters that Linux shows (RAPL)."""
+"""Energy drawn by the packages of a processor, from the RAPL counters of Linux."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 _FOLDER = Path("/sys/class/powercap")
-_turns: dict[Path, tuple[int, int]] = {}
-"""Of each counter: what it said last, and how many microjoules the turns before that make."""
+_last: dict[Path, tuple[int, int]] = {}
+"""Last value of each counter, and the microjoules of its overflows before."""
 
 
 def packages_j() -> float | None:
-    """Joules of all packages since some moment; None where there is no counter or it is for the system's owner alone.
+    """Return the joules of all packages since a fixed moment; None without a counter that this process may read.
 
-    Source: Linux, Documentation/power/powercap: zones intel-rapl:N, which AMD processors have under that name, too.
+    Source: Linux, Documentation/power/powercap: zones intel-rapl:N, also of AMD processors.
     """
     found = [_continued(zone) for zone in sorted(_FOLDER.glob("intel-rapl:*")) if zone.name.count(":") == 1]
     known = [value for value in found if value is not None]
@@ -20,13 +20,13 @@ def packages_j() -> float | None:
 
 
 def _continued(zone: Path) -> int | None:
-    """Microjoules of a zone, over the turns of its counter as long as somebody looks at it once in each."""
+    """Return the microjoules of a zone across overflows, if it is read at least once between two of them."""
     try:
         now = int((zone / "energy_uj").read_text())
-        turn = int((zone / "max_energy_range_uj").read_text()) + 1
+        overflow = int((zone / "max_energy_range_uj").read_text()) + 1
     except (OSError, ValueError):
         return None
-    last, before = _turns.get(zone, (now, 0))
-    before += turn if now < last else 0
-    _turns[zone] = (now, before)
+    last, before = _last.get(zone, (now, 0))
+    before += overflow if now < last else 0
+    _last[zone] = (now, before)
     return before + now

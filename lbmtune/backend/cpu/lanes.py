@@ -1,4 +1,4 @@
-"""Single lanes of the SIMD vectors of `simd`, for cells at the end of a row that do what their neighbours do not."""
+"""Support module of generated CPU kernels: single lanes of vectors, for cells at inlets and outlets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBER = ir.IntType(32)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def lane(typing: Any, vector: Any, number: Any) -> Any:
-    """The value of a lane."""
+    """Return the value of a lane."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.extract_element(args[0], builder.trunc(args[1], _NUMBER))
@@ -23,7 +23,7 @@ def lane(typing: Any, vector: Any, number: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def with_lane(typing: Any, vector: Any, number: Any, value: Any) -> Any:
-    """The vector with another value in a lane."""
+    """Return the vector with another value in a lane."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.insert_element(args[0], args[2], builder.trunc(args[1], _NUMBER))

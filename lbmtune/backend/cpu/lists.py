@@ -1,6 +1,6 @@
-"""What generated CPU kernels with indirect addressing import: access to nodes that a list names, lane by lane.
+"""Support module of generated CPU kernels of the sparse family: access to the nodes of an index list, lane by lane.
 
-A word of the list holds the number of a node and, above it, flags; a word of a mask holds flags alone
+A word of the list holds the number of a node and, above it, flags; a word of a mask holds flags only
 (`lbmtune.catalogue.sparse.index_list`). Node n lies at element (n // width) * group + n % width after the start of its
 slot.
 """
@@ -22,12 +22,12 @@ _WORD, _WIDE, _BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
 
 
 class Nodes(NamedTuple):
-    """Access functions; `flags` is the position of the first word of flags in the list, `nodes` that of nodes.
+    """Access functions. `flags` is the index of the first word of flags in the list, `nodes` that of nodes.
 
     gather(array, slot, links, nodes), scatter(array, slot, links, nodes, value): elements of nodes in a slot that
     starts at an element. gather_cut(array, slot, cut, links, nodes, flags, bit), scatter_cut likewise: of the slot
-    that starts at `cut` where the bit is set. load_cut(array, at, cut, links, flags, bit), store_cut likewise:
-    elements at, at + 1, ... or those from `cut`. chosen(links, flags, bit, value): the value where the bit is set,
+    that starts at `cut` if the bit is set. load_cut(array, at, cut, links, flags, bit), store_cut likewise:
+    elements at, at + 1, ... or those from `cut`. chosen(links, flags, bit, value): the value if the bit is set,
     else zero.
     """
 
@@ -43,8 +43,8 @@ class Nodes(NamedTuple):
 def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: str = "") -> Nodes:
     """Access for vectors (scalars for one lane) of the compute type.
 
-    form: 'vector' for gather and scatter instructions where the CPU has them, 'lanes' for one access per lane;
-    codes: what 16-bit codes in memory stand for, '' for IEEE halves.
+    form: 'vector' for gather and scatter instructions if the CPU has them, 'lanes' for one access per lane;
+    codes: format of 16-bit codes in memory, '' for IEEE halves.
     """
     access = _Access(getattr(types, compute), lanes, width, group, form == "vector" and lanes > 1, codes)
     return Nodes(
@@ -68,12 +68,12 @@ class _Access(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The Numba type of what is moved."""
+        """The Numba type of the moved values."""
         return VECTORS[self.real, self.lanes] if self.lanes > 1 else self.real
 
 
 class _Site(NamedTuple):
-    """What generation needs at every place: context, builder, types of the arguments and their values."""
+    """Context, builder, and types and values of the arguments of a call that is generated."""
 
     context: Any
     builder: Any
@@ -82,7 +82,7 @@ class _Site(NamedTuple):
     access: _Access
 
     def words(self, links: int, start: int) -> Any:
-        """The words of the lanes, from argument `links` at argument `start`."""
+        """Return the words of the lanes, from argument `links` at argument `start`."""
         place = self._place(links, self.values[start], _of(_WORD, self.access.lanes))
         return self.builder.load(place, align=4)
 
@@ -91,7 +91,7 @@ class _Site(NamedTuple):
         return self.builder.bitcast(self.builder.gep(data, [index]), kind.as_pointer())
 
     def flags(self, links: int, start: int, bit: int) -> Any:
-        """Whether a bit of each word is set; the bit is a constant argument."""
+        """Return whether a bit of each word is set; the bit is a constant argument."""
         builder, words = self.builder, self.words(links, start)
         shifted = builder.lshr(words, self._wide(builder.trunc(self.values[bit], _WORD)))
         return builder.trunc(shifted, _of(_BIT, self.access.lanes))
@@ -101,7 +101,7 @@ class _Site(NamedTuple):
         return splat(self.builder, value, lanes) if lanes > 1 else value
 
     def elements(self, links: int, start: int) -> Any:
-        """Where the nodes lie after the start of their slot, 64 bits."""
+        """Return the offsets of the nodes from the start of their slot, in 64 bits."""
         builder, access = self.builder, self.access
         node = builder.and_(self.words(links, start), _constant(_WORD, _NODE_MASK, access.lanes))
         node = builder.zext(node, _of(_WIDE, access.lanes))
@@ -112,18 +112,18 @@ class _Site(NamedTuple):
         return builder.add(groups, builder.urem(node, width))
 
     def starts(self, slot: int, cut: int, flags: Any) -> Any:
-        """The start of the slot of each lane."""
+        """Return the start of the slot of each lane."""
         opened = self._wide(self.values[slot])
         return opened if flags is None else self.builder.select(flags, self._wide(self.values[cut]), opened)
 
     def places(self, elements: Any) -> list[Any]:
-        """A pointer to each element of the array that comes first, in the type that is stored."""
+        """Return pointers to elements of the first argument, in the storage type."""
         builder, lanes = self.builder, self.access.lanes
         each = [builder.extract_element(elements, _at(k)) for k in range(lanes)] if lanes > 1 else [elements]
         return [_pointer(self.context, builder, self.kinds[0], self.values[0], index, 1) for index in each]
 
     def addresses(self, elements: Any) -> Any:
-        """The same as a vector of pointers."""
+        """Return pointers to elements of the first argument, as a vector."""
         builder, lanes, element = self.builder, self.access.lanes, self.kinds[0].dtype
         data = data_of(self.context, builder, self.kinds[0], self.values[0])
         start = self._wide(builder.ptrtoint(data, _WIDE))
@@ -145,7 +145,7 @@ def _at(lane: int) -> Any:
 
 
 def _read(site: _Site, elements: Any) -> Any:
-    """The elements as a vector of the compute type."""
+    """Return the elements as a vector of the compute type."""
     builder, access, element = site.builder, site.access, site.kinds[0].dtype
     if access.vector:
         found = _call(site, "gather", element, [site.addresses(elements)])
@@ -176,7 +176,7 @@ def _write(site: _Site, elements: Any, value: Any) -> None:
 
 
 def _call(site: _Site, verb: str, element: Any, arguments: list[Any], mask: Any = None, rest: Any = None) -> Any:
-    """llvm.masked.gather, scatter, load or store. mask: None for all lanes; rest: what masked lanes of a load hold."""
+    """Call llvm.masked.gather, scatter, load or store. mask: None: all lanes; rest: values of lanes left out."""
     lanes = site.access.lanes
     vector = llvm_type(element, lanes)
     loads = verb in ("gather", "load")
@@ -275,7 +275,7 @@ def _store_cut(access: _Access) -> Any:
 
 
 def _both(site: _Site, first: int, second: int) -> tuple[Any, Any]:
-    """Pointers to the lanes' elements from two arguments on."""
+    """Return pointers to the lanes' elements, each from one of two starts."""
     context, builder, kinds, values, access = site
     return (
         _pointer(context, builder, kinds[0], values[0], values[first], access.lanes),

@@ -1,4 +1,4 @@
-"""Generated modules as files: Numba keeps machine code beside them, so a second process loads in a moment."""
+"""Generated modules as files; Numba caches machine code beside them, from where other processes load it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ELSEWHERE = f"set {CACHE_VARIABLE} to a folder that can be written, where compi
 
 
 def compile_program(program: Program) -> Binary:
-    """Writes the text to a file named after its digest and imports it, which compiles it. Raises CompileError."""
+    """Write the text to a file named after its digest and compile it by importing it. Raises CompileError."""
     path = cache_folder("cpu") / f"lbm_{program.digest[:24]}.py"
     module = import_text(path, program.source)
     code = [machine_code(getattr(module, entry)) for entry in program.entries]
@@ -33,7 +33,7 @@ def compile_program(program: Program) -> Binary:
 
 
 def import_text(path: Path, source: str) -> ModuleType:
-    """The module of that text, kept at that path. Raises CompileError, InputError where nothing can be written."""
+    """Import a text as a module, kept at a path. Raises CompileError, InputError if the path cannot be written."""
     if not path.is_file() or path.read_text(encoding="utf-8") != source:
         write_atomically(path, source.encode(), _ELSEWHERE)
     found = importlib.util.spec_from_file_location(path.stem, path)
@@ -50,7 +50,7 @@ def import_text(path: Path, source: str) -> ModuleType:
 
 
 def machine_code(entry: Any) -> bytes:
-    """Object code of an entry as it lies in Numba's cache, where it is after compilation and after loading alike."""
+    """Return the object code of an entry from Numba's cache."""
     (compiled,), cache = entry.overloads.values(), entry._cache
     (_, _, (code, *_)), *_ = cache._cache_file.load(cache._index_key(entry.declared, compiled.library.codegen))
     return bytes(code)

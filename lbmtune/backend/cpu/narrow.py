@@ -1,6 +1,6 @@
-"""`simd` with vectors of 128 bits: no kernel has them, but copies that ceilings are measured by move 16 bytes at once.
+"""`simd` with vectors of 128 bits, for the copies of 16 bytes at once that measure ceilings; no kernel has them.
 
-A module of its own: kernels name the text of the modules that they were made for, and theirs stays as it is.
+A separate module, because kernels record the code of the modules that they import.
 """
 
 from __future__ import annotations

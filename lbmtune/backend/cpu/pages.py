@@ -1,6 +1,6 @@
-"""Memory of one's own, mapped as a configuration asks for: which pages, and who touches them first.
+"""Memory mapped as a configuration requests: kind of pages, and threads that touch them first.
 
-What the system really gave is read back from /proc/self/smaps; what it refused has no speed.
+The pages that the system provided are read back from /proc/self/smaps; other pages are an error.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _MAPS = Path("/proc/self/smaps")
 _NUMPY_ASKS_FROM_BYTES = 1 << 22
-"""From this size on NumPy itself asks for huge pages (numpy/_core/src/multiarray/alloc.c)."""
+"""From this size on NumPy itself requests huge pages (numpy/_core/src/multiarray/alloc.c)."""
 
 
 def huge_pages() -> bool:
-    """Whether the system gives transparent huge pages of 2 MiB to those who ask."""
+    """Return whether the system provides transparent huge pages of 2 MiB on request."""
     try:
         size, switch = int(_SIZE.read_text()), _SWITCH.read_text()
     except (OSError, ValueError):
@@ -37,14 +37,14 @@ def huge_pages() -> bool:
 
 
 def mapped(size: int, placing: Placing) -> Bytes:
-    """So many bytes from the start of a huge page on, touched. Raises OutOfMemoryError where pages are others."""
+    """Return `size` touched bytes from the start of a huge page on. Raises OutOfMemoryError for other pages."""
     whole = -(-size // HUGE_BYTES) * HUGE_BYTES
     try:
         block = mmap.mmap(-1, whole + 2 * HUGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise OutOfMemoryError(f"{size} bytes cannot be mapped: {error}") from error
     raw = np.frombuffer(block, np.uint8)
-    # a margin on both sides is left as it is: a mapping of its own has figures of its own
+    # a margin on both sides keeps the advised range a mapping of its own, with its own figures
     start = HUGE_BYTES - raw.ctypes.data % HUGE_BYTES
     if advice := _advice(placing.pages, size):
         block.madvise(advice, start, whole)
@@ -62,7 +62,7 @@ def _advice(pages: str, size: int) -> int:
 
 
 def touch(array: Bytes, placing: Placing) -> None:
-    """Writes to every page: one thread to all, or each of the team to its share of every lattice array."""
+    """Write to every page: one thread to all, or each thread to its share of every lattice array."""
     if placing.first_touch == "serial":
         array[:: mmap.PAGESIZE] = 0
         return
@@ -85,10 +85,10 @@ def _check(array: Bytes, pages: str) -> None:
         return
     got = huge_bytes(array)
     if got != (array.size if pages == "huge" else 0):
-        raise OutOfMemoryError(f"{pages} pages were asked for; {got} of {array.size} bytes lie in huge pages")
+        raise OutOfMemoryError(f"pages={pages}: {got} of {array.size} bytes lie in huge pages")
 
 
 def huge_bytes(array: Bytes) -> int:
-    """Bytes in huge pages of the mapping that an array begins. Source: proc(5), AnonHugePages of smaps."""
+    """Return the bytes in huge pages of the mapping that an array begins. Source: proc(5), AnonHugePages of smaps."""
     found = re.search(rf"^{array.ctypes.data:x}-.*?^AnonHugePages: *(\d+) kB", _MAPS.read_text(), re.DOTALL | re.M)
     return int(found[1]) << 10 if found else 0

@@ -1,6 +1,6 @@
-"""Addresses in registers, for kernels whose many accesses to memory would each bring an index of their own.
+"""Support module of generated CPU kernels: addresses in registers, for kernels with many accesses to memory.
 
-A module of its own: kernels name the text of the modules that they were made for, and that of most stays as it is.
+A separate module, because kernels record the code of the modules that they import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lbmtune.backend.cpu.vectors import data_of
 
 @intrinsic  # type: ignore[untyped-decorator]
 def place(typing: Any, array: Any, index: Any) -> Any:
-    """The array from an element on. The compiler does not know how its address came about, and so keeps it."""
+    """Return the array from an element on, with an opaque address that the compiler keeps in a register."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         address = builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]])

@@ -1,4 +1,4 @@
-"""What generated CPU kernels import: explicit SIMD vectors, their memory access, the decorators.
+"""Support module of generated CPU kernels: explicit SIMD vectors, their memory access, the decorators.
 
 `memory(compute, lanes)` gives loads and stores between arrays of a storage type and vectors of `vectors` (plain
 scalars for one lane). Arrays of uint16 hold IEEE halves, or the codes of another 16-bit format. Indices are not
@@ -22,11 +22,11 @@ from lbmtune.backend.cpu.vectors import BYTES, LANE, VECTORS, data_of, llvm_type
 __all__ = ["fence", "kernel", "memory", "prange", "prefetch", "row"]
 
 _SMALLEST_REGISTER = 128
-"""Bits of a vector register that the compiler gives to a value of that kind."""
+"""Return the bits of the vector registers that the compiler uses for a value."""
 
 
 class Memory(NamedTuple):
-    """Access functions of a number of lanes.
+    """Access functions for a number of lanes.
 
     load(array, i), store(array, i, value): elements i, i + 1, ...; stream: a non-temporal store, i a multiple
     of the lanes. load_before(array, i, edge): element `edge`, then i, i + 1, ...; load_after: i + 1, ..., then
@@ -43,9 +43,9 @@ class Memory(NamedTuple):
 
 
 def memory(compute: str, lanes: int, codes: str = "") -> Memory:
-    """Loads to and stores from vectors (scalars for one lane) of the compute type.
+    """Return loads to and stores from vectors (scalars for one lane) of the compute type.
 
-    codes: what arrays of uint16 hold: '' for IEEE halves, 'fp16c' or 'bf16' (see `lbmtune.catalogue.precision`).
+    codes: format of arrays of uint16: '' for IEEE halves, 'fp16c' or 'bf16' (see `lbmtune.catalogue.precision`).
     """
     real = getattr(types, compute)
     value = Value(VECTORS[real, lanes] if lanes > 1 else real, codes)
@@ -61,14 +61,14 @@ def memory(compute: str, lanes: int, codes: str = "") -> Memory:
 
 
 class Value(NamedTuple):
-    """What travels between memory and registers: its Numba type, and the format of 16-bit codes in memory."""
+    """The values of an access: their Numba type, and the format of 16-bit codes in memory."""
 
     type: Any
     codes: str
 
     @property
     def one(self) -> Value:
-        """A single lane of it."""
+        """The values of a single lane."""
         return Value(getattr(self.type, "element", self.type), self.codes)
 
 
@@ -154,7 +154,7 @@ def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) ->
     if value.type == narrow:
         return value
     if element is types.uint16 and value.type == llvm_type(types.float64, lanes):
-        # by way of single precision: hardware has no conversion from double to half
+        # through single precision: hardware has no conversion from double to half
         value = builder.fptrunc(value, llvm_type(types.float32, lanes))
     if codes and element is types.uint16:
         return _ENCODERS[codes](_Bits(builder, lanes), value)
@@ -162,9 +162,9 @@ def _narrowed(builder: Any, value: Any, element: Any, codes: str, lanes: int) ->
 
 
 def _in_register(builder: Any, halves: Any, lanes: int) -> Any:
-    """The same, but on Zen not converted on the way into memory, which takes it twice as long as one after the other.
+    """Store halves, on Zen after a separate conversion: the fused instruction takes twice as long there.
 
-    Four halves, beside four doubles, fill no register, and a compiler that is asked for one ends its process.
+    Four halves, beside four doubles, fill no register, and the compiler would abort.
     """
     if lanes * 16 < _SMALLEST_REGISTER or not isinstance(halves.type.element, ir.HalfType) or not _is_zen():
         return halves
@@ -179,46 +179,46 @@ def _is_zen() -> bool:
 
 
 class _Bits:
-    """Integer operations on the bits of a float or of a vector of floats; codes travel as halves (see `_llvm`)."""
+    """Integer operations on the bits of floats or vectors of floats; codes have the type of halves (see `_llvm`)."""
 
     def __init__(self, builder: Any, lanes: int) -> None:
         self.builder, self.lanes = builder, lanes
 
     def of(self, value: Any) -> Any:
-        """The bits of floats."""
+        """Return the bits of floats."""
         return self.builder.bitcast(value, self._integers(32))
 
     def floats(self, bits: Any) -> Any:
-        """Floats of those bits."""
+        """Return the floats of bits."""
         return self.builder.bitcast(bits, llvm_type(types.float32, self.lanes))
 
     def codes(self, value: Any) -> Any:
-        """Codes, widened to 32 bits."""
+        """Return codes, widened to 32 bits."""
         return self.builder.zext(self.builder.bitcast(value, self._integers(16)), self._integers(32))
 
     def as_codes(self, bits: Any) -> Any:
-        """The lower 16 bits as codes."""
+        """Return the lower 16 bits as codes."""
         return self.builder.bitcast(self.builder.trunc(bits, self._integers(16)), llvm_type(types.uint16, self.lanes))
 
     def all(self, number: int) -> Any:
-        """An integer in every lane."""
+        """Return an integer in every lane."""
         return ir.Constant(self._integers(32), [number] * self.lanes if self.lanes > 1 else number)
 
     def do(self, name: str, bits: Any, number: int) -> Any:
-        """An instruction with the same integer for every lane."""
+        """Return an instruction with one integer for every lane."""
         return getattr(self.builder, name)(bits, self.all(number))
 
     def below(self, bits: Any, number: int) -> Any:
-        """Whether they are smaller, unsigned."""
+        """Return whether bits are smaller than a limit, unsigned."""
         return self.builder.icmp_unsigned("<", bits, self.all(number))
 
     def rounded(self, bits: Any, dropped: int) -> Any:
-        """The bits without the last ones, to nearest, ties to even."""
+        """Return the bits rounded to fewer, to nearest, ties to even."""
         last = self.do("and_", self.do("lshr", bits, dropped), 1)
         return self.do("lshr", self.builder.add(self.do("add", bits, (1 << dropped - 1) - 1), last), dropped)
 
     def added(self, bits: Any, number: float) -> Any:
-        """The bits of the sum of floats and a number, as IEEE says and not as a compiler may like it."""
+        """Return the bits of the IEEE sum of floats and a number, without fast-math flags."""
         other = ir.Constant(llvm_type(types.float32, self.lanes), [number] * self.lanes if self.lanes > 1 else number)
         return self.of(self.builder.fadd(self.floats(bits), other))
 
@@ -237,7 +237,7 @@ def _encode_bf16(bits: _Bits, value: Any) -> Any:
 
 
 def _decode_fp16c(bits: _Bits, value: Any) -> Any:
-    """As in kernels/cuda/fp16c.cu."""
+    """Convert as in kernels/cuda: fp16c."""
     build, code = bits.builder, bits.codes(value)
     rest, sign = bits.do("shl", bits.do("and_", code, 0x7FFF), 12), bits.do("shl", bits.do("and_", code, 0x8000), 16)
     raised = bits.added(bits.do("add", rest, 0x38800000), -(2.0**-14))
@@ -246,7 +246,7 @@ def _decode_fp16c(bits: _Bits, value: Any) -> Any:
 
 
 def _encode_fp16c(bits: _Bits, value: Any) -> Any:
-    """As in kernels/cuda/fp16c.cu."""
+    """Convert as in kernels/cuda: fp16c."""
     build, every = bits.builder, bits.of(value)
     rest = bits.do("and_", every, 0x7FFFFFFF)
     normal = bits.rounded(bits.do("sub", rest, 0x38000000), 12)
@@ -261,7 +261,7 @@ _ENCODERS = {"bf16": _encode_bf16, "fp16c": _encode_fp16c}
 
 
 def _rotated(builder: Any, vector: Any, lanes: int, by: int) -> Any:
-    """Lane k of the result is lane k + by, cyclically."""
+    """Return a vector whose lane k is lane k + by, cyclically."""
     order = [(lane + by) % lanes for lane in range(lanes)]
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(LANE, lanes), order))
 
@@ -276,7 +276,7 @@ def _masked_store(builder: Any, vector: Any, target: Any, kept: list[int], align
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fence(typing: Any) -> Any:
-    """Makes non-temporal stores visible to other threads."""
+    """Make non-temporal stores visible to other threads."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [])
@@ -292,7 +292,7 @@ _FOR_READING, _INTO_ALL_LEVELS, _DATA = 0, 3, 1
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing: Any, array: Any, index: Any) -> Any:
-    """Asks for the cache line of an element. The index may lie outside the array: a prefetch never faults."""
+    """Prefetch the cache line of an element; the index may lie outside the array, because a prefetch never faults."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         place = builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]])
@@ -305,16 +305,16 @@ def prefetch(typing: Any, array: Any, index: Any) -> Any:
 
 
 def row(function: Callable[..., None]) -> Any:
-    """Compiles what updates one row, when a kernel that calls it is compiled."""
+    """Mark a function that is compiled with the kernels that call it."""
     return Translated(function)
 
 
 def kernel(declared: str, *, parallel: bool) -> Callable[[Callable[..., None]], Any]:
-    """Compiles an entry of that signature at once, or loads it from Numba's cache beside the generated file."""
+    """Compile an entry of a signature at once, or load it from Numba's cache beside the generated file."""
 
     def compiled(function: Callable[..., None]) -> Any:
         if parallel:
-            # Numba makes its threads, and what compiled code calls to reach them
+            # Numba creates its threads and the functions by which compiled code reaches them
             numba.get_num_threads()
         entry = numba.njit(declared, cache=True, nogil=True)(called(Translated(function, parallel=parallel)))
         entry.declared = declared

@@ -1,4 +1,4 @@
-"""The threads that run parallel loops: which they are, and the processors that they are bound to."""
+"""The threads that run parallel loops, and the processors that they are bound to."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from numba import prange, types
 from lbmtune.backend.protocol import TooManyResourcesError
 
 ALLOWED = frozenset(os.sched_getaffinity(0))
-"""Processors of this process as it started: a thread that is bound later may see fewer."""
+"""Processors of this process at its start; threads that are bound later see fewer."""
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _gettid = types.ExternalFunction("gettid", types.int32())
 _bound: list[int] = []
-"""Numbers of the threads that are bound now."""
+"""System numbers of the threads that are bound now."""
 
 
 @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
-def _ask_each(numbers: npt.NDArray[np.int32]) -> None:
+def _thread_numbers(numbers: npt.NDArray[np.int32]) -> None:
     for share in prange(numbers.size):
         numbers[share] = _gettid()
 
 
 def team(threads: int) -> tuple[int, ...]:
-    """The system's number of the thread that runs each share of a parallel loop.
+    """Return the system number of the thread that runs each share of a parallel loop.
 
-    Raises TooManyResourcesError where they are fewer than the shares.
+    Raises TooManyResourcesError if threads are fewer than shares.
     """
     if threads == 1:
         return (get_native_id(),)
     numba.set_num_threads(threads)
     numbers = np.zeros(threads, np.int32)
-    _ask_each(numbers)
+    _thread_numbers(numbers)
     found = tuple(map(int, numbers))
     if len(set(found)) < threads:
         layer = numba.threading_layer()
@@ -47,16 +47,16 @@ def team(threads: int) -> tuple[int, ...]:
 
 
 def bind(threads: int, pinning: str) -> None:
-    """Sees to it that the threads of a parallel loop are bound, each to a processor, or none is.
+    """Bind each thread of a parallel loop to a processor (pinning "cores"), or none.
 
-    Raises TooManyResourcesError where the system does not bind them.
+    Raises TooManyResourcesError if the system does not bind them.
     """
     wanted = threads if pinning == "cores" else 0
     if wanted == len(_bound):
         return
     for thread in {get_native_id(), *_bound}:
         _set(thread, ALLOWED)
-    # threads inherit what their parent may use, so all are started before the first is bound
+    # threads inherit the affinity of their parent, so all are started before the first is bound
     _bound[:] = team(wanted) if wanted else ()
     for thread, processor in zip(_bound, processors(), strict=False):
         _set(thread, {processor})
@@ -73,7 +73,7 @@ def _set(thread: int, processors_: Iterable[int]) -> None:
 
 @cache
 def processors() -> tuple[int, ...]:
-    """Those of this process, in the order in which threads are bound to them: one of each core before a second."""
+    """Return the processors in the order in which threads are bound: one of each core before its second one."""
     groups: dict[str, list[int]] = {}
     for processor in sorted(ALLOWED):
         groups.setdefault(_siblings(processor), []).append(processor)

@@ -1,12 +1,12 @@
-"""Functions of generated CPU kernels as LLVM code, in one go and once: Numba's own way takes several times as long.
+"""A translator of functions of generated CPU kernels to LLVM code, several times as fast as Numba's own compiler.
 
 Numba infers types by trying every known overload of every operator until nothing changes, and compiles the body of a
-parallel loop four times over. Generated text needs none of that: its names are 64-bit integers, truth values, numbers
-of the compute type, vectors of them and arrays, and each has its type when it is first assigned. What is not of these
-few forms is refused. Numba's intrinsics do the rest (`simd`, `lists`, `lanes`), its threads run parallel loops.
+parallel loop four times. Generated text needs none of that: its names are 64-bit integers, truth values, numbers of
+the compute type, vectors of them and arrays, and each has its type when it is first assigned. Other forms raise an
+error. Numba's intrinsics do the rest (`simd`, `lists`, `lanes`), and its threads run parallel loops.
 
-Names become SSA values: where branches meet, and at the head of a loop, each that was assigned gets a phi. Integers
-wrap, // and % round down, ranges go up, indices are not checked, both sides of `and` and `or` are worked out.
+Names become SSA values: at joins of branches and at loop heads each assigned name gets a phi. Integers wrap, // and %
+round down, ranges go up, indices are not checked, both sides of `and` and `or` are evaluated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATORS = {
 }
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _MAY_FAULT = (ast.Call, ast.Subscript, ast.FloorDiv, ast.Mod)
-"""What must not be worked out where it is not chosen."""
+"""Operations that must not be evaluated unless they are selected."""
 
 
 class Value(NamedTuple):
@@ -55,9 +55,9 @@ class Value(NamedTuple):
 
 
 class Translated:
-    """A function of generated text, translated into the module of whoever calls it.
+    """A function of generated text, translated into the module of its caller.
 
-    parallel: whether prange spreads its turns over Numba's threads.
+    parallel: whether prange spreads its iterations over Numba's threads.
     """
 
     def __init__(self, function: Callable[..., None], *, parallel: bool = False) -> None:
@@ -65,7 +65,7 @@ class Translated:
         self.function, self.parallel = function, parallel
 
     def into(self, site: Site, given: Sequence[Value]) -> Any:
-        """The LLVM function for arguments of those types, and what it is called with."""
+        """Return the LLVM function for arguments of some types, and the arguments of its call."""
         kinds = [value.type for value in given]
         name = f"{self.function.__name__}({', '.join(map(str, kinds))})"
         passed = [site.passed(value) for value in given]
@@ -75,7 +75,7 @@ class Translated:
     def _translated(self, site: Site, name: str, kinds: Sequence[Any], passed: Sequence[Any]) -> Any:
         made = ir.Function(site.module, ir.FunctionType(ir.VoidType(), [value.type for value in passed]), name)
         made.linkage = "internal"
-        # what a row works out ahead of its loop must not be kept in registers from one row to the next
+        # inlining would keep what a row computes before its loop in registers from one row to the next
         made.attributes.add("noinline")
         definition = _definition(self.function)
         builder = ir.IRBuilder(made.append_basic_block("entry"))
@@ -89,7 +89,7 @@ class Translated:
 
 
 def called(translated: Translated) -> Callable[..., None]:
-    """A Python function of the same name and arguments, for Numba to compile, that calls nothing but this one."""
+    """Return a Python function of the same name and arguments that only calls this one, for Numba to compile."""
     function = translated.function
     arguments = ", ".join(inspect.signature(function).parameters)
     text = f"def {function.__name__}({arguments}):\n    translated({arguments})\n"
@@ -100,7 +100,7 @@ def called(translated: Translated) -> Callable[..., None]:
 
 
 def _callable(translated: Translated) -> Any:
-    """The function as Numba sees it."""
+    """Return the function as an intrinsic of Numba."""
 
     def declared(typing: Any, *kinds: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -118,7 +118,7 @@ def _callable(translated: Translated) -> Any:
 
 
 class Site(NamedTuple):
-    """Where code goes: Numba's contexts of the target and of types, LLVM's builder."""
+    """The target of generated code: Numba's contexts of the target and of types, LLVM's builder."""
 
     context: Any
     typing: Any
@@ -126,21 +126,21 @@ class Site(NamedTuple):
 
     @property
     def module(self) -> Any:
-        """The module of the builder."""
+        """Return the module of the builder."""
         return self.builder.module
 
     def passed(self, value: Value) -> Any:
-        """What stands for a value in a call: of an array, the pointer to its first element."""
+        """Return the argument that stands for a value in a call: for an array, the pointer to its first element."""
         if isinstance(value.type, types.Array):
             return data_of(self.context, self.builder, value.type, value.llvm)
         return value.llvm
 
     def received(self, kind: Any, passed: Any) -> Value:
-        """The value that was passed. Nothing but the elements of an array is known."""
+        """Return the value of an argument; of an array only its elements are known."""
         return self.array(kind, passed) if isinstance(kind, types.Array) else Value(kind, passed)
 
     def array(self, kind: Any, data: Any) -> Value:
-        """An array from its first element on."""
+        """Return an array of which only the first element is known."""
         model = self.context.data_model_manager[kind]
         blank = ir.Constant(model.get_value_type(), ir.Undefined)
         return Value(kind, self.builder.insert_value(blank, data, model.get_field_position("data")))
@@ -156,7 +156,7 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
 
 
 class _Body:
-    """Translates statements one after the other. names: what the local names stand for here."""
+    """A translator of statements. names: values of the local names at this point."""
 
     def __init__(self, site: Site, owner: Translated, names: dict[str, Value]) -> None:
         self.site, self.builder, self.owner, self.names = site, site.builder, owner, names
@@ -165,7 +165,7 @@ class _Body:
     # statements
 
     def block(self, statements: Iterable[ast.stmt]) -> None:
-        """One statement after the other."""
+        """Translate statements in order."""
         forms = {
             ast.Assign: self._assign,
             ast.AugAssign: self._augment,
@@ -177,7 +177,7 @@ class _Body:
             self._form(forms, statement)(statement)
 
     def _turn(self, statements: Sequence[ast.stmt]) -> None:
-        """The body of a loop, where `if ...: continue` leaves out what follows."""
+        """Translate the body of a loop; `if ...: continue` skips what follows."""
         for n, one in enumerate(statements):
             if isinstance(one, ast.If) and not one.orelse and [type(each) for each in one.body] == [ast.Continue]:
                 self._branches(self._truth(one.test), lambda: None, partial(self._turn, statements[n + 1 :]))
@@ -217,7 +217,7 @@ class _Body:
         self._branches(self._truth(node.test), lambda: self.block(node.body), lambda: self.block(node.orelse))
 
     def _branches(self, test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any, Any, Any]:
-        """Two ways that meet again; what each gave, and where each ended. Names that both know live on."""
+        """Join two branches: their values and last blocks; names that both define remain."""
         function, before = self.builder.function, self.names
         ways = [function.append_basic_block() for _ in range(2)]
         end = function.append_basic_block()
@@ -289,7 +289,7 @@ class _Body:
 
     @contextmanager
     def _freeing(self) -> Iterator[None]:
-        """Gives back at the end what has been allocated in between."""
+        """Release at the end what was allocated on the stack in between."""
         outer, self.allocated = self.allocated, []
         yield
         for memory in self.allocated:
@@ -299,7 +299,7 @@ class _Body:
     # parallel loops
 
     def _spread(self, node: ast.For, count: Any) -> None:
-        """The turns in as many equal shares as there are threads, one after the other within a share."""
+        """Translate a loop into one equal share of iterations per thread, in order within a share."""
         used = sorted(_used(node.body) & self.names.keys())
         passed = [count, threads := self._external("get_num_threads", _INT, [])]
         passed += [self.site.passed(self.names[name]) for name in used]
@@ -308,7 +308,7 @@ class _Body:
         for n, value in enumerate(passed):
             self.builder.store(value, cgutils.gep_inbounds(self.builder, memory, 0, n))
         worker = self._worker(node, memory.type, {name: self.names[name].type for name in used})
-        # a pointer that begins at zero and moves on by one is the number of the share
+        # a pointer that starts at zero and advances by one is the number of the share
         share, shares, moves = (cgutils.alloca_once(self.builder, kind) for kind in (_BYTE, _INT, _INT))
         self.builder.store(ir.Constant(_BYTE, None), share)
         self.builder.store(threads, shares)
@@ -317,7 +317,7 @@ class _Body:
         self._external("numba_parallel_for", ir.VoidType(), [*pointers, _whole(0), _whole(1), threads])
 
     def _worker(self, node: ast.For, kept: Any, known: dict[str, Any]) -> Any:
-        """What a thread is told to run (numba/np/ufunc/workqueue.c): which share is first, how many, and the names."""
+        """Return the function that a thread runs (numba/np/ufunc/workqueue.c): first share, number of shares, names."""
         kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT.as_pointer(), _INT.as_pointer(), _BYTE])
         number = len(self.site.module.functions)
         made = ir.Function(self.site.module, kind, f"{self.builder.function.name}.{number}")
@@ -340,7 +340,7 @@ class _Body:
     # expressions
 
     def value(self, node: ast.expr) -> Any:
-        """A value, or a tuple of values."""
+        """Translate an expression to a value or a tuple of values."""
         forms = {
             ast.Constant: self._constant,
             ast.Name: self._named,
@@ -376,7 +376,7 @@ class _Body:
         return self._fixed(node, self._global(node))
 
     def _fixed(self, node: ast.expr, value: Any) -> Value:
-        """A number of Python or NumPy as it is known now."""
+        """Return the value of a number of Python or NumPy."""
         if type(value) is int:
             return Value(types.int64, _whole(value))
         if not isinstance(value, np.floating):
@@ -385,7 +385,7 @@ class _Body:
         return Value(real, ir.Constant(llvm_type(real, 1), float(value)))
 
     def _global(self, node: ast.expr) -> Any:
-        """What a name that is not local stands for."""
+        """Return the value of a name that is not local."""
         if isinstance(node, ast.Attribute):
             return getattr(self._global(node.value), node.attr)
         if not isinstance(node, ast.Name):
@@ -408,7 +408,7 @@ class _Body:
         return Value(kind, arithmetic(self.builder, of_reals, *both))
 
     def _as(self, kind: Any, value: Value) -> Any:
-        """A number as a vector of it where that is wanted; None where it is of another type."""
+        """Return a value in a type: a number as a vector if needed; None if it has another type."""
         if isinstance(kind, Vector) and value.type == kind.element:
             return splat(self.builder, value.llvm, kind.lanes)
         return value.llvm if value.type == kind and (isinstance(kind, Vector) or kind in _REALS) else None
@@ -475,7 +475,7 @@ class _Body:
         return Value(types.int64, self.builder.zext(self.builder.load(data), _INT))
 
     def _start(self, node: ast.Subscript) -> tuple[Value, Any]:
-        """An array, and the pointer to one of its elements or to the first of a slice."""
+        """Return an array and the pointer to one of its elements, or to the first of a slice."""
         array, at = self.value(node.value), node.slice
         if isinstance(at, ast.Slice):
             at = at.lower if at.lower and not (at.upper or at.step) else self._refuse(node)
@@ -512,7 +512,7 @@ class _Body:
         return Value(signature.return_type, generate(self.site.context, self.builder, signature, arguments))
 
     def _zeros(self, node: ast.Call) -> Value:
-        """Memory until the end of this turn of the loop."""
+        """Allocate memory until the end of this iteration."""
         count, kind = self._integer(node.args[0]), np.dtype(self._global(node.args[1]))
         memory = self._external("calloc", _BYTE, [count, _whole(kind.itemsize)])
         self.allocated.append(memory)

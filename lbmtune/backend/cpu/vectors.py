@@ -31,32 +31,32 @@ VECTORS = {(e, n): Vector(e, n) for e, counts in ((types.float32, (8, 16)), (typ
 
 
 def llvm_type(element: Any, lanes: int) -> Any:
-    """The LLVM type of so many numbers; 16-bit integers are halves."""
+    """Return the LLVM type of a number of values; 16-bit integers are halves."""
     return ir.VectorType(_ELEMENTS[element], lanes) if lanes > 1 else _ELEMENTS[element]
 
 
 def data_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    """The pointer to the first element of an array."""
+    """Return the pointer to the first element of an array."""
     return builder.extract_value(array, context.data_model_manager[array_type].get_field_position("data"))
 
 
 def splat(builder: Any, value: Any, lanes: int) -> Any:
-    """A vector of which each lane holds the value."""
+    """Return a vector each of whose lanes holds the value."""
     blank = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     first = builder.insert_element(blank, value, ir.Constant(LANE, 0))
     return builder.shuffle_vector(first, blank, ir.Constant(ir.VectorType(LANE, lanes), [0] * lanes))
 
 
 def arithmetic(builder: Any, instruction: str, left: Any, right: Any) -> Any:
-    """fadd, fsub, fmul or fdiv of two scalars or of two vectors."""
+    """Return fadd, fsub, fmul or fdiv of two scalars or two vectors."""
     fused = _fused(builder, instruction, left, right) if isinstance(left.type, ir.VectorType) else None
     return fused or getattr(builder, instruction)(left, right, flags=FLAGS)
 
 
 def _fused(builder: Any, instruction: str, left: Any, right: Any) -> Any:
-    """A sum or difference of which one side is a product, as one operation; None where none is.
+    """Return a sum or difference with a product on one side as one operation; None if no side is a product.
 
-    LLVM does so for products of one use only: the two directions of a pair share theirs.
+    LLVM fuses only products with one use, but the two directions of a pair share theirs.
     """
     if instruction not in ("fadd", "fsub"):
         return None

@@ -1,6 +1,6 @@
-"""What generated CPU kernels of moments with solid cells import: what comes back to a vector of cells by cut links.
+"""Support module of generated CPU kernels of moments with solid cells: bounce-back of a vector of cells.
 
-A cell's word has a bit for each of its links that is cut, and bit 0 where it is solid
+A cell's word has a bit for each of its cut links, and bit 0 if it is solid
 (`lbmtune.catalogue.boundaries.cell_flags`).
 """
 
@@ -18,10 +18,10 @@ _WORD, _BIT, _WORD_BYTES = ir.IntType(32), ir.IntType(1), 4
 
 
 class Cells(NamedTuple):
-    """Of a number of lanes.
+    """Functions for a number of lanes.
 
     some_cut(words, at): whether any of the words at, at + 1, ... is not zero. back(array, at, own, words, first, bit):
-    elements at, at + 1, ...; from `own` on where a bit is set in a word, from `first` on, of a cell that is not solid.
+    elements at, at + 1, ...; those from `own` on if the bit is set in the word, from `first` on, of a fluid cell.
     """
 
     some_cut: Any
@@ -29,7 +29,7 @@ class Cells(NamedTuple):
 
 
 def cells(compute: str, lanes: int) -> Cells:
-    """For vectors (scalars for one lane) of the compute type, which is that of the array."""
+    """Return the functions for vectors (scalars for one lane) of the compute type, which is that of the array."""
     return Cells(_some_cut(lanes), _back(getattr(types, compute), lanes))
 
 

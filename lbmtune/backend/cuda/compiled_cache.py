@@ -1,4 +1,4 @@
-"""What kernels use once they are compiled, kept on disk: for a ranking of many of them on a machine without a GPU."""
+"""Resources of compiled kernels, kept on disk to rank many kernels on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from lbmtune.records.caches import cache_folder
 from lbmtune.records.store import write_atomically
 
 _SHARE = 4
-"""Kernels that a process compiles before it asks for more."""
+"""Kernels that a process compiles per task."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """resources: None where the kernel could not be compiled, for the reason."""
+    """Resources of a kernel; None if it could not be compiled, with the reason."""
 
     resources: Resources | None = None
     reason: str = ""
 
 
 def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str, processes: int) -> Iterator[Compiled]:
-    """In their order, as they are there, by several processes where they are many.
+    """Yield the resources of kernels in order, compiled by several processes if they are many.
 
     Raises DeviceUnavailableError without NVRTC.
     """
@@ -47,7 +47,10 @@ def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str,
 
 
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
-    """From the cache, where the same text was compiled by the same NVRTC. Raises DeviceUnavailableError without it."""
+    """Return the resources of a kernel, from the cache if the same NVRTC compiled its code before.
+
+    Raises DeviceUnavailableError without NVRTC.
+    """
     program = render(case, config)
     path = _path(program, architecture)
     if kept := _kept(path):
@@ -61,7 +64,7 @@ def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
 
 
 def compiled_before(case: Case, architecture: str, config: KernelConfig) -> Resources | None:
-    """What a kernel for a GPU uses, where it lies in the cache; nothing is compiled. None without NVRTC, too."""
+    """Return the resources of a kernel from the cache, without compiling; None if it is not there, or without NVRTC."""
     try:
         kept = _kept(_path(render(case, config), architecture))
     except DeviceUnavailableError:
@@ -70,7 +73,7 @@ def compiled_before(case: Case, architecture: str, config: KernelConfig) -> Reso
 
 
 def _path(program: Program, architecture: str) -> Path:
-    """By text and options, architecture, version of NVRTC, and what reads figures off that.
+    """Return the file of a program: named by code and options, architecture, NVRTC and the readers of its output.
 
     Raises DeviceUnavailableError without NVRTC.
     """
@@ -80,13 +83,13 @@ def _path(program: Program, architecture: str) -> Path:
 
 @cache
 def _readers() -> str:
-    """Digest of the modules that read a log and a cubin: another version of them may find more, or something else."""
+    """Return the digest of the modules that read a log and a cubin, whose versions may differ in what they find."""
     texts = (Path(str(module.__file__)).read_bytes() for module in (nvrtc, sass))
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
 def _kept(path: Path) -> Compiled | None:
-    """None where it is not there, or was written by another version."""
+    """Return what a file holds; None if it is missing or of another version."""
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=Compiled)
     except (OSError, msgspec.DecodeError):

@@ -31,7 +31,7 @@ from lbmtune.records import Conditions, Environment, Resources
 
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
 _STATIC_SHARED_BYTES = 48 << 10
-"""Shared memory beyond this has to be asked for, per kernel."""
+"""Dynamic shared memory beyond this must be enabled per kernel."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class CudaExecutable:
     resources: Resources
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
-        """Enqueues one launch. Raises TooManyResourcesError."""
+        """Enqueue one launch. Raises TooManyResourcesError."""
         with self.device.launching(launch):
             self.device.start(self.functions[launch.entry], launch, grid, tuple(arguments))
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """A CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
+        """Return a CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
         return self.device.recorded(run)
 
 
 class CudaDevice:
-    """One GPU of this process. Memory is plain device memory from CuPy's pool."""
+    """One GPU of this process. Memory is device memory from CuPy's pool."""
 
     def __init__(self, cupy: Any, index: int) -> None:
         self._cupy, self._index = cupy, index
@@ -64,7 +64,7 @@ class CudaDevice:
 
     @property
     def xp(self) -> ModuleType:
-        """Cupy."""
+        """The module cupy."""
         module: ModuleType = self._cupy
         return module
 
@@ -85,18 +85,18 @@ class CudaDevice:
 
     @property
     def caches_bytes(self) -> dict[str, int]:
-        """Level -> bytes."""
+        """Bytes of each cache level."""
         return {"L2": self._attributes["L2CacheSize"]}
 
     def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:
-        """Starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
+        """Return an array that starts at a multiple of 256 bytes. Raises OutOfMemoryError."""
         try:
             return self._cupy.empty(elements, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfMemoryError(str(error)) from error
 
     def host_empty(self, elements: int, dtype: str) -> Array:
-        """Page-locked, so that copies go by direct memory access. Raises OutOfMemoryError."""
+        """Return page-locked memory of the host, which is copied by DMA. Raises OutOfMemoryError."""
         size = elements * np.dtype(dtype).itemsize
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(size)
@@ -105,7 +105,7 @@ class CudaDevice:
         return np.frombuffer(memory, dtype, elements)
 
     def load(self, program: Program, binary: Binary) -> CudaExecutable:
-        """Raises TooManyResourcesError, OutOfMemoryError."""
+        """Load a cubin. Raises TooManyResourcesError, OutOfMemoryError, DeviceFaultError."""
         module = self._cupy.cuda.function.Module()
         try:
             module.load(binary.image)
@@ -121,7 +121,7 @@ class CudaDevice:
         return CudaExecutable(self, module, functions, binary.resources)
 
     def start(self, function: Any, launch: Launch, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
-        """Enqueues one launch in its own mode; one that depends on others begins early only as part of a graph."""
+        """Enqueue one launch in its mode; dependent launches begin early only within a graph."""
         stream = self._cupy.cuda.get_current_stream().ptr if launch.mode == "dependent" else 0
         if stream:
             status = launch_dependent(function.ptr, launch, grid, arguments, stream)
@@ -136,14 +136,14 @@ class CudaDevice:
             function(grid, launch.block, arguments, launch.shared_bytes)
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
-        """What launches, as one CUDA graph, all that `run` enqueues. Raises DeviceFaultError."""
+        """Return a function that launches what `run` enqueues as one CUDA graph. Raises DeviceFaultError."""
         stream = self._cupy.cuda.Stream()
         with self._faults(), stream:  # the default stream cannot be captured
             stream.begin_capture()
             try:
                 run()
             except Exception:
-                with suppress(self._runtime.CUDARuntimeError):  # the launch that failed is what is to be heard of
+                with suppress(self._runtime.CUDARuntimeError):  # the failed launch is the error to report
                     stream.end_capture()
                 raise
             graph = stream.end_capture()
@@ -155,12 +155,12 @@ class CudaDevice:
         return replay
 
     def synchronize(self) -> None:
-        """Waits for all that was enqueued. Raises DeviceFaultError."""
+        """Wait for all enqueued work. Raises DeviceFaultError."""
         with self._faults():
             self._runtime.deviceSynchronize()
 
     def time_s(self, run: Callable[[], None]) -> float:
-        """Seconds between two events around what `run` enqueues. Raises DeviceFaultError."""
+        """Return the seconds between two events around what `run` enqueues. Raises DeviceFaultError."""
         start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
         with self._faults():
             start.record()
@@ -170,7 +170,7 @@ class CudaDevice:
             return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1e3
 
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
-        """Seconds between events; one run is always enqueued behind the one at work. Raises DeviceFaultError."""
+        """Return the seconds between events; one run is queued behind the running one. Raises DeviceFaultError."""
         marks = [self._cupy.cuda.Event() for _ in range(count + 1)]
         with self._faults():
             marks[0].record()
@@ -183,16 +183,16 @@ class CudaDevice:
             return [float(self._cupy.cuda.get_elapsed_time(*pair)) / 1e3 for pair in pairwise(marks)]
 
     def conditions(self) -> Conditions:
-        """From NVML."""
+        """Return clocks, power and temperature from NVML."""
         return self._monitor.conditions()
 
     def energy_j(self) -> float | None:
-        """From NVML."""
+        """Return the energy counter of NVML."""
         return self._monitor.energy_j
 
     @contextmanager
     def marked(self, name: str) -> Iterator[None]:
-        """An NVTX range, which Nsight Systems and Nsight Compute show."""
+        """Return an NVTX range, which Nsight Systems and Nsight Compute show."""
         nvtx = getattr(self._cupy.cuda, "nvtx", None)  # a build of CuPy may come without
         if nvtx is None:
             yield
@@ -205,7 +205,7 @@ class CudaDevice:
 
     @contextmanager
     def looked_at(self) -> Iterator[None]:
-        """Between cudaProfilerStart and cudaProfilerStop."""
+        """Return the range between cudaProfilerStart and cudaProfilerStop."""
         runtime = self._cupy.cuda.runtime
         runtime.profilerStart()
         try:
@@ -214,12 +214,12 @@ class CudaDevice:
             runtime.profilerStop()
 
     def datasheet_bytes_per_s(self) -> float | None:
-        """Of its memory, from NVML."""
+        """Return the peak memory bandwidth from NVML."""
         return self._monitor.memory_bytes_per_s
 
     @contextmanager
     def launching(self, launch: Launch) -> Iterator[None]:
-        """Tells a launch that asks for too much from one that finds the device broken."""
+        """Raise TooManyResourcesError for a launch that needs too much, DeviceFaultError for any other error."""
         try:
             yield
         except self._driver.CUDADriverError as error:
@@ -242,7 +242,7 @@ class CudaDevice:
 
 
 def open_cuda(index: int) -> CudaDevice:
-    """The GPU of that index, as CUDA counts them. Raises DeviceUnavailableError."""
+    """Open the GPU of an index, as CUDA counts them. Raises DeviceUnavailableError."""
     count = device_count()
     if index >= count:
         raise DeviceUnavailableError(

@@ -1,4 +1,4 @@
-"""CuPy, which is imported when a device is opened and nowhere else in the package, and why it cannot be used."""
+"""The import of CuPy, which happens when a device is opened, and the reasons why it cannot be used."""
 
 from __future__ import annotations
 

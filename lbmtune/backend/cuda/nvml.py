@@ -1,4 +1,4 @@
-"""Reading an NVIDIA GPU's state through NVML. Nothing is ever set."""
+"""The state of an NVIDIA GPU, read through NVML; nothing is ever set."""
 
 from __future__ import annotations
 
@@ -23,78 +23,78 @@ _REASONS = {
 
 
 class Monitor:
-    """One GPU, found by its PCI bus. Every value is None where the driver does not tell it."""
+    """One GPU, found by its PCI bus. A value is None if the driver does not report it."""
 
     def __init__(self, pci_bus: str) -> None:
         self._handle = _handle(pci_bus)
 
     def conditions(self) -> Conditions:
-        """Clocks, power, temperature and the reasons for reduced clocks now."""
+        """Return clocks, power, temperature and the reasons for reduced clocks of this moment."""
         sm_clock, memory_clock = (self._hz("nvmlDeviceGetClockInfo", kind) for kind in (_SM_CLOCK, _MEMORY_CLOCK))
         return Conditions(
             sm_clock_hz=sm_clock,
             memory_clock_hz=memory_clock,
-            power_w=_scaled(self._ask("nvmlDeviceGetPowerUsage"), 1e-3),
-            temperature_c=_scaled(self._ask("nvmlDeviceGetTemperature", _GPU_SENSOR), 1.0),
+            power_w=_scaled(self._query("nvmlDeviceGetPowerUsage"), 1e-3),
+            temperature_c=_scaled(self._query("nvmlDeviceGetTemperature", _GPU_SENSOR), 1.0),
             throttle=reason_names(self._reasons()),
         )
 
     @property
     def energy_j(self) -> float | None:
-        """Drawn since the driver was loaded, by the counter of cards since Volta."""
-        return _scaled(self._ask("nvmlDeviceGetTotalEnergyConsumption"), 1e-3)
+        """Energy drawn since the driver was loaded (Volta and later)."""
+        return _scaled(self._query("nvmlDeviceGetTotalEnergyConsumption"), 1e-3)
 
     @property
     def uuid(self) -> str | None:
-        """Such as 'GPU-5a1c...'."""
-        return _text(self._ask("nvmlDeviceGetUUID"))
+        """Identifier such as 'GPU-5a1c...'."""
+        return _text(self._query("nvmlDeviceGetUUID"))
 
     @property
     def driver(self) -> str | None:
         """Version of the driver."""
-        return _text(_asked("nvmlSystemGetDriverVersion"))
+        return _text(_queried("nvmlSystemGetDriverVersion"))
 
     @property
     def power_limit_w(self) -> float | None:
-        """The limit in force."""
-        return _scaled(self._ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3)
+        """The enforced power limit."""
+        return _scaled(self._query("nvmlDeviceGetEnforcedPowerLimit"), 1e-3)
 
     @property
     def max_sm_clock_hz(self) -> float | None:
-        """The highest clock that the multiprocessors can have."""
+        """The highest clock of the multiprocessors."""
         return self._hz("nvmlDeviceGetMaxClockInfo", _SM_CLOCK)
 
     @property
     def memory_bytes_per_s(self) -> float | None:
-        """What the data sheet says: the width of the bus times the highest clock, at both edges of which data comes."""
-        width, clock = self._ask("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
+        """Peak memory bandwidth: bus width times the highest clock, at double data rate."""
+        width, clock = self._query("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
         return 2 * clock * float(width) / 8 if width and clock else None
 
     def _reasons(self) -> int:
         for query in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-            if (bits := self._ask(query)) is not None:
+            if (bits := self._query(query)) is not None:
                 return int(bits)
         return 0
 
     def _hz(self, query: str, kind: int) -> float | None:
-        return _scaled(self._ask(query, kind), 1e6)
+        return _scaled(self._query(query, kind), 1e6)
 
-    def _ask(self, query: str, *arguments: int) -> Any:
-        return None if self._handle is None else _asked(query, self._handle, *arguments)
+    def _query(self, query: str, *arguments: int) -> Any:
+        return None if self._handle is None else _queried(query, self._handle, *arguments)
 
 
 _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
 
 
 def reason_names(bits: int) -> tuple[str, ...]:
-    """Names of the reasons for reduced clocks; being idle between samples is none."""
+    """Return the names of the reasons for reduced clocks, without the idling between samples."""
     known = [name for bit, name in _REASONS.items() if bits & bit and name != "idle"]
     return (*known, *(f"reason {bit:#x}" for k in range(64) if bits & (bit := 1 << k) and bit not in _REASONS))
 
 
 @cache
 def _nvml() -> Any:
-    """The library, started; None without NVML."""
+    """Return the initialised library; None without NVML."""
     import pynvml
 
     try:
@@ -105,11 +105,11 @@ def _nvml() -> Any:
 
 
 def _handle(pci_bus: str) -> Any:
-    return _asked("nvmlDeviceGetHandleByPciBusId", pci_bus.encode())
+    return _queried("nvmlDeviceGetHandleByPciBusId", pci_bus.encode())
 
 
-def _asked(query: str, *arguments: Any) -> Any:
-    """The answer of NVML; None where it does not know the query or the device does not support it."""
+def _queried(query: str, *arguments: Any) -> Any:
+    """Return the result of a query; None if NVML or the device does not support it."""
     library = _nvml()
     function: Callable[..., Any] | None = getattr(library, query, None)
     if function is None:

@@ -1,4 +1,4 @@
-"""Compiling CUDA text for a real architecture without a GPU or a driver: NVRTC through ctypes."""
+"""NVRTC through ctypes: compiles CUDA text for a real architecture without a GPU or a driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from lbmtune.backend.cuda.sass import overtaken
+from lbmtune.backend.cuda.sass import spill_hazards
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError
@@ -22,43 +22,44 @@ _NAME = "lbmtune.cu"
 _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _PACKAGES = ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib")
 _CACHES = (12, 9)
-"""The first version that takes what it compiled before from a cache, with an empty log, and knows --no-cache."""
+"""The first version that caches what it compiled, with an empty log, and has --no-cache."""
 _MINIMAL = (13, 0)
-"""The first version that is asked to leave out what no kernel has (textures, launches from the device): the same code
-comes out, one or two hundredths of a second sooner."""
-_PLAINER = ("-O1", "-O0")
-"""Levels of the assembler below its own."""
+"""The first version with --minimal, which leaves out textures and device launches: the same code, sooner."""
+_LOWER_LEVELS = ("-O1", "-O0")
+"""Optimisation levels of the assembler below its default."""
 _TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
 
 def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
-    """A cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
-    return _asking(program, compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}")))
+    """Return a cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
+    return _with_dynamic_shared(
+        program, compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
+    )
 
 
 def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Binary]]:
-    """The same text with fewer and fewer optimisations of the assembler, and the level of each.
+    """Yield the text assembled with fewer and fewer optimisations, after the level of each.
 
-    The compiler proper does for all of them what it does in `compile_cuda`: if one of them is right and that is not,
-    the text is right, and so is what the assembler was given.
+    The compiler proper produces the same PTX as for `compile_cuda`. If a lower level is right and that is not, the
+    text and its PTX are right, and the assembler is not.
     """
-    for level in _PLAINER:
+    for level in _LOWER_LEVELS:
         options = (*program.options, f"--gpu-architecture={architecture}", f"--ptxas-options={level}")
-        yield level, _asking(program, compile_text(program.source, options))
+        yield level, _with_dynamic_shared(program, compile_text(program.source, options))
 
 
-def _asking(program: Program, binary: Binary) -> Binary:
-    """With the shared memory that launches ask for beside what the text declares."""
-    asked = program.dynamic_shared_bytes
+def _with_dynamic_shared(program: Program, binary: Binary) -> Binary:
+    """Return the binary whose entries count the dynamic shared memory of their launches."""
+    dynamic = program.dynamic_shared_bytes
     entries = {
-        name: replace(entry, shared_bytes=entry.shared_bytes + asked.get(name, 0))
+        name: replace(entry, shared_bytes=entry.shared_bytes + dynamic.get(name, 0))
         for name, entry in binary.resources.entries.items()
     }
     return replace(binary, resources=Resources(entries=entries, code_bytes=binary.resources.code_bytes))
 
 
 def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
-    """The same for any text; `options` name the architecture, `name` is what messages and line numbers refer to."""
+    """Compile any text. options: with the architecture; name: file name in messages and line tables."""
     known = version()
     wanted = (*options, "--ptxas-options=-v", *(("--minimal",) if known >= _MINIMAL else ()))
     log, image = _compile(source, wanted, "CUBIN", name)
@@ -68,13 +69,13 @@ def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Bi
 
 
 def ptx(program: Program, architecture: str = "compute_90") -> str:
-    """The virtual machine code of a program: shows how wide its loads and stores are."""
+    """Return the PTX of a program, which shows the width of loads and stores."""
     _, image = _compile(program.source, (*program.options, f"--gpu-architecture={architecture}"), "PTX")
     return image.rstrip(b"\0").decode()
 
 
 def _compile(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
-    """Log and product."""
+    """Return the log and the product: "CUBIN" or "PTX"."""
     library, handle = nvrtc(), c_void_p()
     _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:
@@ -89,14 +90,14 @@ def _compile(source: str, options: tuple[str, ...], product: str, name: str = _N
 
 
 def version() -> tuple[int, int]:
-    """Version of NVRTC, for example (13, 0). Raises DeviceUnavailableError where there is none."""
+    """Return the version of NVRTC, for example (13, 0). Raises DeviceUnavailableError if there is none."""
     major, minor = c_int(), c_int()
     _check(nvrtc(), nvrtc().nvrtcVersion(byref(major), byref(minor)))
     return major.value, minor.value
 
 
 def architectures() -> tuple[str, ...]:
-    """What it compiles for, the oldest first: 'sm_75', ... Raises DeviceUnavailableError where there is none."""
+    """Return the supported architectures, oldest first: 'sm_75', ... Raises DeviceUnavailableError without NVRTC."""
     library, count = nvrtc(), c_int()
     _check(library, library.nvrtcGetNumSupportedArchs(byref(count)))
     found = (c_int * count.value)()
@@ -106,7 +107,7 @@ def architectures() -> tuple[str, ...]:
 
 @cache
 def nvrtc() -> ctypes.CDLL:
-    """The library of a pip package, of a toolkit, or of the system's search path."""
+    """Return the library of a pip package, of a toolkit, or of the system's search path."""
     for candidate in (*_installed(), *_NAMES):
         try:
             library = ctypes.CDLL(str(candidate), mode=ctypes.RTLD_GLOBAL)
@@ -143,17 +144,18 @@ def _check(library: ctypes.CDLL, status: int) -> None:
 
 
 def resources(log: str, image: bytes) -> Resources:
-    """Figures of each entry, from the assembler's log, and what its code tells; the code is the whole cubin."""
-    _, *told = re.split(r"Compiling entry function '(\w+)'", log)
-    seen = overtaken(image)
+    """Return the resources of each entry, from the assembler's log and the cubin (image)."""
+    _, *parts = re.split(r"Compiling entry function '(\w+)'", log)
+    hazards = spill_hazards(image)
     entries = {
-        name: replace(_entry(part), overtaken=seen.get(name)) for name, part in zip(told[::2], told[1::2], strict=True)
+        name: replace(_entry(part), overtaken=hazards.get(name))
+        for name, part in zip(parts[::2], parts[1::2], strict=True)
     }
     return Resources(entries=entries, code_bytes=len(image))
 
 
 def _entry(log: str) -> Entry:
-    """The largest figures of an entry and of the functions that it calls, from its part of the log."""
+    """Return the largest figures of an entry and of the functions that it calls, from its part of the log."""
     return Entry(
         registers=_largest(r"Used (\d+) registers", log),
         spill_bytes=_largest(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log),
@@ -163,5 +165,5 @@ def _entry(log: str) -> Entry:
 
 
 def _largest(pattern: str, log: str) -> int:
-    """Largest value of a figure in the log, the groups of each match added."""
+    """Return the largest match of a pattern in the log, its groups added."""
     return max((sum(map(int, match.groups())) for match in re.finditer(pattern, log)), default=0)

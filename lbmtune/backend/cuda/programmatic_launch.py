@@ -1,6 +1,6 @@
-"""Launches that may begin before the one before them has ended: an attribute that CuPy does not pass on.
+"""Programmatic dependent launch: kernels that may begin before the previous one ends, an attribute that CuPy lacks.
 
-Of the CUDA driver's C interface (cuda.h, since CUDA 11.8): cuLaunchKernelEx and its structures.
+Source: cuLaunchKernelEx and its structures in cuda.h (since CUDA 11.8).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBERS: Mapping[type, Callable[[Any], Any]] = {np.int32: c_int, np.float32: c_
 
 
 class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute: its value is a union of 64 bytes."""
+    """CUlaunchAttribute, whose value is a union of 64 bytes."""
 
     _fields_ = (("id", c_int), ("pad", c_int), ("value", c_int), ("rest", c_byte * 60))
 
@@ -41,7 +41,7 @@ class _Config(ctypes.Structure):
 def launch_dependent(
     function: int, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any], stream: int
 ) -> int:
-    """Enqueues a launch that begins as soon as all blocks of the one before it have begun. Returns the CUresult."""
+    """Enqueue a launch that begins as soon as all blocks of the previous one have begun; return the CUresult."""
     early = _Attribute(id=_PROGRAMMATIC_STREAM_SERIALIZATION, value=1)
     config = _Config(
         (c_uint * 3)(*grid), (c_uint * 3)(*launch.block), launch.shared_bytes, stream, ctypes.pointer(early), 1
@@ -53,12 +53,12 @@ def launch_dependent(
 
 
 def _value(argument: Any) -> Any:
-    """A C value of what CuPy takes as an argument: a pointer for an array, a number for one of NumPy's."""
+    """Return an argument as a C value: the pointer of an array, or a number."""
     known = _NUMBERS.get(type(argument))
     return known(argument.item()) if known else c_void_p(argument.data.ptr)
 
 
 @cache
 def _driver() -> ctypes.CDLL:
-    """The library of the driver, which CuPy has loaded."""
+    """Return the library of the driver, which CuPy has loaded."""
     return ctypes.CDLL("libcuda.so.1")

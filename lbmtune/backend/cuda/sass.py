@@ -1,15 +1,15 @@
-"""What a GPU's compiled code says that no compiler's log does: read off the instructions of a cubin, without a GPU.
+"""Spill hazards, read from the instructions of a cubin without a GPU: no compiler log reports them.
 
-A word of local memory that is loaded, and stored anew before anybody waits for what was loaded, is overtaken: the load
-of its line is still on its way then (docs/design/gpu.md). Compilers do so with registers that a loop spills. Loads that
-were on their way by then have their answers when the store goes on.
+A spill hazard is a word of local memory that is loaded, and stored again before anything waits for that load: the store
+stalls until its cache line has arrived (docs/design/gpu.md). Compilers create them for registers that a loop spills.
+All loads that are outstanding at a stall have completed after it.
 
-An instruction is 16 bytes since compute capability 7.0, and until 9.0 as follows. Of each are read: its code (bits 0 to
-11), the register of its address (24 to 31), the number that is added to that (40 to 63), how much it moves (73 to 75),
-and what the scheduler is told: the barrier that its result will lift (110 to 112; 7: none), and those that are waited
-for beforehand (116 to 121). How far a branch leads, in words of four bytes, are bits 34 to 81 before 9.0, and there the
-same bits with 16 to 23 below them. Source: Jia, Maggioni, Staiger, Scarpazza: Dissecting the NVIDIA Volta GPU
-architecture via microbenchmarking, 2018 (arXiv:1804.06826), section 2; local memory and branches: `nvdisasm`.
+Instructions have 16 bytes since compute capability 7.0, and until 9.0 this layout: opcode (bits 0 to 11), address
+register (24 to 31), address offset (40 to 63), access width (73 to 75), the scoreboard barrier that the result releases
+(110 to 112; 7: none), and the barriers that are waited for first (116 to 121). The distance of a branch in words of
+four bytes is in bits 34 to 81 before 9.0; there, bits 16 to 23 are its lowest bits. Source: Jia, Maggioni, Staiger,
+Scarpazza: Dissecting the NVIDIA Volta GPU architecture via microbenchmarking, 2018 (arXiv:1804.06826), section 2; local
+memory and branches: `nvdisasm`.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ _LOAD, _STORE, _BRANCH = 0x983, 0x387, 0x947
 _BYTES, _WORD = 16, 4
 _TEXT, _NO_BITS = ".text.", 8
 _KNOWN = range(70, 100)
-"""Compute capabilities, times ten, whose instructions are as above: those after them lay some of it out otherwise."""
+"""Compute capabilities, times ten, with this layout of instructions; later ones differ."""
 _SPLIT = 90
-"""The first whose branches have their lowest bits apart."""
+"""The first compute capability whose branches have their lowest bits in bits 16 to 23."""
 _WORDS = {5: 2, 6: 4}
-"""Of a load or store that is wider than one; narrower ones are in a word."""
+"""Words of a load or store by its width, if more than one."""
 _CAPABILITY_SHIFT = {7: 0, 8: 8}
-"""Where the flags of a cubin have it, by the version of its format."""
+"""Position of the compute capability in the flags of a cubin, by the version of its format."""
 
 
 Place = tuple[int, int]
-"""Of a word of local memory: the register of its address, and the number that is added."""
+"""A word of local memory: address register and offset."""
 
 
 class Instruction(NamedTuple):
-    """address: of the first word; words: of local memory that are moved; lifts: the barrier that the result does.
+    """An instruction as far as it is decoded. address: of the first word; words: moved to or from local memory.
 
-    waits: bits of the barriers that are waited for first; leads: how many instructions a branch goes on from the one
-    behind it.
+    releases: barrier that the result releases; waits: bits of the barriers that are waited for first; leads:
+    instructions from the next one to the target of a branch.
     """
 
     code: int
     address: Place
     words: int
-    lifts: int
+    releases: int
     waits: int
     leads: int
 
 
-def overtaken(image: bytes) -> dict[str, int]:
-    """Stores that overtake a load, of a pass of the longest loop of each entry; none where nothing loops.
+def spill_hazards(image: bytes) -> dict[str, int]:
+    """Return the spill hazards of one iteration of the longest loop of each entry of a cubin; 0 without loops.
 
-    image: a cubin; none of another device, of another format, or of one that is not whole.
+    Empty for other architectures and formats, and for a truncated image.
     """
     try:
         known = _capability(image)
         if known not in _KNOWN:
             return {}
-        return {name: _overtaken(_instructions(text, split=known >= _SPLIT)) for name, text in _texts(image)}
-    except (struct.error, IndexError, ValueError, OverflowError):  # what it tells of lies behind its end
+        return {name: _hazards(_instructions(text, split=known >= _SPLIT)) for name, text in _texts(image)}
+    except (struct.error, IndexError, ValueError, OverflowError):  # truncated
         return {}
 
 
 def _capability(image: bytes) -> int:
-    """Times ten, of the device that a cubin is for; 0 of anything else."""
+    """Return the compute capability of a cubin, times ten; 0 for anything else."""
     if image[:4] != b"\x7fELF" or image[8] not in _CAPABILITY_SHIFT:
         return 0
     (flags,) = struct.unpack_from("<I", image, 48)
@@ -74,7 +74,7 @@ def _capability(image: bytes) -> int:
 
 
 def _texts(image: bytes) -> Iterator[tuple[str, bytes]]:
-    """Code by the name of its entry. Source: System V ABI, ELF-64: sections and their names."""
+    """Yield the name and the code of each entry. Source: System V ABI, ELF-64: sections and their names."""
     (table,) = struct.unpack_from("<Q", image, 40)
     size, count, names = struct.unpack_from("<HHH", image, 58)
     # name, kind, flags, address, place, length
@@ -92,7 +92,7 @@ def _instructions(text: bytes, *, split: bool) -> list[Instruction]:
 
 
 def _instruction(low: int, high: int, *, split: bool) -> Instruction:
-    """split: whether the lowest bits of a branch lie apart."""
+    """Decode one instruction. split: whether the lowest bits of a branch are in bits 16 to 23."""
     code = low & 0xFFF
     leads = 0
     if code == _BRANCH:
@@ -102,7 +102,7 @@ def _instruction(low: int, high: int, *, split: bool) -> Instruction:
         code=code,
         address=(low >> 24 & 0xFF, _signed(low >> 40, 24)),
         words=_WORDS.get(high >> 9 & 7, 1),
-        lifts=high >> 46 & 7,
+        releases=high >> 46 & 7,
         waits=high >> 52 & 0x3F,
         leads=leads,
     )
@@ -113,9 +113,9 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
-    """What lies before the branch that leads furthest back; nothing where none does.
+    """Return the body of the branch that leads furthest back, or nothing.
 
-    Behind the end of every text is a branch to itself, which nobody passes.
+    Every text ends with a branch to itself, which is never executed.
     """
     back = [(one.leads, at) for at, one in enumerate(code) if one.leads < -1]
     if not back:
@@ -124,10 +124,10 @@ def _loop(code: Sequence[Instruction]) -> Sequence[Instruction]:
     return code[max(0, last + 1 + leads) : last + 1]
 
 
-def _overtaken(code: Sequence[Instruction]) -> int:
-    """In a pass that follows another one.
+def _hazards(code: Sequence[Instruction]) -> int:
+    """Return the spill hazards of an iteration that follows another one.
 
-    A wait for any load takes about as long as the answers to all others do, and so does a store that is held up.
+    A wait for one load, or a store that stalls, lasts about as long as all outstanding loads.
     """
     found, pending, fresh = 0, set[int](), set[Place]()
     loop = _loop(code)
@@ -137,7 +137,7 @@ def _overtaken(code: Sequence[Instruction]) -> int:
                 pending -= waited
                 fresh.clear()
             if one.code == _LOAD:
-                pending.add(one.lifts)
+                pending.add(one.releases)
                 fresh.update(_places(one))
             elif one.code == _STORE and not fresh.isdisjoint(_places(one)):
                 found += counts
@@ -146,6 +146,6 @@ def _overtaken(code: Sequence[Instruction]) -> int:
 
 
 def _places(one: Instruction) -> Iterator[Place]:
-    """Words that it loads or stores, by the register of its address."""
+    """Return the words of local memory that an instruction loads or stores."""
     register, number = one.address
     return ((register, number + _WORD * word) for word in range(one.words))

@@ -118,7 +118,7 @@ def test_what_waits_at_the_faces_follows_a_change_of_the_relaxation_rate() -> No
     flow.initialise(state)
     for rate, steps in ((case.relaxation_rate, 3), (0.8, 1), (1.7, 2)):
         case = replace(case, relaxation_rate=rate)
-        flow.go_on_with(case)
+        flow.change_case(case)
         flow.step(steps)
         for _ in range(steps):
             state = oracle.step(state, case)

@@ -178,8 +178,8 @@ def has_places(config: CpuConfig) -> bool:
     return bool(addressed) and config.vector_bits == 512 and converts(config)
 
 
-def ghost_row(streams: Streams) -> GhostRow:
-    """Return the kind of row of a configuration with ghost columns."""
+def ghost_row(streams: Streams, store: str = "store") -> GhostRow:
+    """Return the kind of row of a configuration with ghost columns. store: name of the store function."""
     config = streams.config
     kind = GroupedRow if config.memory.run > 1 else PlacedRow if has_places(config) else LinearRow
-    return kind(streams, config.lanes, "stream" if config.streaming_stores else "store")
+    return kind(streams, config.lanes, store)

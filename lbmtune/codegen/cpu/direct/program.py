@@ -23,13 +23,14 @@ def render(case: Case, config: CpuConfig) -> Program:
         for parity in range(config.propagation.period)
     )
     support = support_modules(case, config)
-    return module(case, config, constants, steps, period, module_names(config, support), support)
+    names = module_names(config, support, streaming=bool(config.streaming_stores))
+    return module(case, config, constants, steps, period, names, support)
 
 
 def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
     """Return the row kernel of a pass and the loop over its rows."""
     positions = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
-    kernel = RowKernel(case, config, one, constants, positions)
+    kernel = RowKernel(case, config, one, constants, positions, streaming=bool(config.streaming_stores))
     return f"{kernel.text()}\n\n\n{loops(case, config, one, kernel.row)}"
 
 

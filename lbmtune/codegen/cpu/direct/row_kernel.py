@@ -33,7 +33,8 @@ Fields = dict[str, str]
 class RowKernel:
     """Text of a row kernel. constants: receives the numbers that are printed.
 
-    positions: parameters between those of the pass and y and z; prefetches: lines that prefetch more than the row.
+    positions: parameters between those of the pass and y and z; prefetches: lines that prefetch more than the row;
+    streaming: stores are non-temporal.
     """
 
     case: Case
@@ -42,6 +43,7 @@ class RowKernel:
     constants: Constants
     positions: tuple[str, ...] = ()
     prefetches: tuple[str, ...] = ()
+    streaming: bool = False
 
     def text(self) -> str:
         """Return the function; its loop has two parts if the far end of the row is filled between them."""
@@ -68,7 +70,9 @@ class RowKernel:
             return self._single_cells
         faces_known = self.config.flags == "compiled" or (not self._flagged and self.config.wrap == "ghost")
         streams = self._streams(self.case if faces_known else flagged_rows.open_box(self.case))
-        return SelectedRow(streams, 1) if self.config.wrap == "select" else ghost_row(streams)
+        if self.config.wrap == "select":
+            return SelectedRow(streams, 1)
+        return ghost_row(streams, "stream" if self.streaming else "store")
 
     @cached_property
     def _flagged(self) -> bool:
@@ -184,11 +188,13 @@ def support_modules(case: Case, config: CpuConfig) -> list[str]:
     return [name for name, is_used in used.items() if is_used]
 
 
-def module_names(config: CpuConfig, support: list[str], *, prefetch_rows: bool = False) -> list[str]:
+def module_names(
+    config: CpuConfig, support: list[str], *, streaming: bool = False, prefetch_rows: bool = False
+) -> list[str]:
     """Return lines that name the functions which row kernels call."""
     ghosts = config.wrap == "ghost"
     grouped = config.memory.run > 1 and ghosts and bool(config.vector_bits)
     prefetch = bool(config.prefetch_propagated or config.prefetch_local or prefetch_rows)
     named = {"lanes": LANES, "places": "place = places.place"}
-    names = access_names(config, grouped=grouped, ends=ghosts, prefetch=prefetch)
+    names = access_names(streaming=streaming, grouped=grouped, ends=ghosts, prefetch=prefetch)
     return [*names, *(named[module] for module in support)]

@@ -24,8 +24,8 @@ def render(case: Case, config: CpuConfig) -> Program:
     constants = Constants()
     (one,) = passes(config, case.stencil)
     period = ((Launch(one.entry, (*launch_arguments(case, config, one), RINGS)),),)
-    names = [*access_names(config, prefetch=bool(config.prefetch_rows)), *walls.names(case, config)]
-    support = ["walls"] if case.geometry else []
+    access = access_names(streaming=bool(config.streaming_stores), prefetch=bool(config.prefetch_rows))
+    names, support = [*access, *walls.names(case, config)], ["walls"] if case.geometry else []
     return module(case, config, constants, [_functions(case, config, one, constants)], period, names, support)
 
 

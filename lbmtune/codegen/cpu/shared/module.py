@@ -53,13 +53,15 @@ def codes(config: CpuConfig) -> str:
     return f', "{config.storage}"' if config.stored.codes else ""
 
 
-def access_names(config: CpuConfig, *, grouped: bool = False, ends: bool = True, prefetch: bool = False) -> list[str]:
+def access_names(
+    *, streaming: bool = False, grouped: bool = False, ends: bool = True, prefetch: bool = False
+) -> list[str]:
     """Return lines that name the access functions of rows.
 
-    grouped: vectors may cross groups of cells; ends: single elements at the ends of rows are accessed;
-    prefetch: cache lines are prefetched.
+    streaming: stores are non-temporal; grouped: vectors may cross groups of cells; ends: single elements at the ends
+    of rows are accessed; prefetch: cache lines are prefetched.
     """
-    names = ["load", "store", *(["stream"] if config.streaming_stores else [])]
+    names = ["load", "store", *(["stream"] if streaming else [])]
     names += ["load_before", "load_after", "store_before", "store_after"] if grouped else []
     return [
         *(f"{name} = many.{name}" for name in names),
