@@ -215,8 +215,7 @@ def test_a_sample_fills_the_space_before_the_search() -> None:
 
 
 def test_a_sample_comes_after_the_seeds_and_survives_a_resume() -> None:
-    limits = [f"{32 + 8 * n}-registers" for n in range(10)]
-    configs = [cuda.Direct(block=(32 * (1 + i % 20), 1, 1), register_limit=limits[i // 20]) for i in range(200)]
+    configs = [cuda.Column(block=(32 * (1 + i % 20), 1, 1), z_cells=2 + i // 20) for i in range(200)]
     fresh = Choice(configs, [1.0] * 200, seed=1, sample=50)
     asked = [fresh.propose() for _ in range(51)]
     again = Choice(configs, [1.0] * 200, seed=1, sample=50)
