@@ -322,7 +322,7 @@ def test_a_plan_says_why_a_variant_cannot_be_measured() -> None:
     assert [entry.variant.name for entry in plan.runnable] == ["fast", "slow"]
     assert plan.entries[-1].reason == "from the future: this catalogue has no scheme 'teleport'"
     unknown = document(TEXT.replace("scheme=aa", "scheme=aa,warp_speed=9"))
-    assert next(plans(unknown, HERE)).entries[0].reason == "the fast one: this catalogue has no axis 'warp_speed'"
+    assert next(plans(unknown, HERE)).entries[0].reason == "the fast one: this catalogue has no knob 'warp_speed'"
     illegal = document(TEXT.replace("block=32x1x1", "block=2048x1x1"))
     assert "2048 threads; this device allows" in next(plans(illegal, HERE)).entries[0].reason
 
@@ -334,10 +334,10 @@ def test_threads_by_core_need_several_threads_to_a_core() -> None:
 
 
 def test_a_part_of_the_domain_stands_for_its_cells() -> None:
-    found = configuration("march=nz/4,block=32x16x1", HERE, (64, 32, 192))
-    assert found.flat()["march"] == 48
-    with pytest.raises(InputError, match="march"):
-        configuration("march=nz/0", HERE, (64, 32, 192))
+    found = configuration("family=column,z_cells=nz/4,block=32x16x1", HERE, (64, 32, 192))
+    assert found.flat()["z_cells"] == 48
+    with pytest.raises(InputError, match="z_cells"):
+        configuration("family=column,z_cells=nz/0", HERE, (64, 32, 192))
 
 
 def test_a_domain_past_capacity_fits_one_lattice_and_not_two() -> None:
@@ -678,7 +678,7 @@ def test_readings_take_the_last_domain() -> None:
 
 
 def test_shipped_documents_ask_for_nothing_that_is_merely_misspelt() -> None:
-    """The catalogue has every scheme, layout, axis and flow that they name."""
+    """The catalogue has every scheme, layout, knob and flow that they name."""
     lacking = {
         reason.partition("this catalogue has no ")[2]
         for here in (HERE, replace(ON_CPU, physical_cores=1))

@@ -1,7 +1,7 @@
 """Cached rules: the same reasons, from as few calls as possible."""
 
 from lbmtune.catalogue.config import cuda, from_flat
-from lbmtune.search.rule_cache import Remembered, watched
+from lbmtune.search.rule_cache import CachedRule, tracked
 from tests.support.fake_study import CASE, LIMITS
 
 
@@ -23,7 +23,7 @@ def _point(z_cells, block, scheme="pull"):
 
 def test_a_rule_is_asked_once_for_each_choice_of_what_it_looks_at():
     asked = []
-    rule = Remembered(_rule(asked), CASE, LIMITS, {"z_cells", "block", "scheme"})
+    rule = CachedRule(_rule(asked), CASE, LIMITS, {"z_cells", "block", "scheme"})
     for scheme in ("pull", "aa"):
         for block in ("32x1x1", "64x1x1"):
             assert rule(_point(1, block, scheme)) is None
@@ -35,33 +35,33 @@ def test_a_rule_is_asked_once_for_each_choice_of_what_it_looks_at():
 
 def test_knobs_that_do_not_vary_make_no_forks():
     asked = []
-    rule = Remembered(_rule(asked), CASE, LIMITS, {"scheme"})
+    rule = CachedRule(_rule(asked), CASE, LIMITS, {"scheme"})
     assert [rule(_point(4, "64x1x1", scheme)) for scheme in ("pull", "aa")] == ["4 cells of 64"] * 2
     assert len(asked) == 1
 
 
 def test_a_knob_that_is_not_given_has_its_default():
-    rule = Remembered(_rule([]), CASE, LIMITS, {"z_cells", "block"})
+    rule = CachedRule(_rule([]), CASE, LIMITS, {"z_cells", "block"})
     column = {"backend": "cuda", "family": "column"}
     assert rule({**column, "z_cells": 2}) == "2 cells of 256"
     assert rule(_point(2, "32x1x1")) is None
     assert rule({**column, "z_cells": 1}) is None
 
 
-def test_a_watched_configuration_says_what_was_looked_at():
+def test_a_watched_configuration_says_what_was_read():
     config = from_flat(_point(4, "64x1x1", "aa"))
-    seen, looked_at = watched(config)
+    seen, read = tracked(config)
     assert isinstance(seen, cuda.Column)
     assert (seen.z_cells, seen.propagation.name, seen.z_cells) == (4, "aa", 4)
-    assert list(looked_at) == ["z_cells", "scheme", "layout"]
+    assert list(read) == ["z_cells", "scheme", "layout"]
     assert seen.flat() == config.flat()
-    assert set(looked_at) == set(vars(config))
+    assert set(read) == set(vars(config))
 
 
-def test_a_watched_case_says_what_was_looked_at():
-    seen, looked_at = watched(CASE)
-    assert not looked_at
+def test_a_watched_case_says_what_was_read():
+    seen, read = tracked(CASE)
+    assert not read
     assert seen.walled == CASE.walled
-    assert list(looked_at) == ["faces"]
+    assert list(read) == ["faces"]
     assert seen.stencil is CASE.stencil
-    assert list(looked_at) == ["faces", "lattice"]
+    assert list(read) == ["faces", "lattice"]
