@@ -329,6 +329,8 @@ def _of_family(name: str, table: Table, backend: str) -> dict[str, tuple[Scalar,
         values = [new.values.get(value, value) for value in table.get(old, (usual[old],))]
         if old in _OF_LAYOUT:
             values = [value for value in values if value != usual[old]]
+        allowed = known[new.name].allowed
+        values = [value for value in values if value in allowed or not allowed]
         if values and (old in table or values != [known[new.name].default]):
             found[new.name] = dict.fromkeys(values)
     composed = [knob for knob in ("max_registers", "min_blocks", *_TILES, "block") if knob in table]

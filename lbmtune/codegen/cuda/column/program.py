@@ -6,10 +6,9 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.prefetch_buffers import waiting_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cuda.shared import access, box, physics
+from lbmtune.codegen.cuda.shared import access, box, entry, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.programmatic_launch import launched
 from lbmtune.codegen.cuda.shared.storage import copy_groups, has_hints
 from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import Program
@@ -22,7 +21,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     x, y, z = config.block
     cells = x * config.cells_per_thread, y, z * config.z_cells
     period = box.period(case, config, cells, lambda phase: waiting_bytes(case, config, phase))
-    return launched(box.program(case, config, _entries(case, config, parts), period), config)
+    return entry.launched(box.program(case, config, _entries(case, config, parts), period), config)
 
 
 def _prefetch(config: CudaConfig) -> str:

@@ -1,4 +1,4 @@
-"""Reads and writes of a kernel that takes what is cut from flags in memory: faces and solid cells alike."""
+"""Loads and stores of a kernel of a box that gets cut links, of faces and solid cells alike, from words of cells."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import layout, walls
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda.direct import patches
-from lbmtune.codegen.cuda.shared import physics
+from lbmtune.codegen.cuda.shared import entry, physics
 from lbmtune.codegen.cuda.shared.access import MOVE, row_line, row_name, slot
 from lbmtune.codegen.cuda.shared.access import rows as access_rows
-from lbmtune.codegen.cuda.shared.entry import WORD_PARAMETERS
 
 _AT = {-1: "before", 0: "at", 1: "after"}
 _PREDICATED = "predicated"
 TYPES = "flags.cut"
-"""Words of the fluid cells of a thread, where what they do at a patch stands above the bits of their links."""
+"""Words of the fluid cells of a thread; above the bits of the links they say what a cell does at a patch."""
 UNLESS_SOLID = "if (flags.of[v] & 1u) reverse(f, v); else "
-"""Before the call of the collision, where a vector may hold both kinds of cells."""
+"""Text before the call of the collision if a vector may hold both fluid and solid cells."""
 
 
 def rows(case: Case, config: CudaConfig, phase: Phase) -> str:
-    """Declarations of the rows that a phase touches, and of the flags; where all is solid nothing is done."""
+    """Return the declarations of the rows that a phase accesses and of the flags; threads of solid cells return."""
     touched = sorted({place.offset[1:] for place in phase.places()})
     lines = [row_line((0, y, z)) for y, z in touched]
     if reads_flags(case, phase):
@@ -35,13 +34,13 @@ def rows(case: Case, config: CudaConfig, phase: Phase) -> str:
 
 
 def rows_of_fluid(case: Case, config: CudaConfig, phase: Phase) -> str:
-    """The same where solid cells are skipped, and nothing else is done for them."""
+    """Return the same declarations if solid cells are skipped (implicit bounce-back)."""
     words = f"    const Words flags = {_words(config, WORDS)};"
     return "\n".join([access_rows(case, phase), words, "    if (skipped(flags, lane)) return;"])
 
 
 def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
-    """Loads of all populations, then of those of cut links, and what moving walls add to them."""
+    """Return the loads of all populations, then those of cut links, and the momentum of moving walls."""
     gains = list(_gains(case, phase, "read"))
     if config.boundary == _PREDICATED:
         return "\n".join([*(_selected_read(a, buffer) for a in phase.accesses), *_unconditional(config, gains)])
@@ -57,7 +56,7 @@ def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
 
 
 def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
-    """What moving walls add, stores of all whose link is open, then those of the cut ones."""
+    """Return the momentum of moving walls, the stores over open links, and the stores of cut links."""
     opposite, gains = case.stencil.opposite, list(_gains(case, phase, "write"))
     if config.boundary == _PREDICATED:
         stores = [_selected_write(a, opposite[a.direction], buffer) for a in phase.accesses]
@@ -73,7 +72,7 @@ def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
 
 
 def _open_write(access: Access, bit: int, buffer: str) -> str:
-    """A store of what goes over open links; of all, where those over cut ones stay at the same place."""
+    """Return a store of open links; of all links, if cut ones have the same place."""
     verb, end = f"write_{MOVE[access.write.offset[0]]}", "lane"
     if access.write != access.cut_write:
         verb, end = f"{verb}_open", f"lane, flags, {bit}"
@@ -96,7 +95,7 @@ def _either(bit: int, opened: Place, cut: Place, buffer: str) -> str:
 
 
 def _gains(case: Case, phase: Phase, when: str) -> Iterator[str]:
-    """Momentum of moving walls, by the link that what they send back arrives by."""
+    """Yield the momentum of moving walls, by the link by which reflected populations arrive."""
     links = moving_links(case) if phase.wall_term == when else ()
     for wall in walls(case):
         for i in links:
@@ -105,7 +104,7 @@ def _gains(case: Case, phase: Phase, when: str) -> Iterator[str]:
 
 
 def _moving(case: Case, wall: int) -> str:
-    """Words of the links that one of the moving walls cuts."""
+    """Return the words of the links that one of the moving walls cuts."""
     field = dict(layout(case, everywhere=False).walls).get(wall)
     return f"of_wall(moving, {TYPES}, {field.shift}, {field.mask}u, {field.number}u)" if field else "moving"
 
@@ -116,7 +115,7 @@ def _unconditional(config: CudaConfig, gains: list[str]) -> list[str]:
 
 
 def _where_cut(config: CudaConfig, actions: list[str], gains: list[str]) -> list[str]:
-    """One branch for all threads whose links are open."""
+    """Return one branch that threads with open links only skip."""
     moving = [f"const Words moving = {_words(config, MOVING_WORDS)};"] if gains else []
     lines = [f"        {line}" for line in (*actions, *moving, *gains)]
     return ["    if (flags.any) {", *lines, "    }"] if lines else []
@@ -124,7 +123,7 @@ def _where_cut(config: CudaConfig, actions: list[str], gains: list[str]) -> list
 
 def _words(config: CudaConfig, table: str) -> str:
     if config.flags == "memory":
-        return f"read_words({WORD_PARAMETERS[table]}, x, y, z, nx, ny)"
+        return f"read_words({entry.WORD_PARAMETERS[table]}, x, y, z, nx, ny)"
     return f"{patches.FUNCTIONS[table]}(x, y, z, nx, ny, nz)"
 
 

@@ -1,4 +1,4 @@
-"""Words of cells at faces with patches, worked out from the coordinates of a cell instead of read from memory."""
+"""Words of cells at faces with patches as C text, computed from the coordinates of a cell instead of loaded."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.lattice import negate
 
 FUNCTIONS = {WORDS: "words_here", MOVING_WORDS: "moving_here"}
-"""Device functions that make the words of a table."""
+"""Device functions that compute the words of a table."""
 _ENDS = ("x + v == 0", "x + v + 1 == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
 _ALONG = {0: "yz", 1: "xz", 2: "xy"}
 _HERE = {"x": "x + v", "y": "y", "z": "z"}
 
 
 def functions(case: Case) -> str:
-    """What `words_here` and `moving_here` need, and they themselves."""
+    """Return the device functions of the words, and those that they call."""
     owners = "\n".join(_owner(case, face) for face in range(6) if patched(case, face))
     return fill("direct/patches.cu", {"owners": owners, "here": _words(case), "moving": _moving(case)})
 
@@ -39,7 +39,7 @@ def _owner(case: Case, face: int) -> str:
 
 
 def _inside(patch: Patch, axes: str) -> str:
-    """Whether a cell of the face lies in a shape."""
+    """Return the C condition that a cell of the face lies in a shape."""
     shape = shape_of(patch.where)
     if isinstance(shape, Rectangle):
         return " && ".join(f"between({a}, n{a}, {low!r}, {high!r})" for a in axes for low, high in [shape.bounds(a)])
@@ -49,7 +49,7 @@ def _inside(patch: Patch, axes: str) -> str:
 
 
 def _at_faces(case: Case) -> list[str]:
-    """For each face the number of the patch that a cell at it belongs to, 0 for none; -1 where it is not at it."""
+    """Return, for each face, the number of the patch of a cell at it: 0 for none, -1 for cells away from the face."""
     return [f"        const int {_at(face)} = {_ENDS[face]} ? {_number(case, face)} : -1;" for face in _faces(case)]
 
 
@@ -65,13 +65,13 @@ def _number(case: Case, face: int) -> str:
 
 
 def _crossing(case: Case, face: int) -> str:
-    """Bits of the links by which something arrives over a face."""
+    """Return the bits of the links by which populations arrive through a face."""
     velocities = enumerate(case.stencil.velocities)
     return f"{sum(1 << i for i, c in velocities if face in dict(case.crossed(negate(c)))):#x}u"
 
 
 def _words(case: Case) -> str:
-    """Every link over a face is cut; above the links stands what the cell does there, and which wall it lies at."""
+    """Return the lines of a word: the links that faces cut, and above them conditions and the wall of the cell."""
     lines = [*_at_faces(case), *(f"        if ({_at(f)} >= 0) word |= {_crossing(case, f)};" for f in _faces(case))]
     fields = layout(case, everywhere=False)
     for condition, field in fields.conditions:
@@ -94,7 +94,7 @@ def _moving(case: Case) -> str:
 
 
 def _of_wall(case: Case, patch: int) -> list[int]:
-    """Faces, of which a moving wall is a part: of a patch, or of none."""
+    """Return the faces of which a moving wall is a part. patch: its number, 0 for whole faces."""
     if patch:
         return [face for face in _faces(case) if case.patches[patch - 1].side == face]
     return [face for face in _faces(case) if case.faces[face] == "moving"]

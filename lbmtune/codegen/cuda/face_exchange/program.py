@@ -1,4 +1,7 @@
-"""The CUDA program of a kernel whose tiles leave at their faces what crosses them. See kernels/cuda/tile_faces.cu."""
+"""The CUDA program of face exchange: tiles of moments that store at their faces what crosses them.
+
+See kernels/cuda/face_exchange/tile.cu.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, through, tile_bytes
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, layout, moment_links, moments
+from lbmtune.codegen.cuda.shared import access, entry, layout, moment_links, moments
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import (
-    EXTENTS,
-    boolean,
-    bounds,
-    compiler_options,
-    entry_head,
-    first_tables,
-    parameters,
-    real,
-    title,
-    word_parameters,
-)
-from lbmtune.codegen.cuda.shared.programmatic_launch import launched
 from lbmtune.codegen.cuda.shared.storage import async_copies, stored_format
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.codegen.passes import FACE_ARRAYS
@@ -38,8 +28,8 @@ _AT_WALL = {
 }
 
 
-class _Comer(NamedTuple):
-    """What comes in through a face: its direction, in which list its link lies, and which array is that of its end."""
+class _Arrival(NamedTuple):
+    """What enters through a face: its direction, the axis of the list of its link, and the array of its end."""
 
     i: int
     c: Vector
@@ -65,17 +55,17 @@ def render(case: Case, config: CudaConfig) -> Program:
     """Return the program of a legal configuration: a step of either parity, and a prologue that fills the faces."""
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
     prologue = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
-    source, options, longest = _source(case, config), compiler_options(config), _max_elements(case, config)
-    program = Program("cuda", case, config, source, options, period, prologue=prologue, max_elements=longest)
-    return launched(program, config)
+    source, longest = _source(case, config), _max_elements(case, config)
+    program = entry.program(case, config, source, period, longest, prologue=prologue)
+    return entry.launched(program, config)
 
 
-def _launch(entry: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
-    steps = entry == "step_0"
-    words = first_tables(case, config) if steps else ()
+def _launch(name: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
+    steps = name == "step_0"
+    words = entry.first_tables(case, config) if steps else ()
     return Launch(
-        entry,
-        ("f0", *arrays, *words, *EXTENTS, *(_scalars if steps else _relaxation)(case)),
+        name,
+        ("f0", *arrays, *words, *entry.EXTENTS, *(_scalars if steps else _relaxation)(case)),
         block=config.tile,
         covers=config.tile,
         shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
@@ -87,32 +77,32 @@ def _relaxation(case: Case) -> tuple[str, ...]:
 
 
 def _scalars(case: Case) -> tuple[str, ...]:
-    """Launch arguments that relaxation and walls use."""
+    """Return the launch arguments of relaxation and walls."""
     return (*_relaxation(case), *moment_links.scalars(case))
 
 
 def _source(case: Case, config: CudaConfig) -> str:
     shared = config.prefetch_to == "shared"
-    tables = first_tables(case, config)
+    tables = entry.first_tables(case, config)
     inner = {
         "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
         "signature": _signature("step_0", "Stored* moments", tables, _scalars(case), config),
         "relax": f"    relax({', '.join(('m', *_relaxation(case)))});",
-        "send": "\n".join(_sent(case.stencil)),
-        "arrive": _at_faces(case.stencil, config, _copied if shared else _arriving),
+        "send": "\n".join(_stores_within(case.stencil)),
+        "arrive": _at_faces(case.stencil, config, _loads_of_copies if shared else _loads),
         "walls": "\n".join(_walls(case, config)),
-        "take": "\n".join(_taken(case.stencil)),
+        "take": "\n".join(_loads_within(case.stencil)),
     }
     if shared:
-        inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _copying)}, inside="prefetch")
+        inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _copies)}, inside="prefetch")
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
         "layout": layout.functions(case, config),
         "copies": async_copies() if shared else "",
         "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
-        "leave": _at_faces(case.stencil, config, _left),
+        "leave": _at_faces(case.stencil, config, _stores),
         "entry": fill(_FILE, inner, inside="entry"),
         "prefetch": "",
     }
@@ -120,11 +110,11 @@ def _source(case: Case, config: CudaConfig) -> str:
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
-    walled = [kind != "periodic" for kind in case.faces]
+    walled = [entry.boolean(kind != "periodic") for kind in case.faces]
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.tile, strict=True))
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
             f"constexpr int Q = {case.stencil.q};",
             "constexpr int CELLS = 1;",
@@ -133,7 +123,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int CROSSING = {crossing(case.stencil, config)};",
             f"constexpr int {_lists(case.stencil, config)};",
             *(
-                f"constexpr bool WALL_LOW_{a} = {boolean(walled[2 * n])}, WALL_HIGH_{a} = {boolean(walled[2 * n + 1])};"
+                f"constexpr bool WALL_LOW_{a} = {walled[2 * n]}, WALL_HIGH_{a} = {walled[2 * n + 1]};"
                 for n, a in enumerate("XYZ")
             ),
             f"constexpr Real unit = {config.unit:.0f};",
@@ -143,7 +133,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 
 def _lists(lattice: Lattice, config: CudaConfig) -> str:
-    """Where the lists of a tile across y and z begin."""
+    """Return where the lists of a tile across y and z begin."""
     starts = list_starts(lattice, config)
     first = {axis: min((s for (a, _), s in starts.items() if a == axis), default=0) for axis in (1, 2)}
     first[2] = first[2] or crossing(lattice, config)
@@ -151,15 +141,15 @@ def _lists(lattice: Lattice, config: CudaConfig) -> str:
 
 
 def _place(case: Case, config: CudaConfig) -> str:
-    """Type of an element of either array of what crosses."""
+    """Return the type that counts the elements of an array of faces."""
     narrow = int(array_elements(case.stencil, config, case.domain)) < 2**32
     return "unsigned int" if narrow else "unsigned long long"
 
 
 def _max_elements(case: Case, config: CudaConfig) -> int | None:
-    """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
+    """Return the longest buffer that the text for a case may be used with; None: no limit.
 
-    Either array of what crosses is no more than half of it.
+    Each array of faces is at most half of it.
     """
     found = layout.max_elements(case, config)
     if _place(case, config) == "unsigned long long":
@@ -172,70 +162,70 @@ def _moves(c: Vector) -> str:
 
 
 def _value(lattice: Lattice, i: int) -> str:
-    """Where a thread has what moves along a direction, over its weight."""
+    """Return the place of a thread's value that moves along a direction, divided by its weight."""
     sums = Sums(upright(lattice))
     x, *row = sums.lattice.velocities[i]
     at = (row[0], row[1])
     return f"still[{sums.rows.index(at)}]" if not x else f"{'right' if x > 0 else 'left'}[{sums.movers.index(at)}]"
 
 
-def _comers(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Iterator[_Comer]:
-    """Of the lower (0) or upper (1) face across an axis. What comes down lies with the way up of its link."""
+def _arrivals(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Iterator[_Arrival]:
+    """Yield what enters through the lower (0) or upper (1) face; what moves down is stored with the upward link."""
     starts = list_starts(lattice, config)
     for i in through(lattice, axis):
         comes = lattice.opposite[i] if side else i
-        yield _Comer(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
+        yield _Arrival(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
 
 
 def _at_faces(
-    lattice: Lattice, config: CudaConfig, does: Callable[[Lattice, tuple[_Comer, ...]], Iterator[str]]
+    lattice: Lattice, config: CudaConfig, does: Callable[[Lattice, tuple[_Arrival, ...]], Iterator[str]]
 ) -> str:
-    """Lines for each face of a tile."""
+    """Return lines for each face of a tile."""
     lines = []
     for axis in range(lattice.dimensions):
         for side, name in enumerate(("low", "high")):
-            found = tuple(_comers(lattice, config, axis, side))
+            found = tuple(_arrivals(lattice, config, axis, side))
             inner = (f"    {line}" for line in does(lattice, found))
             lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *inner, "}"]
     return "\n".join(f"    {line}" for line in lines)
 
 
-def _arriving(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    for one in comers:
+def _loads(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
+    for one in arrivals:
         yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
 
 
-def _copying(_lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    for one in comers:
+def _copies(_lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
+    for one in arrivals:
         yield f"copy_later<sizeof(Real)>({one.waits}, {one.place} + {one.link});"
 
 
-def _copied(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    for one in comers:
+def _loads_of_copies(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
+    for one in arrivals:
         yield f"{_value(lattice, one.i)} = *({one.waits});"
 
 
-def _left(lattice: Lattice, comers: tuple[_Comer, ...]) -> Iterator[str]:
-    """What goes the other way takes the place of what came."""
-    for one in comers:
+def _stores(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
+    """Yield the stores of what leaves, each in the place of what entered."""
+    for one in arrivals:
         yield f"({one.place})[{one.link}] = narrow({_value(lattice, lattice.opposite[one.i])});"
 
 
-def _sent(lattice: Lattice) -> Iterator[str]:
+def _stores_within(lattice: Lattice) -> Iterator[str]:
     for i in range(1, lattice.q):
         yield f"        moving({i - 1})[here] = {_value(lattice, i)};"
 
 
-def _taken(lattice: Lattice) -> Iterator[str]:
+def _loads_within(lattice: Lattice) -> Iterator[str]:
     for i, c in enumerate(lattice.velocities[1:], 1):
         yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
 
 
 def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
-    """What cut links bring: what the cell itself has sent the way there, and what a moving wall adds.
+    """Yield half-way bounce-back: what the cell itself sent, plus the momentum of a moving wall.
 
-    Which they are is known by the faces of the box, or by a word of the cell; of a solid cell all are cut, which nobody
-    sees. Which walls move is known by their faces.
+    Cut links are known by the faces of the box, or by a word of the cell; all links of solid cells are cut, and their
+    values are not used. Moving walls are known by their faces.
     """
     stencil, read = case.stencil, config.flags == "memory"
     links = [(i, access.link(case, negate(c))) for i, c in enumerate(stencil.velocities) if any(c)]
@@ -255,7 +245,7 @@ def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
             yield f"    if ({met}) {_value(stencil, i)} = {back};"
 
 
-def _signature(entry: str, state: str, tables: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
+def _signature(name: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
     buffers = f"{state}, Stored* rising, Stored* falling"
-    taken = ", ".join((buffers, *word_parameters(tables), *parameters(EXTENTS, scalars)))
-    return entry_head(bounds(config), entry, taken, dependent=config.launch == "dependent")
+    taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, scalars)))
+    return entry.head(entry.bounds(config), name, taken, dependent=config.launch == "dependent")

@@ -1,4 +1,4 @@
-"""The CUDA program of a kernel that keeps moments on chip through the steps of a launch."""
+"""The CUDA program of a persistent kernel that keeps moments on chip."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_b
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.persistent import walls
-from lbmtune.codegen.cuda.shared import layout, moment_links, moments
+from lbmtune.codegen.cuda.shared import entry, layout, moment_links, moments
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import (
-    EXTENTS,
-    boolean,
-    bounds,
-    compiler_options,
-    entry_head,
-    first_tables,
-    parameters,
-    real,
-    title,
-    word_parameters,
-)
 from lbmtune.codegen.cuda.shared.storage import stored_format
 from lbmtune.codegen.moment_stages import Stage, Sums
 from lbmtune.codegen.program import BARRIER, SENT_SUMS, STEPS, Launch, Program
@@ -36,14 +24,14 @@ def render(case: Case, config: CudaConfig) -> Program:
     """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, SENT_SUMS, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, SENT_SUMS, *entry.first_tables(case, config), STEPS, *entry.EXTENTS, *_scalars(case)),
         block=config.block,
         covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )
     source, longest = _source(case, config), layout.max_elements(case, config)
-    return Program("cuda", case, config, source, compiler_options(config), ((launch,),), max_elements=longest)
+    return entry.program(case, config, source, ((launch,),), longest)
 
 
 def _source(case: Case, config: CudaConfig) -> str:
@@ -55,7 +43,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         **variants(_SYNC, {}, inside=config.grid_sync),
     }
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
         "layout": layout.functions(case, config),
@@ -68,7 +56,7 @@ def _source(case: Case, config: CudaConfig) -> str:
 
 
 def _relaxation(case: Case) -> tuple[str, ...]:
-    """Launch arguments that relaxation uses."""
+    """Return the launch arguments of the relaxation."""
     return moments.scalars(case.stencil, case.forced, case.relaxes)
 
 
@@ -80,14 +68,14 @@ def _constants(case: Case, config: CudaConfig) -> str:
     lanes, seats, _ = config.block
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
             "constexpr int CELLS = 1;",
             f"constexpr int BLOCK_X = {lanes}, BLOCK_Y = {seats};",
             f"constexpr int WIDE = {config.cells_per_thread}, ROWS = {config.rows}, COLUMN = {config.tile_planes};",
-            f"constexpr bool HOLDS = {boolean(bool(config.register_planes))};",
+            f"constexpr bool HOLDS = {entry.boolean(bool(config.register_planes))};",
             f"constexpr int TOGETHER = {planes_together(config)};",
-            f"constexpr bool FLAT = {boolean(case.stencil.dimensions == 2)};",
+            f"constexpr bool FLAT = {entry.boolean(case.stencil.dimensions == 2)};",
             f"constexpr Real unit = {config.unit:.0f};",
             moments.constants(case.stencil),
             _way(case.stencil),
@@ -96,7 +84,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
 
 
 def _way(lattice: Lattice) -> str:
-    """Where along z each sum goes that is handed on along y: rows are in that order."""
+    """Return the function of c_z of each sum that is sent along y; rows are ordered by it."""
     sums = Sums(upright(lattice)).along_y(1)
     falling, level = (sum(row[1] <= c_z for row, _ in sums) for c_z in (-1, 0))
     found = f"sum < {falling} ? -1 : sum < {level} ? 0 : 1"
@@ -104,7 +92,7 @@ def _way(lattice: Lattice) -> str:
 
 
 def entering(lattice: Lattice) -> str:
-    """The functions that add sums from other tiles to moments, and those that a tile begins and ends with."""
+    """Return the functions that add sums of other tiles to moments, and those at the ends of a tile."""
     stage = Stage(Sums(upright(lattice)), moments.InC())
     sides = "Real (&m)[MOMENTS], const Real (&sums)[ACROSS]"
     layers = "Real (&m)[MOMENTS], const Real (&sums)[PENDING]"
@@ -121,7 +109,7 @@ def entering(lattice: Lattice) -> str:
 
 
 def _entering(stage: Stage, c_y: int) -> Iterator[str]:
-    """What rows bring that come along y: for each power of c_x, their sums over c_z with its powers."""
+    """Yield what rows add that move along y: for each power of c_x, the sums over c_z with its powers."""
     values = {one: _times(stage.sums.factor(one[0]), f"sums[{k}]") for k, one in enumerate(stage.sums.along_y(c_y))}
     for power in range(3):
         rising, level, falling = (values.get(((c_y, c_z), power)) for c_z in (1, 0, -1))
@@ -141,7 +129,7 @@ def _times(factor: int, value: str) -> str:
 
 
 def _crossing(stage: Stage, c_z: int) -> Iterator[str]:
-    """What comes along z."""
+    """Yield what is added that moves along z."""
     for k, part in enumerate(stage.sums.parts[c_z]):
         for n in orders(stage.lattice):
             if n[:2] == part:
@@ -149,19 +137,19 @@ def _crossing(stage: Stage, c_z: int) -> Iterator[str]:
 
 
 def _fallen(stage: Stage) -> Iterator[str]:
-    """What goes down from the first plane, which is all that the plane below it has found."""
+    """Yield what moves down from the first plane, which is all that the plane below has received."""
     for k, part in enumerate(stage.sums.parts[-1]):
         yield f"sums[{k}] = {stage.moment((*part, 0))};"
 
 
 def _finish(stage: Stage) -> Iterator[str]:
-    """The last plane, to which nothing comes down within the tile."""
+    """Yield the moments of the last plane, to which nothing moves down within the tile."""
     for n in orders(stage.lattice):
         yield f"{stage.moment(n)} = current[{stage.sums.waiting(n)}];"
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
-    words = word_parameters(first_tables(case, config))
-    taken = ", ".join((buffers, *words, *parameters((STEPS, *EXTENTS), _scalars(case))))
-    return entry_head(bounds(config), "step_0", taken)
+    words, integers = entry.first_tables(case, config), (STEPS, *entry.EXTENTS)
+    taken = ", ".join((buffers, *entry.parameters(words, integers, _scalars(case))))
+    return entry.head(entry.bounds(config), "step_0", taken)

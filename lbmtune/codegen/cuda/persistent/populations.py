@@ -1,4 +1,4 @@
-"""The CUDA program of a kernel that keeps populations on chip through the steps of a launch."""
+"""The CUDA program of a persistent kernel that keeps populations on chip."""
 
 from __future__ import annotations
 
@@ -8,19 +8,8 @@ from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, layout, physics
+from lbmtune.codegen.cuda.shared import access, entry, layout, physics
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import (
-    EXTENTS,
-    bounds,
-    compiler_options,
-    entry_head,
-    first_tables,
-    parameters,
-    real,
-    title,
-    word_parameters,
-)
 from lbmtune.codegen.cuda.shared.storage import stored_format
 from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
 from lbmtune.lattice import Vector, negate
@@ -32,14 +21,14 @@ def render(case: Case, config: CudaConfig) -> Program:
     """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", BARRIER, *first_tables(case, config), STEPS, *EXTENTS, *_scalars(case)),
+        ("f0", "f1", BARRIER, *entry.first_tables(case, config), STEPS, *entry.EXTENTS, *_scalars(case)),
         block=config.block,
         covers=config.block_cells(case.stencil),
         shared_bytes=shared_bytes(case.stencil, config),
         mode="cooperative",
     )
     source, longest = _source(case, config), layout.max_elements(case, config)
-    return Program("cuda", case, config, source, compiler_options(config), ((launch,),), max_elements=longest)
+    return entry.program(case, config, source, ((launch,),), longest)
 
 
 def _source(case: Case, config: CudaConfig) -> str:
@@ -54,7 +43,7 @@ def _source(case: Case, config: CudaConfig) -> str:
         **variants(_SYNC, {}, inside=config.grid_sync),
     }
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
         "layout": layout.functions(case, config),
@@ -69,7 +58,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
     x, y, _ = config.block
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
             f"constexpr int Q = {case.stencil.q};",
             "constexpr int CELLS = 1;",
@@ -85,13 +74,13 @@ def _moves(c: Vector) -> str:
 
 
 def _through_faces(case: Case, verb: str, buffer: str) -> str:
-    """Lines for the directions that lead out of a tile."""
+    """Return the lines for the directions that leave a tile."""
     leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if c[1] or c[2])
     return "\n".join(f"        {verb}<{_moves(c)}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
 
 
 def _flagged(case: Case) -> Iterator[str]:
-    """The same as `_walls` by flags in memory. A solid cell sends all back to itself, which nobody sees."""
+    """Yield half-way bounce-back by flags in memory. A solid cell reflects everything; its values are not used."""
     yield "#pragma unroll"
     yield "        for (int k = 0; k < COLUMN; ++k) {"
     yield "            const Word cut = word_of(words, k, seat, ny);"
@@ -106,7 +95,7 @@ def _flagged(case: Case) -> Iterator[str]:
 
 
 def _walls(case: Case) -> Iterator[str]:
-    """What walls send back, in place of what was read as if they were open."""
+    """Yield half-way bounce-back at faces, in place of values that were read as if links were open."""
     if not case.walled:
         return
     velocities, opposite = case.stencil.velocities, case.stencil.opposite
@@ -126,7 +115,7 @@ def _walls(case: Case) -> Iterator[str]:
 def _where(
     cut: list[tuple[int, access.Link]], faces: Callable[[access.Link], tuple[str, ...]], does: Callable[[int], str]
 ) -> Iterator[str]:
-    """Statements for each direction, where its link crosses any of some faces."""
+    """Yield the statement of each direction whose link crosses one of some faces."""
     for i, link in cut:
         if faces(link):
             yield f"            if ({' || '.join(faces(link))}) {does(i)}"
@@ -156,6 +145,6 @@ def _scalars(case: Case) -> tuple[str, ...]:
 
 def _signature(case: Case, config: CudaConfig) -> str:
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
-    words = word_parameters(first_tables(case, config))
-    taken = ", ".join((buffers, *words, *parameters((STEPS, *EXTENTS), _scalars(case))))
-    return entry_head(bounds(config), "step_0", taken)
+    words, integers = entry.first_tables(case, config), (STEPS, *entry.EXTENTS)
+    taken = ", ".join((buffers, *entry.parameters(words, integers, _scalars(case))))
+    return entry.head(entry.bounds(config), "step_0", taken)

@@ -1,8 +1,8 @@
-"""What cut links bring back to the cells of a kernel that keeps moments on chip, as C text.
+"""Cut links of persistent kernels of moments, as C text.
 
-A cut link brings back what the cell itself sends along it, and what a moving wall adds; nothing goes on across it. The
-moments of all that a cell gets back join the sums that wait for the plane above, but for what c_z^2 has more than c_z,
-which wait in one sum: that is owed until the cell is finished.
+A cut link reflects what the cell itself sends along it, plus the momentum of a moving wall; nothing crosses it. The
+moments of what a cell gets back are added to the sums that are buffered for the plane above. Only what c_z^2 has beyond
+c_z is kept apart until the cell is complete, because both share one sum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COORDINATES = (
 
 
 def functions(case: Case, config: CudaConfig) -> str:
-    """Which links of a cell are cut, what leaves it, and what it gets back."""
+    """Return the functions that find cut links, reflect, and add what is reflected."""
     by_words = config.flags == "memory"
     own = "words[(z * ny + y) * nx + x]" if by_words else _at_faces(case, ("wall", "moving"))
     given = f"const Word* words, {_WHERE}" if by_words else _WHERE
@@ -48,7 +48,7 @@ def functions(case: Case, config: CudaConfig) -> str:
 
 
 def entry_regions(case: Case, config: CudaConfig) -> dict[str, str]:
-    """What stands in the regions of the entry."""
+    """Return the regions of the entry."""
     where = "seat, k, r, v, nx, ny, nz"
     cut = f"cut_at({'words, ' if config.flags == 'memory' else ''}{where})"
     given = ["cut", *([f"moving_at({where})"] if case.moving else []), "still[v]", "right[v]", "left[v]", "back[r][v]"]
@@ -63,7 +63,7 @@ def entry_regions(case: Case, config: CudaConfig) -> dict[str, str]:
 
 
 def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
-    """The links that faces of some kinds cut."""
+    """Return the links that faces of some kinds cut."""
     words = []
     for face, (kind, where) in enumerate(zip(case.faces, _AT_FACE, strict=True)):
         axis, inward = face // 2, -1 if face % 2 else 1
@@ -74,12 +74,12 @@ def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
 
 
 def _twice(case: Case) -> int:
-    """Where the moment of c_z^2 stands."""
+    """Return the position of the moment of c_z^2."""
     return orders(upright(case.stencil)).index((0, 0, 2))
 
 
 def _leave(case: Case) -> Iterator[str]:
-    """Link by link: what is sent along it, which is missing there then, and the moments that it has when it returns."""
+    """Yield, link by link, what is sent and thereby missing there, and the moments with which it is reflected."""
     lattice = upright(case.stencil)
     sums = Sums(lattice)
     for i in returning(case):
@@ -97,12 +97,12 @@ def _leave(case: Case) -> Iterator[str]:
 
 
 def _get_back(case: Case) -> Iterator[str]:
-    """After the plane below is finished, and this one has what arrives but from above."""
+    """Yield the lines after the plane below is complete and this plane has all that arrives but from above."""
     lattice = upright(case.stencil)
-    sums, known = Sums(lattice), orders(lattice)
-    once, twice = known.index((0, 0, 1)), _twice(case)
+    sums, powers = Sums(lattice), orders(lattice)
+    once, twice = powers.index((0, 0, 1)), _twice(case)
     yield f"m[{twice}] += owed;"
-    for k, n in enumerate(known):
+    for k, n in enumerate(powers):
         if k != twice:
             yield f"current[{sums.waiting(n)}] += back[{k}];"
     yield f"owed = back[{twice}] - back[{once}];"

@@ -1,4 +1,4 @@
-"""Where populations are read and written: one line per direction, and redirections of links that walls cut."""
+"""Loads and stores of populations of a box as C text: one line per direction, and redirections of cut links."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
 _TO_A_LINE = 4
 
 Action = tuple[str, str]
-"""A condition on the flags of the walls, and the statement to be done there."""
+"""A condition on the flags of walls, and a statement to execute if it holds."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Walls that a link can meet: flags of faces along x, which concern one cell of a thread, and of the others."""
+    """Walls that can cut a link: flags of faces across x (they concern one cell of a thread) and of other faces."""
 
     x: tuple[str, ...]
     row: tuple[str, ...]
@@ -40,7 +40,7 @@ class Link:
 
 
 def link(case: Case, velocity: Vector) -> Link:
-    """The walls that the link along a velocity can meet."""
+    """Return the walls that can cut the link along a velocity."""
     return _link(case.crossed(velocity))
 
 
@@ -54,22 +54,22 @@ def _link(crossed: tuple[tuple[int, Face], ...]) -> Link:
 
 
 def row_name(offset: Vector) -> str:
-    """Name of the row at an offset along y and z: row_om is the one below along z."""
+    """Return the name of the row at an offset along y and z, such as row_om for the row below along z."""
     return f"row_{_SIGN[offset[1]]}{_SIGN[offset[2]]}"
 
 
 def rows(case: Case, phase: Phase) -> str:
-    """Declarations of the rows that a phase touches, and of the flags for walls."""
+    """Return the declarations of the rows that a phase accesses, and of the flags of walls."""
     return "\n".join([row_line((0, y, z)) for y, z in _touched(case, phase)] + _flags(case))
 
 
 def columns(case: Case, phase: Phase) -> str:
-    """Declarations of what the rows of a column have in common: their index parts along y."""
+    """Return the declarations of the index parts along y, which all rows of a column share."""
     return "\n".join(_column(y) for y in sorted({y for y, _ in _touched(case, phase)}))
 
 
 def rows_of_columns(case: Case, phase: Phase) -> str:
-    """The same as `rows`, from the columns and the planes that a marching thread carries along."""
+    """Return the declarations of the rows of a cell of a column, and of the flags of walls."""
     lines = [
         f"        const Index {row_name((0, y, z))} = column_{_SIGN[y]} + planes.{_PLANE[z]};"
         for y, z in _touched(case, phase)
@@ -78,7 +78,7 @@ def rows_of_columns(case: Case, phase: Phase) -> str:
 
 
 def _touched(case: Case, phase: Phase) -> list[tuple[int, int]]:
-    """Offsets along y and z of the rows that a phase touches."""
+    """Return the offsets along y and z of the rows that a phase accesses."""
     return sorted({place.offset[1:] for access in phase.accesses for place in _places(case, access)})
 
 
@@ -100,44 +100,44 @@ def _column(y: int) -> str:
 
 
 def row_line(offset: Vector) -> str:
-    """Declaration of the row at an offset."""
+    """Return the declaration of the row at an offset."""
     y = _ROW[offset[1]]
     z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
     return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
 
 
 def reads(case: Case, phase: Phase, buffer: str) -> str:
-    """Loads of all populations, then what walls change in them."""
+    """Return the loads of all populations, and what walls change in them."""
     plain = [f"    {_plain_read(case, access, buffer, 'read')};" for access in phase.accesses]
     return "\n".join(plain + _read_at_wall(case, phase, buffer))
 
 
 def fetches(case: Case, phase: Phase, buffer: str) -> str:
-    """Copies to shared memory of all that is read over open links, or over the end of a row."""
+    """Return the copies to shared memory of what is read over open links, or at a wall at the end of a row."""
     return "\n".join(f"    {_plain_read(case, access, buffer, 'fetch')};" for access in phase.accesses)
 
 
 def takes(case: Case, phase: Phase, buffer: str) -> str:
-    """The same out of shared memory, then what walls change in it."""
+    """Return the loads from shared memory, and what walls change in them."""
     plain = [f"    {_plain_read(case, access, buffer, 'take')};" for access in phase.accesses]
     return "\n".join(plain + _read_at_wall(case, phase, buffer))
 
 
 def _read_at_wall(case: Case, phase: Phase, buffer: str) -> list[str]:
-    """Loads of what is bounced, and what moving walls add."""
+    """Return the loads of reflected populations, and the momentum of moving walls."""
     redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
     return _at_wall(redirected, _gains(case, phase, "read"))
 
 
 def writes(case: Case, phase: Phase, buffer: str) -> str:
-    """What walls change in the populations, stores of all whose link is open, then those of the cut ones."""
+    """Return what walls change, the stores over open links, and the stores of cut links."""
     plain = [f"    {_open_write(case, access, buffer)};" for access in phase.accesses]
     redirected = [action for access in phase.accesses for action in _cut_write(case, access, buffer)]
     return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
 
 
 def _plain_read(case: Case, access: Access, buffer: str, verb: str) -> str:
-    """A load of all cells of a thread; over the end of a row at a wall, it takes what was bounced."""
+    """Return the load of all cells of a thread; at a wall at the end of a row it loads the reflected value."""
     i, place = access.direction, access.read
     cut = link(case, negate(case.stencil.velocities[i]))
     text = _access(verb, i, place, buffer)
@@ -147,7 +147,7 @@ def _plain_read(case: Case, access: Access, buffer: str, verb: str) -> str:
 
 
 def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
-    """Arguments for the cell whose link crosses the x face: the flag of the wall, and its place there."""
+    """Return the arguments for the cell whose link crosses the x face: flag of the wall, place of the cut link."""
     (flag,) = cut.x
     assert (flag == "x_high") == (place.offset[0] > 0), "a move along x follows the link"
     return f"{flag}, {_pointer(flag, bounced, buffer)}"
@@ -176,7 +176,7 @@ def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
 
 
 def _open_write(case: Case, access: Access, buffer: str) -> str:
-    """A store that leaves out what belongs to cut links."""
+    """Return a store that leaves out cut links."""
     i, dx = access.direction, access.write.offset[0]
     cut = link(case, case.stencil.velocities[i])
     text = _access("write", i, access.write, buffer)
@@ -196,7 +196,7 @@ def _open_write(case: Case, access: Access, buffer: str) -> str:
 
 
 def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
-    """Momentum of a moving wall, once for a link that crosses several moving faces."""
+    """Return the momentum of moving walls, once for a link that crosses several moving faces."""
     actions: list[Action] = []
     for i, c in enumerate(case.stencil.velocities if phase.wall_term == when else ()):
         cut = link(case, negate(c) if when == "read" else c)
@@ -210,7 +210,7 @@ def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
 
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
-    """Launch arguments that the wall terms of a phase use."""
+    """Return the launch arguments that the wall terms of a phase use."""
     if phase.wall_term == "none":
         return set()
     velocities, towards = case.stencil.velocities, -1 if phase.wall_term == "read" else 1
@@ -224,7 +224,7 @@ def _times(factor: int, c: Vector) -> Vector:
 
 
 def _at_wall(*stages: list[Action]) -> list[str]:
-    """One branch for all threads away from walls; within it, the actions of each stage by their condition."""
+    """Return one branch that threads away from walls skip; in it, the actions of each stage grouped by condition."""
     lines: list[str] = []
     for stage in stages:
         for condition in dict.fromkeys(condition for condition, _ in stage):
@@ -245,31 +245,31 @@ def _access(verb: str, i: int, place: Place, buffer: str, form: str = "") -> str
 
 
 def _whole(verb: str, i: int, place: Place, buffer: str) -> str:
-    """All cells of a thread, without shuffles: only some rows of a warp may lie at the wall."""
+    """Return an access of all cells of a thread without shuffles; some rows of a warp only may lie at the wall."""
     dx = place.offset[0]
     form, shift = ("each", f", {dx}") if dx else ("here", "")
     return f"{verb}_{form}(f[{i}], {slot(place, buffer)}, {row_name(place.offset)}, lane{shift})"
 
 
 def _pointer(flag: str, place: Place, buffer: str) -> str:
-    """The place of the cell of a thread that lies at the x face."""
+    """Return the place of the cell of a thread that lies at the x face."""
     dx = place.offset[0]
     number = str(dx) if flag == "x_low" else f"CELLS - {1 - dx}" if dx < 1 else "CELLS"
     return f"{slot(place, buffer)} + ({row_name(place.offset)} + element(lane, {number}))"
 
 
 def slot(place: Place, buffer: str) -> str:
-    """Start of the slot of a place in a buffer, or the pointer that leads there."""
+    """Return the start of the slot of a place in a buffer, or the pointer to it."""
     return pointer_name(place.slot) if place.pointer else f"{buffer} + component({place.slot}, n)"
 
 
 def pointer_name(number: int) -> str:
-    """The parameter of that number among the pointers to slots."""
+    """Return the name of the parameter that points to a slot."""
     return f"pointer_{number}"
 
 
 def pointer_parameters(phase: Phase) -> list[str]:
-    """Those of an entry's signature, a few to a line."""
+    """Return the declarations of the pointers to slots of an entry, four to a line."""
     names = [f"Stored* const {pointer_name(n)}" for n in phase.pointers]
     return [", ".join(names[first : first + _TO_A_LINE]) for first in range(0, len(names), _TO_A_LINE)]
 

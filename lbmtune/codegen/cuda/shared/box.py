@@ -9,19 +9,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.storage import StorageFrame, frame
-from lbmtune.codegen.cuda.shared import access, ghost, layout, physics
+from lbmtune.codegen.cuda.shared import access, entry, ghost, layout, physics
 from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.cuda.shared.entry import (
-    EXTENTS,
-    boolean,
-    bounds,
-    compiler_options,
-    entry_head,
-    parameters,
-    real,
-    title,
-    word_parameters,
-)
 from lbmtune.codegen.cuda.shared.storage import hinted_format
 from lbmtune.codegen.passes import Pass, passes, passes_of
 from lbmtune.codegen.program import Launch, Program
@@ -39,7 +28,7 @@ Period = tuple[tuple[Launch, ...], ...]
 def program(case: Case, config: CudaConfig, entries: str, period: Period) -> Program:
     """Return the program of the entries of all passes, with the refreshes of a ghost layer."""
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
         "layout": layout.functions(case, config) + _block_order(case, config),
@@ -52,8 +41,7 @@ def program(case: Case, config: CudaConfig, entries: str, period: Period) -> Pro
         rings = frame(case.stencil, config).blocks is not None
         parts.append(fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}))
     source = "\n".join(parts) + "\n"
-    longest = layout.max_elements(case, config)
-    return Program("cuda", case, config, source, compiler_options(config), period, max_elements=longest)
+    return entry.program(case, config, source, period, layout.max_elements(case, config))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -62,14 +50,14 @@ def _constants(case: Case, config: CudaConfig) -> str:
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
             f"constexpr int Q = {case.stencil.q};",
             f"constexpr int CELLS = {config.cells_per_thread};",
             f"constexpr int {block};",
             *_ghost_constants(storage),
-            f"constexpr bool WRAPS = {boolean(wraps)};",
-            *(() if wraps or storage.blocks else (f"constexpr bool GHOST_Z = {boolean(storage.ghost[2])};",)),
+            f"constexpr bool WRAPS = {entry.boolean(wraps)};",
+            *(() if wraps or storage.blocks else (f"constexpr bool GHOST_Z = {entry.boolean(storage.ghost[2])};",)),
             f"constexpr Real unit = {config.stored.scale:.0f};",
         )
     )
@@ -87,7 +75,7 @@ def _ghost_constants(storage: StorageFrame) -> list[str]:
 def _block_order(case: Case, config: CudaConfig) -> str:
     if config.block_order == "row":
         return ""
-    flat = boolean(case.stencil.dimensions == 2)
+    flat = entry.boolean(case.stencil.dimensions == 2)
     return "\n" + fill("shared/z_curve.cu", {"axes": f"constexpr bool FLAT = {flat};"})
 
 
@@ -113,10 +101,10 @@ def buffers_of(phase: Phase) -> tuple[str, str]:
 
 def signature(case: Case, config: CudaConfig, one: Pass, name: str = "", *more: str) -> str:
     """Return the head of the entry of a pass. more: declarations of parameters before the extents."""
-    words = word_parameters(tables(case, config, one.phase))
-    taken = ", ".join((*words, *more, *parameters(EXTENTS, _scalars(case, one.phase))))
+    words = entry.parameters(tables(case, config, one.phase), (), ())
+    taken = ", ".join((*words, *more, *entry.parameters((), entry.EXTENTS, _scalars(case, one.phase))))
     dependent = config.launch == "dependent"
-    return entry_head(bounds(config), name or one.entry, f"{places(one.phase)} {taken}", dependent=dependent)
+    return entry.head(entry.bounds(config), name or one.entry, f"{places(one.phase)} {taken}", dependent=dependent)
 
 
 def places(phase: Phase) -> str:
@@ -166,11 +154,11 @@ def _launches(
     case: Case, config: CudaConfig, one: Pass, cells: tuple[int, int, int], shared_bytes: int
 ) -> tuple[Launch, ...]:
     phase = one.phase
-    arguments = (*one.places, *tables(case, config, phase), *EXTENTS, *_scalars(case, phase))
+    arguments = (*one.places, *tables(case, config, phase), *entry.EXTENTS, *_scalars(case, phase))
     step = Launch(one.entry, arguments, block=config.block, covers=cells, shared_bytes=shared_bytes)
     if phase.blockwise:
-        rings = Launch(one.refresh("read"), (*one.buffers, *EXTENTS), block=(RING_THREADS, 1, 1), covers=config.block)
-        return (rings, step)
+        threads, arguments = (RING_THREADS, 1, 1), (*one.buffers, *entry.EXTENTS)
+        return (Launch(one.refresh("read"), arguments, block=threads, covers=config.block), step)
     if config.wrap != "ghost":
         return (step,)
     slots = one.places[len(one.buffers) :]
@@ -179,6 +167,6 @@ def _launches(
     return (*before, step, *after)
 
 
-def _shell(entry: str, *found: str) -> Launch:
+def _shell(name: str, *places: str) -> Launch:
     threads = (SHELL_THREADS, 1, 1)
-    return Launch(entry, (*found, *EXTENTS), block=threads, covers=threads, over="shell")
+    return Launch(name, (*places, *entry.EXTENTS), block=threads, covers=threads, over="shell")

@@ -1,19 +1,49 @@
-"""What all CUDA texts have in common: the title, entries, the compiler's options and the words of cells."""
+"""What all CUDA texts have in common: title, number types, entries and the options of the compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.shared.assemble import fill
+from lbmtune.codegen.program import Launch, Program
 
 EXTENTS = ("nx", "ny", "nz")
 """Launch arguments that hold the extents of the domain."""
 WORD_PARAMETERS = {WORDS: "words", MOVING_WORDS: "moving_words"}
 """Parameters that hold the tables of words of cells."""
 _REAL = {"fp32": "float", "fp64": "double"}
+
+
+def program(
+    case: Case,
+    config: CudaConfig,
+    source: str,
+    period: tuple[tuple[Launch, ...], ...],
+    max_elements: int | None,
+    *,
+    steps: int = 1,
+    prologue: tuple[tuple[Launch, ...], ...] = (),
+) -> Program:
+    """Return the program of a text, with the options of the CUDA compiler.
+
+    In single precision, reciprocals are approximate to one unit in the last place and denormals are zero.
+    """
+    cap = (f"--maxrregcount={config.max_registers}",) if config.max_registers else ()
+    # NVRTC 13.0 requires an execution space of the lambdas of the ghost refresh, which have no annotation
+    options = ("--std=c++17", "--device-as-default-execution-space", "--ftz=true", "--prec-div=false", *cap)
+    return Program(
+        "cuda", case, config, source, options, period, steps=steps, prologue=prologue, max_elements=max_elements
+    )
+
+
+def title(case: Case, config: CudaConfig) -> str:
+    """Return the comment that names case and configuration."""
+    return f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n"
 
 
 def real(precision: str) -> str:
@@ -26,21 +56,6 @@ def boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def title(case: Case, config: CudaConfig) -> str:
-    """Return the comment that names case and configuration."""
-    return f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n"
-
-
-def compiler_options(config: CudaConfig) -> tuple[str, ...]:
-    """Return the options of the CUDA compiler, in order.
-
-    In single precision, reciprocals are approximate to one unit in the last place and denormals are zero.
-    """
-    cap = (f"--maxrregcount={config.max_registers}",) if config.max_registers else ()
-    # NVRTC 13.0 requires an execution space of the lambdas of the ghost refresh, which have no annotation
-    return ("--std=c++17", "--device-as-default-execution-space", "--ftz=true", "--prec-div=false", *cap)
-
-
 def bounds(config: CudaConfig) -> str:
     """Return the launch bounds of an entry; a register cap has none, because launch bounds override it."""
     if config.max_registers:
@@ -49,18 +64,19 @@ def bounds(config: CudaConfig) -> str:
     return f"__launch_bounds__({prod(config.block)}{blocks}) "
 
 
-def entry_head(bound: str, name: str, parameters: str, *, dependent: bool = False) -> str:
+def head(bound: str, name: str, taken: str, *, dependent: bool = False) -> str:
     """Return the signature and the opening brace of an entry.
 
-    dependent: whether the entry starts with the wait of a programmatic dependent launch.
+    taken: its parameters; dependent: whether it starts with the wait of a programmatic dependent launch.
     """
     brace = "{  begin_early();" if dependent else "{"
-    return f'extern "C" __global__ void {bound}{name}(\n    {parameters})\n{brace}'
+    return f'extern "C" __global__ void {bound}{name}(\n    {taken})\n{brace}'
 
 
-def parameters(integers: Iterable[str], scalars: Iterable[str]) -> list[str]:
-    """Return the declarations of scalar parameters of an entry."""
-    return [*(f"const int {n}" for n in integers), *(f"const Real {n}" for n in scalars)]
+def parameters(words: Iterable[str], integers: Iterable[str], scalars: Iterable[str]) -> list[str]:
+    """Return the declarations of tables of words and of scalar parameters."""
+    tables_ = (f"const Word* __restrict__ {WORD_PARAMETERS[name]}" for name in words)
+    return [*tables_, *(f"const int {n}" for n in integers), *(f"const Real {n}" for n in scalars)]
 
 
 def first_tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
@@ -68,6 +84,18 @@ def first_tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
     return tables(case, config, config.propagation.phase(case.stencil, 0))
 
 
-def word_parameters(names: Iterable[str]) -> list[str]:
-    """Return the declarations of the parameters that hold tables of words."""
-    return [f"const Word* __restrict__ {WORD_PARAMETERS[name]}" for name in names]
+def launched(made: Program, config: CudaConfig) -> Program:
+    """Return the program with programmatic dependent launches if the configuration asks for them.
+
+    Its kernels start before the launch that they depend on has ended, and their entries wait for it (`head`).
+    """
+    if config.launch != "dependent":
+        return made
+    every = (made.period, made.with_macroscopics, made.prologue)
+    period, storing, prologue = (tuple(tuple(map(_early, step)) for step in steps) for steps in every)
+    source = f"{fill('shared/programmatic_launch.cu', {})}\n{made.source}"
+    return replace(made, source=source, period=period, with_macroscopics=storing, prologue=prologue)
+
+
+def _early(launch: Launch) -> Launch:
+    return replace(launch, mode="dependent")

@@ -1,7 +1,7 @@
 """SymPy expressions as C text in the type Real.
 
-Constants and launch arguments come first in a product: what does not depend on the cell is then one common
-factor, which the compiler works out once.
+Constants and launch arguments come first in a product, so that they form one factor that does not depend on the cell
+and that the compiler computes once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(\d+)")
 
 @lru_cache(maxsize=4096)
 def text(value: Expr) -> str:
-    """C text of a sum, product, reciprocal, power, symbol or rational number."""
+    """Return the C text of a sum, product, reciprocal, power, symbol or rational number."""
     if isinstance(value, Add):
         return _sum(value)
     if isinstance(value, Mul):
@@ -32,14 +32,14 @@ def text(value: Expr) -> str:
 
 
 def _sum(value: Expr) -> str:
-    """Terms in reading order, a positive one first."""
+    """Return the terms in reading order, a positive one first."""
     terms = sorted(value.args, key=lambda term: (_negative(term), _natural(text(abs_term(term)))))
     first, *rest = ((_negative(term), text(abs_term(term))) for term in terms)
     return ("-" if first[0] else "") + first[1] + "".join(f" {'-' if minus else '+'} {t}" for minus, t in rest)
 
 
 def abs_term(term: Expr) -> Expr:
-    """The term without its sign."""
+    """Return the term without its sign."""
     return -term if _negative(term) else term
 
 
@@ -69,11 +69,11 @@ def _factor(value: Expr) -> str:
 
 
 def _order(factor: Expr) -> tuple[int, list[tuple[int, str]]]:
-    """Launch arguments and what follows from them alone, then symbols of the cell, then sums."""
+    """Return a sort key: launch arguments and what depends on them alone, then symbols of the cell, then sums."""
     uniform = str(factor).startswith(("omega", "keep", "part", "even_part", "odd_part", "force", "wall"))
     return (0 if uniform else 2 if isinstance(factor, Add) else 1), _natural(text(factor))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts f9 before f10."""
+    """Return a sort key by which f9 precedes f10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBER.split(name)]

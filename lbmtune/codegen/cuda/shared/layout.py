@@ -49,16 +49,16 @@ def _bodies(parts: Mapping[str, object]) -> list[str]:
 
 
 def index_type(case: Case, config: CudaConfig) -> str:
-    """Type that holds the index of any cell within one component: 32 bits unless more are needed or asked for."""
+    """Return the type of the index of a cell within a component: 32 bits unless more are needed or configured."""
     narrow = config.index_bits == 0 and index_fits(case, config, 32)
     return "unsigned int" if narrow else "unsigned long long"
 
 
 def max_elements(case: Case, config: CudaConfig) -> int | None:
-    """Longest buffer that the text made for the case may be used with; None where its indices do not run out.
+    """Return the elements of the longest buffer that the text for a case may be used with; None: no limit (64 bits).
 
-    A 32-bit index holds the cells of one array: all of a buffer where cells lie q apart, one array of q where
-    each component has its own, one of fewer where some share one.
+    A 32-bit index counts the cells of one array. That is a whole buffer if cells lie q apart, one of q arrays if each
+    component has its own, one of fewer if components share arrays.
     """
     if index_type(case, config) != "unsigned int":
         return None

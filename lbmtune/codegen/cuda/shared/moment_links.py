@@ -1,4 +1,4 @@
-"""What cut links bring back to a cell, as C text."""
+"""What cut links reflect to a cell in kernels with stages, as C text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbmtune.codegen.cuda.shared.physics import SCALARS
 from lbmtune.codegen.moment_stages import Sums
 
 SENDING = ("const Real (&still)[LINES]", "const Real (&right)[MOVERS]", "const Real (&left)[MOVERS]")
-"""The same as parameters."""
+"""Parameters that hold what a cell sends."""
 
 
 def sent(cell: str = "v") -> tuple[str, ...]:
@@ -19,18 +19,18 @@ def sent(cell: str = "v") -> tuple[str, ...]:
 
 
 def scalars(case: Case) -> tuple[str, ...]:
-    """Launch arguments that moving walls need."""
+    """Return the launch arguments of moving walls."""
     used = {str(symbol) for i in moving_links(case) for symbol in wall_gain(case.stencil, i).free_symbols}
     return tuple(name for name in SCALARS if name in used)
 
 
 def sent_back(sums: Sums, i: int) -> str:
-    """p(-c_i) of a cell."""
+    """Return p(-c_i) of a cell."""
     x, y, z = sums.lattice.velocities[i]
     row = (-y, -z)
     return f"still[{sums.rows.index(row)}]" if not x else f"{'left' if x > 0 else 'right'}[{sums.movers.index(row)}]"
 
 
 def gained(case: Case, i: int) -> str:
-    """What a moving wall adds to p(-c_i)."""
+    """Return what a moving wall adds to p(-c_i)."""
     return text(wall_gain(case.stencil, i) / weight(case.stencil, i))

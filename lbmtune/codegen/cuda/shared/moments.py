@@ -1,6 +1,6 @@
-"""The bodies of a stage of the moment march as C text: relax, spread, sum up rows, gather. See kernels/cuda/march.cu.
+"""Stages of the moment representation as C text: relax, spread, sum up rows, gather.
 
-What they do follows from the lattice (`lbmtune.codegen.moment_stages`).
+They follow from the lattice (`lbmtune.codegen.moment_stages`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,20 @@ from lbmtune.codegen.cuda.shared.physics import SCALARS
 from lbmtune.codegen.moment_stages import Stage, Sums, part_name
 from lbmtune.lattice import Lattice
 
+SPREAD = "spread(const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS])"
+SUM_UP = (
+    "sum_up(\n    const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], "
+    "Real (&up)[ACROSS],\n    Real (&down)[ACROSS], Real (&level)[LEVEL])"
+)
+GATHER = (
+    "gather(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
+    "Real (&current)[CURRENT],\n    Real (&pending)[PENDING], Real (&m)[MOMENTS])"
+)
+"""Signatures of the functions of a stage, of moments and of populations."""
+
 
 class InC:
-    """As C has it; whole numbers as they are."""
+    """Print stages as C; whole numbers stay as they are."""
 
     def number(self, value: Rational) -> str:
         return str(value) if isinstance(value, Integer) else text(value)
@@ -36,26 +47,32 @@ class InC:
 
 @lru_cache(maxsize=64)
 def functions(lattice: Lattice, forced: bool, split: bool = False, relaxes: bool = True) -> str:
-    """The device functions of a stage."""
+    """Return the device functions of a stage."""
     stage = Stage(Sums(upright(lattice), split), InC())
-    return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), _gather(stage)))
+    return "\n".join(
+        (
+            _relax(lattice, forced, relaxes),
+            *_sums(stage),
+            _gather(stage),
+        )
+    )
 
 
 @lru_cache(maxsize=64)
 def functions_at_once(lattice: Lattice, forced: bool, relaxes: bool) -> str:
-    """The same of a step in which a cell has all that comes to it at once, and no plane waits for the next."""
+    """Return the device functions of a step whose cells have all arriving sums at once, without buffers along z."""
     stage = Stage(Sums(upright(lattice)), InC())
     total = function(
         "total(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
         "Real (&m)[MOMENTS])",
         stage.total(),
     )
-    return "\n".join((_relax(lattice, forced, relaxes), _spread(stage), _sum_up(stage), total))
+    return "\n".join((_relax(lattice, forced, relaxes), *_sums(stage), total))
 
 
 @lru_cache(maxsize=64)
 def constants(lattice: Lattice, split: bool = False) -> str:
-    """Lengths of the arrays; those of sums that go along y are of one element at least."""
+    """Return the lengths of arrays as C constants; sums that move along y have one element at least."""
     sums = Sums(upright(lattice), split)
     lengths = {
         "MOMENTS": len(orders(lattice)),
@@ -71,7 +88,7 @@ def constants(lattice: Lattice, split: bool = False) -> str:
 
 @lru_cache(maxsize=64)
 def scalars(lattice: Lattice, forced: bool, relaxes: bool = True) -> tuple[str, ...]:
-    """Launch arguments that the relaxation uses."""
+    """Return the launch arguments of the relaxation."""
     used = {str(symbol) for one in coefficients(lattice, forced, relaxes) for symbol in one.value.free_symbols}
     return tuple(name for name in SCALARS if name in used)
 
@@ -88,32 +105,16 @@ def _relax(lattice: Lattice, forced: bool, relaxes: bool) -> str:
     )
 
 
-def _spread(stage: Stage) -> str:
-    """From coefficients to the values of the polynomial in each row: at c_x = 0, 1 and -1."""
-    return function(
-        "spread(const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS])",
-        stage.spread(),
-    )
-
-
-def _sum_up(stage: Stage) -> str:
-    return function(
-        "sum_up(\n    const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], "
-        "Real (&up)[ACROSS],\n    Real (&down)[ACROSS], Real (&level)[LEVEL])",
-        stage.sum_up(),
-    )
+def _sums(stage: Stage) -> Iterator[str]:
+    """Yield the functions from moments to their polynomial in each row (c_x = 0, 1, -1), and on to sums over rows."""
+    yield function(SPREAD, stage.spread())
+    yield function(SUM_UP, stage.sum_up())
 
 
 def _gather(stage: Stage) -> str:
-    """Finishes the plane before with what comes down from this one, and begins this one."""
+    """Return the function that completes the plane below with what moves down, and starts this plane."""
     lines = [line for c_z in (-1, 0, 1) for line in stage.plane(c_z)]
-    lines += _finish(stage)
-    lines += _begin(stage.sums)
-    return function(
-        "gather(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
-        "Real (&current)[CURRENT],\n    Real (&pending)[PENDING], Real (&m)[MOMENTS])",
-        lines,
-    )
+    return function(GATHER, [*lines, *_finish(stage), *_begin(stage.sums)])
 
 
 def _finish(stage: Stage) -> Iterator[str]:
@@ -140,5 +141,5 @@ def _begin(sums: Sums) -> Iterator[str]:
 
 
 def function(head: str, lines: Iterable[str], returns: str = "void") -> str:
-    """A device function."""
+    """Return a device function."""
     return "\n".join((f"__device__ __forceinline__ {returns} {head} {{", *(f"    {line}" for line in lines), "}"))

@@ -25,7 +25,7 @@ SCALARS = (
 
 @lru_cache(maxsize=64)
 def collide_function(name: str, lattice_name: str, forced: bool) -> str:
-    """The device function that relaxes cell v of a thread."""
+    """Return the device function that relaxes cell v of a thread."""
     stencil, steps = lattice(lattice_name), assignments(collision(name), lattice(lattice_name), forced)
     takes = "".join(f", const Real {scalar}" for scalar in collision_scalars(name, lattice_name, forced))
     lines = [f"__device__ __forceinline__ void collide(Real (&f)[Q][CELLS], const int v{takes}) {{"]
@@ -37,36 +37,36 @@ def collide_function(name: str, lattice_name: str, forced: bool) -> str:
 
 @lru_cache(maxsize=64)
 def collision_scalars(name: str, lattice_name: str, forced: bool) -> tuple[str, ...]:
-    """Launch arguments that the collision uses."""
+    """Return the launch arguments of the collision."""
     steps = assignments(collision(name), lattice(lattice_name), forced)
     used = {str(symbol) for step in steps for symbol in step.value.free_symbols}
     return tuple(scalar for scalar in SCALARS if scalar in used)
 
 
 _OWN = (*INLET, EXCESS)
-"""Those of which each condition has its own."""
+"""Arguments that each condition has for itself."""
 _AT_FACE = (
     "x == 0 && v == 0", "x + CELLS == nx && v == CELLS - 1", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz",
 )  # fmt: skip
 
 
 def functions(case: Case) -> str:
-    """The device functions of a case: collision, and what the cells of its faces do before."""
+    """Return the device functions of a case: the collision, and the completion of cells at faces before it."""
     faces = dict.fromkeys((_name(c), c.face, c.kind) for c in conditions(case))
     texts = (_face_function(name, case.lattice, face, kind, case.forced) for name, face, kind in faces)
     return "\n\n".join([collide_function(case.collision, case.lattice, case.forced), *texts])
 
 
 def cell_scalars(case: Case) -> set[str]:
-    """Launch arguments that collision and faces use."""
+    """Return the launch arguments of collision and faces."""
     used = {*collision_scalars(case.collision, case.lattice, case.forced)}
     return used | {name for c in conditions(case) for name in _arguments(case, c)}
 
 
 def complete(case: Case, words: Words, types: str = "") -> list[str]:
-    """Calls for cell v of a thread, which complete what arrived over the faces that it lies at.
+    """Return the calls that complete what arrives at cell v of a thread at faces that are no walls.
 
-    words: which of the conditions stand in a word of each cell; types: the array of those words.
+    words: which of the conditions are stored in a word of each cell; types: the array of those words.
     """
     return [
         f"        if ({_met(c, words, types)}) {_name(c)}({', '.join(['f', 'v', *_arguments(case, c)])});"
@@ -75,7 +75,7 @@ def complete(case: Case, words: Words, types: str = "") -> list[str]:
 
 
 def _met(condition: Condition, words: Words, types: str) -> str:
-    """Whether cell v is one of those that have a condition."""
+    """Return the C condition that holds if cell v has a condition."""
     field = words.field(condition)
     if field is None:
         return _AT_FACE[condition.face]
@@ -83,32 +83,32 @@ def _met(condition: Condition, words: Words, types: str) -> str:
 
 
 def _name(condition: Condition) -> str:
-    """Of the device function; a face with patches may have one for each kind."""
+    """Return the name of the device function of a condition; a face with patches may have one for each kind."""
     return f"at_{FACE_NAMES[condition.face]}{'' if condition.whole else f'_{condition.kind}'}"
 
 
 def _arguments(case: Case, condition: Condition) -> tuple[str, ...]:
-    """What a call takes besides the cell: values of the condition itself, and the force."""
+    """Return the arguments of a call besides the cell: values of the condition, and the force."""
     takes = face_scalars(case.lattice, condition.face, condition.kind, case.forced)
     return tuple(f"{name}{condition.values}" if name in _OWN else name for name in takes)
 
 
 @lru_cache(maxsize=64)
 def face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tuple[str, ...]:
-    """Launch arguments that a face uses."""
+    """Return the launch arguments of a face."""
     steps = face_steps(lattice_name, face, kind, forced)
     used = {str(symbol) for step in steps for symbol in step.value.free_symbols}
     return tuple(scalar for scalar in SCALARS if scalar in used)
 
 
 def _face_function(name: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
-    """The device function that completes cell v of a thread at a face."""
+    """Return the device function that completes cell v of a thread at a face."""
     takes = "Real (&f)[Q][CELLS], const int v"
     return face_function(name, takes, "f[{}][v]", lattice_name, face, kind, forced)
 
 
 def face_function(name: str, cell: str, value: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
-    """A device function that completes a cell at a face. cell: its parameter; value: a population, by number."""
+    """Return a device function that completes a cell at a face. cell: its parameter; value: a population, by number."""
     stencil, steps = lattice(lattice_name), face_steps(lattice_name, face, kind, forced)
     takes = "".join(f", const Real {scalar}" for scalar in face_scalars(lattice_name, face, kind, forced))
     known = {symbol for step in steps for symbol in step.value.free_symbols}
@@ -125,11 +125,11 @@ def face_function(name: str, cell: str, value: str, lattice_name: str, face: int
 
 @lru_cache(maxsize=256)
 def gain(lattice_name: str, i: int, wall: int = 0) -> str:
-    """C text of what a moving wall adds to a population that it sends back along c_i. wall: number of its patch."""
+    """Return what a moving wall adds to a population that it reflects along c_i. wall: number of its patch."""
     own = {symbol: Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall}
     return text(wall_gain(lattice(lattice_name), i).xreplace(own))
 
 
 def ordered(used: set[str]) -> tuple[str, ...]:
-    """Launch arguments in the order in which every entry takes them."""
+    """Return launch arguments in the order in which every entry takes them."""
     return in_order(used, SCALARS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lbmtune.catalogue.cache_hints import load_instruction, store_instruction
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.codegen.cuda.shared import entry
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import real
 
 
 def has_hints(config: CudaConfig) -> bool:
@@ -35,7 +35,7 @@ def stored_format(config: CudaConfig, cells: int) -> str:
     if config.stored.codes:
         conversion = fill(f"shared/{config.storage}.cu", {})
         return fill("shared/storage_codes.cu", {"vector": pairs, "conversion": conversion})
-    stored = real(config.storage)
+    stored = entry.real(config.storage)
     types = f"typedef {stored} Stored;\ntypedef {_vector(stored, cells)} Vector;"
     return fill("shared/storage_plain.cu", {"stored": types})
 

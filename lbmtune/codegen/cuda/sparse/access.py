@@ -1,4 +1,4 @@
-"""Where populations are read and written with indirect addressing: one line per direction."""
+"""Loads and stores of populations of listed sites as C text: one line per direction."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _BITS = {CUT_BIT: "CUT", MOVING_BIT: "MOVING"}
 
 
 def words(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int = 0) -> str:
-    """Declarations of the words that a pass reads of the list, kept ones before those found through them.
+    """Return the declarations of the list words that a pass reads, stored ones before those found through them.
 
-    ahead: how many sites further on those of the list are asked for; 0: none.
+    ahead: sites by which words of the list are prefetched; 0: none.
     """
     needed = used(case, scheme, phase)
     return "\n".join([*_early(rows, needed, ahead), *_declared(rows, needed, partial(_load, rows))])
 
 
 def copies(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int = 0) -> str:
-    """Copies of those words that lie in the list, to shared memory; ahead: as in `words`."""
+    """Return the copies of those words that lie in the list to shared memory; ahead: as in `words`."""
     needed = used(case, scheme, phase)
     found = [
         f"    fetch_words(waiting + {n} * BLOCK, links, {row}, {_pitch(rows)}, site);"
@@ -50,14 +50,14 @@ def copies(case: Case, scheme: Scheme, rows: NodeList, phase: Phase, ahead: int 
 
 
 def copied(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> str:
-    """Declarations of the words where those that lie in the list have been copied."""
+    """Return the declarations of the words if those that lie in the list have been copied."""
     needed = used(case, scheme, phase)
     first = rows.read_first(needed)
     return "\n".join(_declared(rows, needed, lambda name, row: _copied(name, first.index(row))))
 
 
 def _declared(rows: NodeList, needed: Used, own: Callable[[str, int], str]) -> list[str]:
-    """own: the declaration of a word, by its name and row, that stands at the site itself."""
+    """Return the declarations. own: the declaration of a word, by name and row, that lies at the site itself."""
     found = [rows.pointers[n] for n in needed.pointers]
     lines = [_pointer(rows, p, own) for p in (sorted(found, key=lambda p: sum(p.open)) if rows.chased else found)]
     others = [("mask", rows.mask_row)] * needed.masks + [("types", rows.type_row)] * needed.types
@@ -65,14 +65,14 @@ def _declared(rows: NodeList, needed: Used, own: Callable[[str, int], str]) -> l
 
 
 def names(case: Case, scheme: Scheme, rows: NodeList, phase: Phase) -> tuple[str, ...]:
-    """Of those words, in any order that stays."""
+    """Return the names of those words, always in the same order."""
     needed = used(case, scheme, phase)
     others = [*["mask"] * needed.masks, *["types"] * needed.types]
     return (*(_name(rows.pointers[n]) for n in needed.pointers), *others)
 
 
 def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
-    """Prefetches of the words that lie in the list, for a site further on."""
+    """Return the prefetches of the words that lie in the list, for a site further on."""
     if not ahead:
         return []
     asked = [f"        ask_for(links, {row}, {_pitch(rows)}, site + {ahead});" for row in rows.read_first(needed)]
@@ -80,19 +80,19 @@ def _early(rows: NodeList, needed: Used, ahead: int) -> list[str]:
 
 
 def reads(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
-    """Loads of all populations, then what moving walls add."""
+    """Return the loads of all populations, and the momentum of moving walls."""
     plain = [_access(case, rows, way, buffer) for way in _of("read", case, phase)]
     return "\n".join(plain + _gains(case, rows, phase, "read"))
 
 
 def writes(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
-    """What moving walls add, then stores of all populations."""
+    """Return the momentum of moving walls, and the stores of all populations."""
     plain = [_access(case, rows, way, buffer) for way in _of("write", case, phase)]
     return "\n".join(_gains(case, rows, phase, "write") + plain)
 
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
-    """Launch arguments that the wall terms of a pass use."""
+    """Return the launch arguments of the wall terms of a pass."""
     moved = [way.link for way in ways(case.stencil, phase) if gains(case, phase, way)]
     names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(link[axis] for link in moved)]
     return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
@@ -118,12 +118,12 @@ def _copied(name: str, number: int) -> str:
 
 
 def _pitch(rows: NodeList) -> str:
-    """Words of a row of the list."""
+    """Return the number of words of a row of the list."""
     return "nodes" if rows.chased else "sites"
 
 
 def _name(found: Pointer) -> str:
-    """link_pom follows a link and stays where it is cut; node_pom leads to an offset."""
+    """Return the name of a word: link_pom follows a link and stays where it is cut; node_pom leads to an offset."""
     return f"link_{_signs(found.link)}" if found.link else f"node_{_signs(found.open)}"
 
 
@@ -132,7 +132,7 @@ def _signs(offset: Vector) -> str:
 
 
 def _access(case: Case, rows: NodeList, way: Way, buffer: str) -> str:
-    """One load or store; both slots and the flag where the slot depends on it."""
+    """Return one load or store; with both slots and the flag if the slot depends on it."""
     found = pointer(case, way)
     slots = slot(way.open, buffer)
     where = f"{_name(found)}, n" if found else "at"
@@ -144,13 +144,13 @@ def _access(case: Case, rows: NodeList, way: Way, buffer: str) -> str:
 
 
 def _flag(rows: NodeList, link: Vector) -> str:
-    """Words and bit that say whether a link is cut."""
+    """Return words and bit that tell whether a link is cut."""
     row, bit = rows.flags(link)
     return f"mask, {bit}" if row == rows.mask_row else f"{_name(rows.pointers[row])}, {_BITS[bit]}"
 
 
 def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
-    """Momentum of moving walls; flags in a row of their own are read only where there is such a wall."""
+    """Return the momentum of moving walls; flags in a row of their own are loaded only at such a wall."""
     lines: list[str] = []
     masked: list[str] = []
     for wall, way in product(walls(case), _of(verb, case, phase)):
@@ -171,6 +171,6 @@ def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
 
 
 def _of_wall(case: Case, wall: int, words: str) -> str:
-    """The words where one of several moving walls acts, and zeros."""
+    """Return the words at one of several moving walls, and zeros elsewhere."""
     field = dict(layout(case, everywhere=True).walls).get(wall)
     return f"of_wall({words}, types.of, {field.shift}, {field.mask}u, {field.number}u)" if field else words

@@ -9,11 +9,9 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
-from lbmtune.codegen.cuda.shared import box, layout, physics
+from lbmtune.codegen.cuda.shared import box, entry, layout, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import bounds, compiler_options, entry_head, parameters, real, title
-from lbmtune.codegen.cuda.shared.programmatic_launch import launched
 from lbmtune.codegen.cuda.shared.storage import copy_groups, hinted_format
 from lbmtune.codegen.cuda.sparse import access
 from lbmtune.codegen.passes import Pass, passes, passes_of
@@ -34,7 +32,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     texts += [fill("sparse/list_prefetch.cu", {})] * bool(config.prefetch_index)
     texts += [fill("shared/moving_walls.cu", {})] * bool(words_of(case, config).walls)
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
         "layout": layout.component_functions(case, config),
@@ -42,14 +40,13 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
         "entry": "\n".join([*texts, _entries(seen, config, parts)]),
     }
     source, longest = fill(_SITES, regions) + "\n", layout.max_elements(case, config)
-    options = compiler_options(config)
-    return launched(Program("cuda", case, config, source, options, period, max_elements=longest), config)
+    return entry.launched(entry.program(case, config, source, period, longest), config)
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {layout.index_type(case, config)} Index;",
             f"constexpr int Q = {case.stencil.q};",
             f"constexpr int CELLS = {config.cells_per_thread};",
@@ -96,9 +93,9 @@ def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
 
 
 def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
-    taken = ", ".join(("const Word* __restrict__ links", *parameters(_COUNTS, _scalars(case, one.phase))))
+    taken = ", ".join(("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, one.phase))))
     dependent = config.launch == "dependent"
-    return entry_head(bounds(config), one.entry, f"{box.places(one.phase)} {taken}", dependent=dependent)
+    return entry.head(entry.bounds(config), one.entry, f"{box.places(one.phase)} {taken}", dependent=dependent)
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""The bodies of a stage of the march over populations as C text, as `moments` has those of moments.
+"""Stages of fused time steps of populations as C text, with the functions that `shared.moments` has for moments.
 
-A cell collides, and each population goes where its direction says: along x to the neighbouring lane, along y through
-shared memory, along z by waiting for the next plane. Nothing is computed on the way: spreading, adding up and
-gathering give populations other names. In each row (c_y, c_z) of directions one may stay along x and two move.
+A cell collides, and each population moves: along x to the neighbouring lane, along y through shared memory, along z
+through a buffer until the next plane. Spreading, summing up and gathering only rename populations. In each row
+(c_y, c_z) of directions one population may stay along x and two move.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lbmtune.codegen.cuda.shared import physics
 from lbmtune.codegen.cuda.shared.expressions import text
 from lbmtune.codegen.cuda.shared.moment_links import SENDING
 from lbmtune.codegen.cuda.shared.moment_links import scalars as wall_scalars
-from lbmtune.codegen.cuda.shared.moments import function
+from lbmtune.codegen.cuda.shared.moments import GATHER, SPREAD, SUM_UP, function
 from lbmtune.codegen.cuda.shared.physics import collision_scalars, gain
 from lbmtune.codegen.moment_stages import Row
 from lbmtune.lattice import Lattice, lattice
 
 
 def functions(case: Case) -> str:
-    """The device functions of a stage."""
+    """Return the device functions of a stage."""
     turned = upright(case.stencil)
     return "\n".join(
         (
@@ -44,7 +44,7 @@ def functions(case: Case) -> str:
 
 
 def constants(case: Case) -> str:
-    """Lengths of the arrays; those of what goes along y are of one element at least."""
+    """Return the lengths of arrays as C constants; populations that move along y have one element at least."""
     turned = upright(case.stencil)
     lengths = {
         "MOMENTS": turned.q,
@@ -59,12 +59,12 @@ def constants(case: Case) -> str:
 
 
 def scalars(case: Case) -> tuple[str, ...]:
-    """Launch arguments that the collision uses."""
+    """Return the launch arguments of the collision."""
     return collision_scalars(case.collision, case.lattice, case.forced)
 
 
 def face_scalars(case: Case) -> tuple[str, ...]:
-    """Launch arguments that faces use whose cells complete what arrives."""
+    """Return the launch arguments of faces whose cells complete what arrives."""
     used = (physics.face_scalars(case.lattice, c.face, c.kind, case.forced) for c in conditions(case))
     return tuple(dict.fromkeys(name for names in used for name in names))
 
@@ -74,7 +74,7 @@ _PLACE = ("x", "y", "z", "nx", "ny", "nz")
 
 
 def _completion(case: Case) -> Iterator[str]:
-    """What the cells of faces do ahead of their collision that are no walls; nothing where there are none."""
+    """Yield the functions that complete cells at faces that are no walls before their collision."""
     if not conditions(case):
         return
     lines = []
@@ -88,19 +88,19 @@ def _completion(case: Case) -> Iterator[str]:
 
 
 def completed(case: Case, cell: str, place: tuple[str, str, str]) -> str:
-    """The call for a cell at a place of the box; '' where no face is one of those."""
+    """Return the call that completes a cell at a place of the box; "" if no face needs it."""
     if not conditions(case):
         return ""
     return f"complete({', '.join((cell, *place, 'nx', 'ny', 'nz', *face_scalars(case)))});"
 
 
 def _movers(stencil: Lattice) -> tuple[Row, ...]:
-    """Rows with populations that move along x."""
+    """Return the rows with populations that move along x."""
     return tuple(row for row in rows(stencil) if unit_weight(stencil, (1, *row)))
 
 
 def _along_y(stencil: Lattice, c_y: int) -> list[int]:
-    """Directions that go along y, or stay there."""
+    """Return the directions with a component c_y."""
     return [i for i, c in enumerate(stencil.velocities) if c[1] == c_y]
 
 
@@ -110,7 +110,7 @@ def _along_z(stencil: Lattice, c_z: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def relaxation(name: str, lattice_name: str, forced: bool) -> str:
-    """The device function that relaxes a cell."""
+    """Return the device function that relaxes a cell."""
     stencil = lattice(lattice_name)
     steps = leanest(collision(name), stencil, forced)
     takes = "".join(f", const Real {scalar}" for scalar in collision_scalars(name, lattice_name, forced))
@@ -125,11 +125,9 @@ def relaxation(name: str, lattice_name: str, forced: bool) -> str:
 
 
 def _spread(stencil: Lattice) -> str:
-    """From populations after collision to what stays in each row, and to what goes right and left."""
+    """Return the function from populations after collision to those that stay in a row and move right and left."""
     lines = [f"{_sent(stencil, i)} = m[{i}];" for i in range(stencil.q)]
-    return function(
-        "spread(const Real (&m)[MOMENTS], Real (&still)[LINES], Real (&right)[MOVERS], Real (&left)[MOVERS])", lines
-    )
+    return function(SPREAD, lines)
 
 
 def _sent(stencil: Lattice, i: int) -> str:
@@ -146,20 +144,16 @@ def _arrived(stencil: Lattice, i: int) -> str:
 
 def _sum_up(stencil: Lattice) -> str:
     lines = [f"{_arrived(stencil, i)} = {_sent(stencil, i)};" for i in range(stencil.q)]
-    return function(
-        "sum_up(\n    const Real (&still)[LINES], const Real (&right)[MOVERS], const Real (&left)[MOVERS], "
-        "Real (&up)[ACROSS],\n    Real (&down)[ACROSS], Real (&level)[LEVEL])",
-        lines,
-    )
+    return function(SUM_UP, lines)
 
 
 def _owed(case: Case) -> list[int]:
-    """Directions that come down, by which something may return to a cell: it waits for the next plane."""
+    """Return the downward directions by which links may reflect; these populations wait until the next plane."""
     return [i for i in returning(case) if upright(case.stencil).velocities[i][2] < 0]
 
 
 def _gather(case: Case) -> str:
-    """Finishes the plane before with what comes down from this one, and begins this one."""
+    """Return the function that completes the plane below with what moves down, and starts this plane."""
     stencil, owed = upright(case.stencil), _owed(case)
     falls, stays, rises = (_along_z(stencil, c_z) for c_z in (-1, 0, 1))
     later = {i: f"current[{len(stays) + len(rises) + k}]" for k, i in enumerate(owed)}
@@ -171,18 +165,13 @@ def _gather(case: Case) -> str:
         *(f"pending[{k}] = {_arrived(stencil, i)};" for k, i in enumerate(rises)),
         *(f"{place} = 0;" for place in later.values()),
     ]
-    return function(
-        "gather(\n    const Real (&up)[ACROSS], const Real (&down)[ACROSS], const Real (&level)[LEVEL], "
-        "Real (&current)[CURRENT],\n    Real (&pending)[PENDING], Real (&m)[MOMENTS])",
-        lines,
-    )
+    return function(GATHER, lines)
 
 
 def reflection(case: Case) -> str:
-    """What returns to a cell over its cut links, and its way to what waits for the next planes.
+    """Return the functions that compute and take what cut links reflect, by groups of one c_x.
 
-    By the c_x of the links, since in most warps few are cut. Beyond a cut link nothing is sent: what returns is added
-    to nothing.
+    In most warps few groups are cut. Nothing is sent across a cut link, so reflected values are added to zero.
     """
     links, sides = returning(case), dict.fromkeys(case.stencil.velocities[i][0] for i in returning(case))
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
@@ -202,13 +191,13 @@ def reflection(case: Case) -> str:
 
 
 def _where(links: Sequence[int], lines: Sequence[str]) -> list[str]:
-    """Lines for warps of which some cell has a cut link of these."""
+    """Return lines for warps with a cell in which one of some links is cut."""
     mask = sum(1 << i for i in links)
     return [f"if (cut & 0x{mask:x}u) {{", *(f"    {line}" for line in lines), "}"]
 
 
 def _leave(case: Case, i: int) -> str:
-    """What a link brings back where it is cut: what the cell sends along it, and what a moving wall adds."""
+    """Return the store of what a cut link reflects, with the momentum of a moving wall."""
     turned = upright(case.stencil)
     value = f"where_cut(cut, {i}, {_sent(turned, case.stencil.opposite[i])})"
     if i in moving_links(case):

@@ -14,22 +14,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
 )
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda.shared import moment_links, moments
+from lbmtune.codegen.cuda.shared import entry, moment_links, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.entry import (
-    EXTENTS,
-    boolean,
-    bounds,
-    compiler_options,
-    entry_head,
-    first_tables,
-    parameters,
-    real,
-    title,
-    word_parameters,
-)
-from lbmtune.codegen.cuda.shared.programmatic_launch import launched
 from lbmtune.codegen.cuda.shared.storage import async_copies, stored_format
 from lbmtune.codegen.cuda.temporal_blocking import bulk_copies, populations, walls
 from lbmtune.codegen.program import Launch, Program
@@ -44,22 +31,21 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", *first_tables(case, config), *EXTENTS, *_scalars(case, config)),
+        ("f0", "f1", *entry.first_tables(case, config), *entry.EXTENTS, *_scalars(case, config)),
         block=config.block,
         covers=config.block_cells(case.stencil),
         ends=(ends(case, config), 0, 0),
         shared_bytes=shared_bytes(case, config),
     )
     source = _source(case, config, parts)
-    options, longest = compiler_options(config), _max_elements(case, config)
-    program = Program("cuda", case, config, source, options, ((launch,),), steps=config.steps, max_elements=longest)
-    return launched(program, config)
+    program = entry.program(case, config, source, ((launch,),), _max_elements(case, config), steps=config.steps)
+    return entry.launched(program, config)
 
 
 def _source(case: Case, config: CudaConfig, parts: Parts) -> str:
     walled, deep = cuts(case), case.stencil.dimensions == 3
     regions = {
-        "title": title(case, config),
+        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, config.cells_per_thread),
         "layout": _layout(case, config),
@@ -135,7 +121,7 @@ def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:
 def _constants(case: Case, config: CudaConfig) -> str:
     return "\n".join(
         (
-            f"typedef {real(config.compute)} Real;",
+            f"typedef {entry.real(config.compute)} Real;",
             f"typedef {'unsigned int' if _narrow(case, config) else 'unsigned long long'} Index;",
             f"constexpr int STEPS = {config.steps};",
             f"constexpr int CELLS = {config.cells_per_thread}, ROWS = {config.rows}, WARPS = {config.block[1]};",
@@ -144,9 +130,9 @@ def _constants(case: Case, config: CudaConfig) -> str:
             f"constexpr int PREFETCH = {_FETCHES[config.plane_fetch]};",
             f"constexpr Real unit = {config.unit:.0f};",
             f"constexpr int TOGETHER = {planes_together(case, config)};",
-            f"constexpr bool BEYOND = {boolean(bool(config.overread))};",
-            f"constexpr bool SHELVED = {boolean(config.z_buffer == 'shared')};",
-            f"constexpr bool WALLED_X = {boolean(case.faces[0] != 'periodic')};",
+            f"constexpr bool BEYOND = {entry.boolean(bool(config.overread))};",
+            f"constexpr bool SHELVED = {entry.boolean(config.z_buffer == 'shared')};",
+            f"constexpr bool WALLED_X = {entry.boolean(case.faces[0] != 'periodic')};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
             _lengths(case, config),
         )
@@ -186,7 +172,6 @@ def _layout(case: Case, config: CudaConfig) -> str:
 
 
 def _signature(case: Case, config: CudaConfig) -> str:
-    buffers = "const Stored* __restrict__ source, Stored* __restrict__ target"
-    words = word_parameters(first_tables(case, config))
-    taken = ", ".join((buffers, *words, *parameters(EXTENTS, _scalars(case, config))))
-    return entry_head(bounds(config), "step_0", taken, dependent=config.launch == "dependent")
+    words, buffers = entry.first_tables(case, config), "const Stored* __restrict__ source, Stored* __restrict__ target"
+    taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config))))
+    return entry.head(entry.bounds(config), "step_0", taken, dependent=config.launch == "dependent")

@@ -1,11 +1,13 @@
-"""What returns to a cell over its cut links in a march of moments, as C text. See kernels/cuda/wall_moments.cu.
+"""Moments that cut links reflect to a cell in three dimensions, as C text.
 
-What a link brings back is w_i p(-c_i) with what a moving wall adds. The moments of that over all links, R_abc, are
-found as those of what arrives are: by rows of directions. Then they join what arrives:
+A cut link reflects w_i p(-c_i), with the momentum of a moving wall. The moments of that over all links, R_abc, are
+found by rows of directions as those of what arrives. Then they are added to what arrives:
 
-    from the plane below, where it has a = R_xy1 with c_x^x c_y^y;
-    from the cells beside along x, where b = R_x00 - R_x01 is left;
-    later what is left of R_010 - R_011, of R_110, and R_002 - R_001, which wait in one sum (`Sums.waiting`).
+    from the plane below, as R_xy1 with c_x^x c_y^y;
+    from the neighbours along x, as what is left of R_x00 - R_x01;
+    later, as what is left of R_010 - R_011, of R_110, and R_002 - R_001, which share one sum (`Sums.waiting`).
+
+See kernels/cuda/temporal_blocking/wall_moments.cu.
 """
 
 from __future__ import annotations
@@ -21,16 +23,16 @@ from lbmtune.codegen.cuda.shared import moment_links
 from lbmtune.codegen.cuda.shared.moments import InC, function
 from lbmtune.codegen.moment_stages import Part, Row, Stage, Sums, part_name
 
-JOINING = ("back", "rises", "from_left[v]", "from_right[v]")
-"""Where what returns goes."""
+ADDED_TO = ("back", "rises", "from_left[v]", "from_right[v]")
+"""Arguments to which reflected moments are added."""
 _TAKES = ("Real* const back", "Real (&pending)[PENDING]", "Real& from_left", "Real& from_right")
 
 
-class Returned(NamedTuple):
-    """Expressions of what returns to a cell.
+class Reflected(NamedTuple):
+    """Expressions of the moments that are reflected to a cell.
 
-    below: by powers of c_x and c_y, as if from the plane below; rest: what of the powers (0, 0), (1, 0) and (0, 1) is
-    left; mixed: R_110 where it does not come from below; owed: R_002 - R_001.
+    below: by powers of c_x and c_y, as if from the plane below; rest: the remainder of the powers (0, 0), (1, 0) and
+    (0, 1); mixed: R_110 if it does not come from below; owed: R_002 - R_001.
     """
 
     below: Mapping[Part, str]
@@ -40,28 +42,31 @@ class Returned(NamedTuple):
 
 
 def functions(case: Case) -> str:
-    """What leaves a cell whose links are cut anyhow, and what it takes after the exchange."""
+    """Return the functions that reflect any cut links of a cell, and those that take the rest after the barrier."""
     sums = Sums(case.stencil)
     straight, twice = sums.movers.index((0, 0)), orders(case.stencil).index((0, 0, 2))
     return "\n".join(
         (
             f"constexpr int RETURNED = {WAITING}, APART = LANES, TWICE_UP = {twice}, STRAIGHT = {straight};",
-            leaving(
-                case, "reflect", [*_reflected(case, sums), *join(sums, _all(sums))], ("const Word cut", *_moving(case))
+            reflecting(
+                case, "reflect", [*_reflected(case, sums), *added(sums, _all(sums))], ("const Word cut", *_moving(case))
             ),
             function("take_back(Real (&current)[CURRENT], const Real* const back)", _take(sums), returns="Real"),
         )
     )
 
 
-def leaving(case: Case, name: str, lines: Iterable[str], takes: tuple[str, ...] = ()) -> str:
-    """A function of what a cell sends; takes: what else it is given."""
+def reflecting(case: Case, name: str, lines: Iterable[str], takes: tuple[str, ...] = ()) -> str:
+    """Return a function of what a cell sends; takes: its further parameters."""
     scalars = (f"const Real {one}" for one in moment_links.scalars(case))
     return function(f"{name}(\n    {', '.join((*_TAKES, *takes, *moment_links.SENDING, *scalars))})", lines)
 
 
-def left(text: str, one: str) -> str:
-    """Return what a cell leaves for itself; one: the number one of the word with a bit for each cell."""
+def kept_sums(text: str, one: str) -> str:
+    """Return the lines that add reflected moments, with sums that may be buffered in shared memory.
+
+    one: the number one of the word with a bit for each cell of a thread.
+    """
     shelved = "if (SHELVED) {}<THREADS>({});"
     before = shelved.format("take", "rises, rising.value, thread")
     after = shelved.format("put", "rising.value, rises, thread")
@@ -73,7 +78,7 @@ def _moving(case: Case) -> tuple[str, ...]:
 
 
 def _reflected(case: Case, sums: Sums) -> Iterator[str]:
-    """What returns by each link, as `spread` leaves what is sent."""
+    """Yield what each link reflects, in the rows of `spread`."""
     links = {case.stencil.velocities[i]: i for i in returning(case)}
 
     def value(c_x: int, row: Row) -> str:
@@ -93,15 +98,15 @@ def _reflected(case: Case, sums: Sums) -> Iterator[str]:
 
 
 def _by_link(case: Case, sums: Sums, i: int) -> str:
-    """P(-c_i) where the link is cut, and what a moving wall adds."""
+    """Return p(-c_i) if the link is cut, and the momentum of a moving wall."""
     back = f"where_cut(cut, {i}, {moment_links.sent_back(sums, i)})"
     if i not in moving_links(case):
         return back
     return f"{back} + where_cut(moving, {i}, {moment_links.gained(case, i)})"
 
 
-def _all(sums: Sums) -> Returned:
-    """Of the parts of the three c_z."""
+def _all(sums: Sums) -> Reflected:
+    """Return the reflected moments from the parts of the three c_z."""
 
     def part(c_z: int, of: Part) -> str:
         return part_name(c_z, of) if of in sums.parts[c_z] else ""
@@ -112,11 +117,11 @@ def _all(sums: Sums) -> Returned:
     low = [of for of in sums.parts[1] if sum(of) < 2]
     below = {of: f"{part(1, of)} - {part(-1, of)}" if of in low else total(of) for of in sums.parts[1]}
     rest = {of: f"{part(0, of)} + 2 * {part(-1, of)}" for of in low}
-    return Returned(below, rest, "" if (1, 1) in below else total((1, 1)), f"2 * {part(-1, (0, 0))}")
+    return Reflected(below, rest, "" if (1, 1) in below else total((1, 1)), f"2 * {part(-1, (0, 0))}")
 
 
-def join(sums: Sums, found: Returned) -> Iterator[str]:
-    """Lines by which it joins what arrives."""
+def added(sums: Sums, found: Reflected) -> Iterator[str]:
+    """Yield the lines that add reflected moments to what arrives."""
     for (x, y), value in found.rest.items():
         yield f"const Real rest_{x}{y} = {value};"
     for of, value in found.below.items():
@@ -132,7 +137,7 @@ def join(sums: Sums, found: Returned) -> Iterator[str]:
 
 
 def _take(sums: Sums) -> Iterator[str]:
-    """Returns what the moment of c_z^2 is owed yet."""
+    """Yield the lines that add the rest, and return what the moment of c_z^2 is still due."""
     yield f"current[{sums.waiting((0, 1, 0))}] += back[0];"
     if (1, 1) not in sums.parts[1]:
         yield f"current[{sums.waiting((1, 1, 0))}] += back[2 * APART];"

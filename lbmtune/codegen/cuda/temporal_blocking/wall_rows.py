@@ -1,4 +1,4 @@
-"""What returns over one face alone, as C text: to rows at a face across y. See kernels/cuda/wall_rows.cu."""
+"""Rows at one face across y, as C text. See kernels/cuda/temporal_blocking/wall_rows.cu."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ SIDES = ("low", "high")
 
 
 def functions(case: Case) -> str:
-    """What is left and taken at each of the two faces."""
+    """Return the functions that reflect at each of the two faces."""
     return "\n".join(_functions(case, Sums(case.stencil), side) for side in (0, 1))
 
 
 def leave(case: Case, several: str, one: str) -> str:
-    """Of a cell: what returns. several: the same where several faces cut links."""
-    given = ", ".join((*wall_moments.JOINING, *moment_links.sent(), *moment_links.scalars(case)))
+    """Return the reflection of a cell by the kind of its row; several: the reflection if several faces cut links."""
+    given = ", ".join((*wall_moments.ADDED_TO, *moment_links.sent(), *moment_links.scalars(case)))
     kinds = {side.upper(): f"leave_y_{side}({given});" for side in SIDES} | {"SEVERAL": several}
     lines = ["const Row kind = kind_of_row(links, r, here_z, ny, nz);", "if (kind != NONE) {"]
     choice = "\n".join(f"if (kind == {kind}) {{\n{text}\n}}" for kind, text in kinds.items())
-    return "\n".join((*lines, wall_moments.left(choice, one), "}"))
+    return "\n".join((*lines, wall_moments.kept_sums(choice, one), "}"))
 
 
 def _functions(case: Case, sums: Sums, side: int) -> str:
-    return wall_moments.leaving(case, f"leave_y_{SIDES[side]}", _leave(case, sums, side))
+    return wall_moments.reflecting(case, f"leave_y_{SIDES[side]}", _leave(case, sums, side))
 
 
 def powers(case: Case) -> dict[tuple[int, int], str]:
-    """Powers of the velocities along a face in the sums of what returns over it; of y and z, or x and z, as named."""
+    """Return the powers of velocities along a face, of y and z or x and z, in the sums that it reflects, by name."""
     mixed = any(all(c) for c in case.stencil.velocities)
     found = {(0, 0): "all", (1, 0): "odd", (2, 0): "even", (0, 1): "odd_z", (0, 2): "even_z"}
     return found | ({(1, 1): "mixed"} if mixed else {})
 
 
 def over_face(case: Case, sums: Sums, axis: int, side: int) -> Iterator[str]:
-    """The sums over all links that bring back what goes out over a face, by the names that `powers` has."""
+    """Yield the sums over all links that a face reflects, by the names of `powers`."""
     inward, moves = inward_of(side), case.faces[2 * axis + side] == "moving"
     links = {c: i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward}
     for i in links.values():
@@ -63,7 +63,7 @@ def _sum(case: Case, links: dict[Vector, int]) -> str:
 
 
 def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
-    """Sums of what returns over the face, and how they join what arrives."""
+    """Yield the sums of what the face reflects, and the lines that add them to what arrives."""
     turned = "-" if inward_of(side) < 0 else ""
     mixed = "mixed" if (1, 1) in powers(case) else ""
     below = {(0, 0): "odd_z", (1, 0): mixed, (0, 1): f"{turned}odd_z", (2, 0): "even", (0, 2): "all"}
@@ -71,16 +71,16 @@ def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
     odd = f"{turned}odd"
     from_below = {of: value for of, value in below.items() if value} | ({(1, 1): odd} if mixed else {})
     yield from over_face(case, sums, 1, side)
-    found = wall_moments.Returned(from_below, rest, "" if mixed else odd, "even_z - odd_z")
-    yield from wall_moments.join(sums, found)
+    found = wall_moments.Reflected(from_below, rest, "" if mixed else odd, "even_z - odd_z")
+    yield from wall_moments.added(sums, found)
 
 
 def inward_of(side: int) -> int:
-    """The way that comes in over the lower or the upper face of an axis."""
+    """Return the direction into the box at the lower or the upper face of an axis."""
     return -1 if side else 1
 
 
 def along(axis: int) -> tuple[int, int]:
-    """The axes along a face across another one."""
+    """Return the axes along a face across another one."""
     first, second = (a for a in range(3) if a != axis)
     return first, second

@@ -1,4 +1,4 @@
-"""What returns to warps of which a face across x alone cuts links, as C text. See kernels/cuda/wall_sides.cu."""
+"""Warps at one face across x and no other cut links, as C text. See kernels/cuda/temporal_blocking/wall_sides.cu."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lbmtune.codegen.moment_stages import Sums
 
 WAYS = ("X_LOW", "X_HIGH")
 _COMES_IN = ("right", "left")
-"""What comes in over the lower and over the upper face goes to the right and to the left."""
+"""What enters through the lower and through the upper face moves right and left."""
 _CELL, _HERE = ("0", "CELLS - 1"), ("first_x == 0", "first_x + CELLS == nx")
 """The cell of a lane that is at the face, and whether the lane is there."""
 _BACK = "returned + r * RETURNED * LANES + ({v}) * 32"
 
 
 def functions(case: Case) -> str:
-    """What returns, comes in and is taken at each of the two faces."""
+    """Return the functions that reflect, enter and take at each of the two faces."""
     return "\n".join(_functions(case, Sums(case.stencil), side) for side in (0, 1))
 
 
 def over(case: Case, side: int) -> str:
-    """Of a row, before anything moves: what returns."""
+    """Return the lines that reflect in a row, before anything moves."""
     v = _CELL[side]
     pending, shelf = f"pending[t][r][{v}]", f"shelves[(t * ROWS + r) * CELLS + {v}].value"
     given = ", ".join((_HERE[side], _BACK.format(v=v), pending, *moment_links.sent(v), *moment_links.scalars(case)))
@@ -39,12 +39,12 @@ def over(case: Case, side: int) -> str:
 
 
 def enter(side: int) -> str:
-    """Of a row: what comes in beside what the neighbouring cells send."""
+    """Return the line that adds what enters a row to what the neighbouring cells send."""
     return f"enter_x_{wall_rows.SIDES[side]}({_HERE[side]}, straight, {_COMES_IN[side]}[{_CELL[side]}]);"
 
 
 def take(side: int) -> str:
-    """Of all rows: what has waited. A mixed plane may ask next what is owed to any cell."""
+    """Return the lines that take the rest in all rows. A general plane may need what is due to any cell next."""
     v, rows = _CELL[side], "#pragma unroll\nfor (int r = 0; r < ROWS; ++r) {"
     lines = (
         "Real* const later = owed + (t * ROWS + r) * LANES;",
@@ -72,7 +72,7 @@ def _functions(case: Case, sums: Sums, side: int) -> str:
 
 
 def _over(case: Case, sums: Sums, side: int) -> Iterator[str]:
-    """Sums over the links. What c_z gets comes from the plane below instead of straight on."""
+    """Yield the sums over links; what has powers of c_z is added as if from the plane below."""
     waiting = {part: f"pending[{k}]" for k, part in enumerate(sums.parts[1])}
     yield from wall_rows.over_face(case, sums, 0, side)
     yield from (f"back[{k} * APART] = here ? {value} : Real(0);" for k, value in enumerate(_waits(case).values()))
@@ -84,7 +84,7 @@ def _over(case: Case, sums: Sums, side: int) -> Iterator[str]:
 
 
 def _waits(case: Case) -> dict[tuple[int, int], str]:
-    """Sums that wait: by their powers of c_y and c_z, and under (0, 2) what the moment of c_z^2 is owed yet."""
+    """Return the remaining sums by powers of c_y and c_z; (0, 2): what the moment of c_z^2 is still due."""
     found = {(1, 0): "odd", (0, 2): "even_z - odd_z"}
     return found | ({(1, 1): "mixed"} if (1, 1) in wall_rows.powers(case) else {})
 

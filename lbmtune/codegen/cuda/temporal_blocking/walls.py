@@ -1,8 +1,8 @@
-"""What walls and solid cells add to the moment march, as C text. See kernels/temporal_blocking/walls.cu.
+"""Cut links of temporal blocking, by faces of the box or by solid cells, as C text.
 
-What returns to a cell over its cut links is summed up as moments, to which each link adds u_i (p(-c_i) + 6 c_i . u)
-with the powers of c_i; u: of a moving wall (`wall_moments`). In two dimensions links are taken by their c_x: in most
-warps only those of one are cut.
+What links reflect to a cell is summed up as moments: each link adds u_i (p(-c_i) + 6 c_i . u) times powers of c_i, with
+the velocity u of a moving wall (`wall_moments`). In two dimensions links are taken in groups of one c_x, of which few
+are cut in most warps. See kernels/cuda/temporal_blocking/walls.cu.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENTRY = "temporal_blocking/entry_walls.cu"
 
 
 def functions(case: Case, config: CudaConfig) -> str:
-    """What is known of cut links, and what returns over them."""
+    """Return the functions that find cut links, and those that reflect."""
     sides, rows = _sides(case, config), by_rows(case, config)
     return fill(
         "temporal_blocking/walls.cu",
@@ -49,24 +49,24 @@ def functions(case: Case, config: CudaConfig) -> str:
 
 
 def _reflection(case: Case, config: CudaConfig) -> str:
-    if _joins(case, config):
+    if _adds_moments(case, config):
         return wall_moments.functions(case)
     return _reflect(case) if config.of_moments else populations.reflection(case)
 
 
-def _joins(case: Case, config: CudaConfig) -> bool:
-    """Whether what returns joins what arrives (`wall_moments`)."""
+def _adds_moments(case: Case, config: CudaConfig) -> bool:
+    """Return whether reflected moments are added to what arrives (`wall_moments`)."""
     return config.of_moments and case.stencil.dimensions == 3
 
 
 def by_rows(case: Case, config: CudaConfig) -> bool:
-    """Whether rows of which one face across y alone cuts links are told from others."""
-    return _joins(case, config) and config.flags != "memory" and _walled(case, 1)
+    """Return whether rows at one face across y have code of their own."""
+    return _adds_moments(case, config) and config.flags != "memory" and _walled(case, 1)
 
 
 def _sides(case: Case, config: CudaConfig) -> bool:
-    """Whether warps of which a face across x alone cuts links are told from others."""
-    return _joins(case, config) and _walled(case, 0)
+    """Return whether warps at one face across x have code of their own."""
+    return _adds_moments(case, config) and _walled(case, 0)
 
 
 def _walled(case: Case, axis: int) -> bool:
@@ -82,7 +82,7 @@ def entry_variants(config: CudaConfig) -> dict[str, str]:
 def entry_2d_variants(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
     """Return the regions of an entry in two dimensions whose links can be cut; regions: those that all entries have."""
     file = "temporal_blocking/entry_2d.cu"
-    found = variants(file, {"return": _return(case, config)}, inside="walls")
+    found = variants(file, {"return": _reflection_of_cell(case, config)}, inside="walls")
     if complete := populations.completed(case, "m[v]", ("first_x + v", "here_y", "0")):
         found["relax"] = f"if (cuts) {complete}\n{regions['relax']}"
     return found | (variants(file, {}, inside="words") if config.flags == "memory" else {})
@@ -106,12 +106,12 @@ def _ways(case: Case, config: CudaConfig, regions: dict[str, str]) -> Iterator[t
 
 def _mixed(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
     """Return the regions of stages of warps with any cut links."""
-    inner = {**regions, "return": _return(case, config), "take": _TAKE}
-    if _joins(case, config):
+    inner = {**regions, "return": _reflection_of_cell(case, config), "take": _TAKE}
+    if _adds_moments(case, config):
         word, _ = _cell_bits(config)
         inner["returns"] = f"{word} returns = 0;  // bits of cells: whether anything returns to lanes of the warp"
     mixed = variants(_ENTRY, inner, inside="stage")
-    if _joins(case, config):
+    if _adds_moments(case, config):
         mixed |= variants("temporal_blocking/wall_moments.cu", inner)
     if config.flags != "memory":
         mixed["silence"] = ""
@@ -127,13 +127,13 @@ def _cell_bits(config: CudaConfig) -> tuple[str, str]:
 
 
 def _faces(case: Case) -> Iterator[tuple[int, str]]:
-    """Each face of a case with its name in the text."""
+    """Yield each face of a case with its name in the text."""
     for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True):
         yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
 
 
 def _links(case: Case, config: CudaConfig) -> str:
-    """Links that each face cuts, and those of them that move, as words."""
+    """Return the links that each face cuts, and those of them that move, as words."""
     lines = [f"constexpr bool BY_SIDE = {'true' if _sides(case, config) else 'false'};"]
     lines += [
         f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
@@ -159,10 +159,10 @@ def _word(links: Sequence[int]) -> str:
     return f"0x{sum(1 << i for i in links):x}u"
 
 
-def _return(case: Case, config: CudaConfig) -> str:
-    """Of a cell, within the loops over rows and cells."""
-    if _joins(case, config):
-        return _join(case, config)
+def _reflection_of_cell(case: Case, config: CudaConfig) -> str:
+    """Return the reflection of a cell, within the loops over rows and cells."""
+    if _adds_moments(case, config):
+        return _added(case, config)
     flat = case.stencil.dimensions == 2
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]
@@ -170,21 +170,21 @@ def _return(case: Case, config: CudaConfig) -> str:
     return "\n".join((*lines, f"reflect({', '.join((*given, *moment_links.sent(), *moment_links.scalars(case)))});"))
 
 
-def _join(case: Case, config: CudaConfig) -> str:
-    """The same where what returns joins what arrives."""
+def _added(case: Case, config: CudaConfig) -> str:
+    """Return the reflection of a cell whose moments are added to what arrives."""
     _, one = _cell_bits(config)
     moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
-    given = (*wall_moments.JOINING, "own", *(["moving"] if case.moving else []), *moment_links.sent())
+    given = (*wall_moments.ADDED_TO, "own", *(["moving"] if case.moving else []), *moment_links.sent())
     leave = f"{moving}reflect({', '.join((*given, *moment_links.scalars(case)))});"
     if by_rows(case, config):
         return wall_rows.leave(case, f"{_OWN}\n{leave}", one)
-    return f"{_OWN}\nif (anywhere(own)) {{\n{wall_moments.left(leave, one)}\n}}"
+    return f"{_OWN}\nif (anywhere(own)) {{\n{wall_moments.kept_sums(leave, one)}\n}}"
 
 
 def _moving(case: Case) -> str:
-    """Links of a cell that moving faces cut.
+    """Return the links of a cell that moving faces cut.
 
-    Without solid cells the link that goes straight on tells whether the cell is at the face.
+    Without solid cells the link perpendicular to a face tells whether the cell is at the face.
     """
     if not case.geometry:
         moving = [(face, name) for face, name in _faces(case) if case.faces[face] == "moving"]
@@ -195,13 +195,13 @@ def _moving(case: Case) -> str:
 
 
 def _straight(case: Case, face: int) -> int:
-    """The direction that arrives over a face at right angles."""
+    """Return the direction that arrives through a face perpendicularly."""
     axis, high = divmod(face, 2)
     return case.stencil.velocities.index(tuple((-1 if high else 1) * (n == axis) for n in range(3)))
 
 
 def _reflect(case: Case) -> str:
-    """What returns to a cell in two dimensions, and its way to what waits for the next row, by the c_x of the links."""
+    """Return the functions that reflect in two dimensions, by groups of one c_x."""
     sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
     takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
     takes += [*moment_links.SENDING, *(f"const Real {name}" for name in moment_links.scalars(case))]
@@ -219,16 +219,16 @@ def _reflect(case: Case) -> str:
 
 
 def _group(case: Case, c_x: int) -> list[int]:
-    """Links of one c_x that may be cut."""
+    """Return the links of one c_x that may be cut."""
     return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
 
 def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """What returns over all links of one c_x, its sums over c_y and c_z, and where those wait."""
+    """Yield the sums of what links of one c_x reflect, over powers of c_y and c_z, and where they are stored."""
     links, found = _group(case, c_x), dict[tuple[int, int], str]()
     yield f"if (cut & {_word(links)}) {{"
     for i in links:
-        yield f"    const Real f{i} = {_returned(case, sums, i)};"
+        yield f"    const Real f{i} = {_reflected(case, sums, i)};"
     for line in _sums(sums.lattice, links, found):
         yield f"    {line}"
     for k, place in enumerate(returned_sums(case)):
@@ -238,12 +238,12 @@ def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
 
 
 def _taken(case: Case, sums: Sums, groups: Sequence[int]) -> list[str]:
-    """All sums as moments."""
+    """Return the lines that add all sums to moments."""
     return ["Real owed = 0;", *(line for c_x in groups for line in _take(case, sums, c_x)), "return owed;"]
 
 
 def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """Those of one c_x."""
+    """Yield the lines that add the sums of one c_x."""
     yield f"if (cut & {_word(_group(case, c_x))}) {{"
     for k, (side, *powers) in enumerate(returned_sums(case)):
         if side != c_x:
@@ -255,8 +255,8 @@ def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
     yield "}"
 
 
-def _returned(case: Case, sums: Sums, i: int) -> str:
-    """What arrives by a link where it is cut, in units of its weight: p(-c_i), and what a moving wall adds."""
+def _reflected(case: Case, sums: Sums, i: int) -> str:
+    """Return what arrives by a cut link, in units of its weight: p(-c_i) and the momentum of a moving wall."""
     back = f"where_cut(cut, {i}, {moment_links.sent_back(sums, i)})"
     if i not in moving_links(case):
         return back
@@ -264,7 +264,7 @@ def _returned(case: Case, sums: Sums, i: int) -> str:
 
 
 def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:
-    """Sums of u_i times the powers of c_y and c_z; `found` says where each is, if it is not always zero."""
+    """Yield the sums of u_i times powers of c_y and c_z; `found` gets the name of each that is not always zero."""
     velocities = lattice.velocities
 
     def added(chosen: Sequence[int]) -> str:
