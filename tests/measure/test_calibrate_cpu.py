@@ -27,7 +27,7 @@ from lbmtune.codegen.walk_probes import (
     walks_digest,
 )
 from lbmtune.measure.calibration import cpu as calibration
-from lbmtune.model.cpu.memory_walks import Walk, calibrated
+from lbmtune.model.machine.memory_walks import Walk, calibrated
 from lbmtune.records import Conditions, Resources
 
 CACHES = {"L1": 32 << 10, "L2": 256 << 10}

@@ -27,8 +27,8 @@ from lbmtune.measure.profiling import counters
 from lbmtune.measure.profiling import loss_breakdown as ladder
 from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.profiling import profiler_target as once
-from lbmtune.model.gpu.instruction_issue import slots
-from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import slots
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term

@@ -27,10 +27,11 @@ from lbmtune.codegen.walk_probes import (
 )
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.random_fill import fill_random
-from lbmtune.model.cpu.memory_walks import (
+from lbmtune.model.machine.description import CpuCalibration
+from lbmtune.model.machine.memory_walks import (
     GLANCED,
     SCALAR_BYTES,
-    SHARES,
+    TRANSFERS,
     Crowd,
     Walk,
     calibrated,
@@ -38,7 +39,6 @@ from lbmtune.model.cpu.memory_walks import (
     fillings,
     glance,
 )
-from lbmtune.model.machine.description import CpuCalibration
 
 _REAL_BYTES = 4
 _STREAM_BYTES, _TIMES_CACHE = 6 << 20, 4
@@ -210,7 +210,7 @@ class Bench:
     def bytes_per_s(self, one: Walk, threads: int) -> float:
         """Of a walk by so many threads. What it moved is checked."""
         starts, pitch = self._grouped(one) if one.grouped else self._apart(one, _APART)
-        return self._cells_per_s(one, threads, starts, pitch) * SHARES[one.kind] * STREAMS * _REAL_BYTES
+        return self._cells_per_s(one, threads, starts, pitch) * TRANSFERS[one.kind] * STREAMS * _REAL_BYTES
 
     def cached_lengths(self) -> tuple[int, int]:
         """Elements of a stream of each core that stay in its L2 cache, and that stay in the last cache alone, or 0."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby, product
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array
-from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.limits import WARP
@@ -38,7 +37,7 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.bench import CHECKED_EVERY, Bench, Figures, Kernel, Part, insist, shared_bytes
-from lbmtune.model.gpu.occupancy import threads_together
+from lbmtune.model.gpu.occupancy import resident_threads
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import (
     BLOCK,
@@ -180,7 +179,7 @@ def spilled(_: Limits) -> Iterator[Part]:
 
 
 def _spilled(access: int, bench: Bench, kernel: Kernel) -> Figures:
-    threads = threads_together(cuda.Direct(block=kernel.launch.block), kernel.executable.resources, L1_BYTES)
+    threads = resident_threads(prod(kernel.launch.block), kernel.executable.resources, L1_BYTES)
     accesses, apart = _walked(bench.stream_bytes // access)
     for kept, walking in product(_SPILLED_KIB, (False, True)):
         local, steps = kept * 1024 // threads // _ALIGNED * _ALIGNED, _WALK if walking else 1
