@@ -14,7 +14,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.study.bounds import issue_mlups
+from lbmtune.report.study.roofline import issue_mlups
 from lbmtune.report.titles import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
