@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.api.configs import Config, config_of
-from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.devices import LOG, limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.machines import as_machine
 from lbmtune.api.ranking import compiled_first, compiler_of, rank
 from lbmtune.catalogue.config import (

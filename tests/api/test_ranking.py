@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lbmtune.api import ranking as cli_ranking
-from lbmtune.api.devices import limits_of, predictor
+from lbmtune.api.devices import limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.grouping import differences, families, folded, others, with_scheme
 from lbmtune.api.machines import machine_of, named_machine, shipped_machines
 from lbmtune.api.ranking import Entry, Ranking, Row, rank

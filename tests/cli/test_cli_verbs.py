@@ -51,7 +51,8 @@ def test_help_and_version_load_nothing_heavy():
     code = f"""
 import contextlib, sys
 from lbmtune.cli import main
-for arguments in (["--help"], ["--version"], ["study", "--help"]):
+from lbmtune.cli.app import VERBS
+for arguments in (["--help"], ["--version"], *([verb, "--help"] for verb in VERBS)):
     with contextlib.suppress(SystemExit):
         main(arguments)
 print([name for name in {heavy} if name in sys.modules])
