@@ -446,7 +446,8 @@ def unknown_knob(record: type[KernelConfig], name: str) -> InputError:
     if having:
         places = f"famil{'ies' if len(having) > 1 else 'y'} {', '.join(having)}"
         return InputError(
-            f"{name} is not a knob of family {record.family} ({places} of {record.backend} {'have' if len(having) > 1 else 'has'} it)."
+            f"{name} is not a knob of family {record.family} "
+            f"({places} of {record.backend} {'have' if len(having) > 1 else 'has'} it)."
         )
     near = suggestion(name, sorted(knobs_by_name(record)))
     return InputError(f"unknown knob {name!r} of family {record.family} ({record.backend}); {near}")

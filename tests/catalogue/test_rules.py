@@ -10,8 +10,8 @@ from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults, parse_co
 from lbmtune.catalogue.families import common_rules as common
 from lbmtune.catalogue.families.rules import RULES, Limits, broken
 from lbmtune.catalogue.layouts import SoA
-from lbmtune.catalogue.problem.case import box
 from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from tests.support.configs import old_cuda
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from lbmtune.catalogue.config import KernelConfig, cuda
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
