@@ -510,7 +510,7 @@ SPARSE: tuple[Example, ...] = (
         "scheme=esoteric-twist,links=three_pointers",
         "scheme=aa,links=three_pointers",
         "links=three_pointers is not supported for scheme=aa (use links=all): only its pointers lead forward "
-        "along the axes, whatever walls there are",
+        "along all axes",
     ),
     Example(
         "index_bits=64,scheme=aa,layout=aos",
