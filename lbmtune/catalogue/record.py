@@ -15,15 +15,13 @@ from lbmtune.catalogue.layouts.layout import Layout
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.representation import POPULATIONS, Representation
 from lbmtune.catalogue.precision import COMPUTES, STORAGES, Compute, Storage, compute, storage
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.catalogue.schemes.scheme import Scheme, bundled
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.catalogue.transition import OldNames
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.lattice import Lattice
-
-if TYPE_CHECKING:
-    from lbmtune.catalogue.problem.case import Case
-    from lbmtune.catalogue.storage import StorageFrame
 
 Block = tuple[int, int, int]
 FAMILIES: dict[str, dict[str, type[KernelConfig]]] = {}

@@ -255,7 +255,7 @@ def previous_key(config: KernelConfig) -> str:
 
 
 def previous_values(config: KernelConfig) -> Flat:
-    """Return the flat values of version 0.1, backend apart, that stand for a configuration; `migrated` is the inverse."""
+    """Return the flat values of version 0.1, backend apart, of a configuration; `migrated` is the inverse."""
     now, backend = config.flat(), config.backend
     found = dict(DEFAULTS[backend])
     for old in found:

@@ -204,11 +204,6 @@ class Simulation:
 
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
 
-    def each_population(self) -> Iterator[Array]:
-        """Yield f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
-        for block in self.population_blocks():
-            yield from block
-
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx)."""
         self.device.synchronize()

@@ -15,7 +15,7 @@ from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
-from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.families import estimated
 from tests.catalogue.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import LIMITS, case_of
