@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from lbmtune.catalogue.config import cpu
-from lbmtune.measure.calibration.cpu import Probe
+from lbmtune.measure.calibration.cpu_bench import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.sampling import summary, take

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil, prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -307,13 +307,12 @@ _KINDS: Mapping[str, type[_LossBreakdown]] = {"cuda": _GpuLosses, "cpu": _CpuLos
 
 def _inputs(request: ProfileRequest) -> Inputs:
     """Return the inputs of the model. Raises InputError if the machine description has no calibration."""
-    assert isinstance(request.config, CudaConfig)
     if request.machine.calibration is None:
         raise InputError(
             f"the description of {request.machine.name} has no calibration, which explains losses; "
             "run: lbmtune devices --calibrate."
         )
-    return inputs_of(request.case, request.config, request.machine, Resources())
+    return inputs_of(request.case, cast("CudaConfig", request.config), request.machine, Resources())
 
 
 def _check_copy(arrays: Sequence[Array], elements: int) -> None:
