@@ -149,5 +149,5 @@ def _tiles(lattice: str) -> tuple[tuple[int, int, int], ...]:
 
 def label(sample: Sample) -> str:
     case, one = sample
-    parts = (case.lattice, case.flow, case.collision, one.scheme, one.layout, one.storage, one.compute, one.wrap)
+    parts = (case.lattice, case.flow, case.collision, one.scheme, one.memory.name, one.storage, one.compute, one.wrap)
     return "-".join((*parts, f"v{one.cells_per_thread}", "x".join(map(str, one.block))))
