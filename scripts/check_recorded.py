@@ -15,7 +15,7 @@ import gzip
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
@@ -23,13 +23,14 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import RESULTS, decoded
+from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import exported
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Trial
-from lbmtune.records.best import read_best
+from lbmtune.records.best import Kernel, read_best
 from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
@@ -60,15 +61,24 @@ def stale_best(study: StudyRecord, folder: Path) -> list[str]:
     Its launches, its buffers and its kernel of one step, which no digest of the trial is of, are compared, too.
     """
     try:
-        kernel = read_best(folder / "best.json").kernel
+        found = read_best(folder / "best.json")
     except InputError as error:
         return [str(error)]
-    trial = next((trial for trial in study.ranked if trial.source_digest == kernel.source_digest), None)
+    kernel = found.kernel
+    trial = next((trial for trial in study.ranked if trial.key == found.key), None)
     if trial is None:
-        return [f"best.json holds a kernel that is none of the set ({kernel.source_digest[:12]})"]
-    now = exported(render(study.header.spec.case, from_flat(trial.config)), trial)
+        return [f"best.json holds a kernel that is none of the set ({found.key})"]
+    kernel, now = map(_code, (kernel, exported(render(study.header.spec.case, from_flat(trial.config)), trial)))
     changed = [field.name for field in fields(now) if getattr(now, field.name) != getattr(kernel, field.name)]
     return [f"best.json: of its kernel {', '.join(changed)} would be written otherwise now"] if changed else []
+
+
+def _code(kernel: Kernel) -> Kernel:
+    """Return the kernel with its code for its text: a comment may change."""
+    single = kernel.single and replace(
+        kernel.single, source=code_of(kernel.target, kernel.single.source), source_digest=""
+    )
+    return replace(kernel, source=code_of(kernel.target, kernel.source), source_digest="", single=single)
 
 
 def row(name: str, study: StudyRecord) -> str:

@@ -18,12 +18,11 @@ from pathlib import Path
 import msgspec
 
 from lbmtune.catalogue.families.cpu.wavefront import lag
-from lbmtune.catalogue.families.cuda.temporal_blocking import tile
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, tile
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.lattice import LATTICES, Lattice
-from lbmtune.records.best import read_best
 from lbmtune.records.profile import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,10 +181,9 @@ def stages_picture() -> str:
 
 def tile_picture() -> str:
     """Return the tile of a kernel with several steps per launch, and the planes that its stages hold at one time."""
-    best = read_best(RECORDED / "d3q19-box-fast-384-fp32" / "best.json")
-    config, case = best.config, best.case
+    config = TemporalBlocking(representation="moments", steps=3, block=(32, 12, 1), rows=3, pack=4)
     steps, cells = config.steps, (WARP * config.cells_per_thread, config.block[1] * config.rows)
-    kept = tile(case.stencil, config)
+    kept = tile(LATTICES["d3q19"], config)
     scale = 9.0
     left, top = 20.0, 92.0
     parts = [_text((20, 28), f"Temporal blocking: {steps} time steps per launch", "title")]

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lbmtune.catalogue.axes import AXES
-
 from lbmtune import errors
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import defaults
+from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.knobs import Acts, Knob
+from lbmtune.catalogue.record import knobs
 from lbmtune.errors import LbmtuneError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,40 +33,20 @@ _OTHER_CODES = {
 }
 
 
-class KnobRow(NamedTuple):
-    """A knob as texts."""
-
-    name: str
-    meaning: str
-    unit: str
-    default: str
-    values: str
-
-
 class Family(NamedTuple):
-    """A kernel family with its knobs; title: a noun phrase."""
+    """A kernel family with its knobs; summary: a sentence."""
 
     backend: str
     name: str
-    title: str
-    knobs: Sequence[KnobRow]
+    summary: str
+    knobs: Sequence[Knob]
 
 
 def families() -> Iterator[Family]:
-    """Yield every family with its knobs. The only place that knows how the catalogue declares them."""
-    for backend in BACKENDS.values():
-        usual = defaults(backend.name)
-        rows = [
-            KnobRow(
-                axis.name,
-                axis.title,
-                "",
-                str(usual.get(axis.name, "")),
-                ", ".join(map(str, axis.names or axis.values)),
-            )
-            for axis in AXES[backend.name]
-        ]
-        yield Family(backend.name, "all", f"every kernel for {backend.title}", rows)
+    """Yield every family with its knobs, in the order of the backends."""
+    for backend in BACKENDS:
+        for name, record in FAMILIES[backend].items():
+            yield Family(backend, name, _first_line(record), knobs(record))
 
 
 def families_page() -> str:
@@ -74,20 +54,36 @@ def families_page() -> str:
     lines = [
         "# Families and their knobs",
         "",
-        "A configuration names its backend and family and sets knobs. A knob that is left out has its default.",
-        "The [glossary](glossary.md) explains the words. `lbmtune list` prints the same for a case.",
+        "A configuration names its family and sets knobs: `family=column,z_cells=8`. A knob that is left out has its",
+        "default; without `family` it is `direct`. A knob of another family is refused. The [glossary](glossary.md)",
+        "explains the words.",
+        "`lbmtune list` prints the same for a case.",
+        "",
+        "Defaults never change, because they are part of recorded keys. Dots mean that other values are allowed, too.",
     ]
     for family in families():
-        lines += ["", f"## {family.backend}: {family.name}", "", f"{family.title[0].upper()}{family.title[1:]}.", ""]
-        units = any(row.unit for row in family.knobs)
-        head = ("knob", "meaning", *(("unit",) if units else ()), "default", "values")
-        lines += _table(head, [_cells(row, units) for row in family.knobs])
+        lines += ["", f"## {family.backend}: {family.name}", "", family.summary, ""]
+        lines += _table(("knob", "meaning", "unit", "default", "values"), [_cells(one) for one in family.knobs])
+    lines += ["", "## Which families have a knob", "", *_table(("knob", "cuda", "cpu"), list(_knob_rows()))]
     return _page(lines)
 
 
-def _cells(row: KnobRow, units: bool) -> tuple[str, ...]:
-    unit = (row.unit or "-",) if units else ()
-    return (f"`{row.name}`", row.meaning, *unit, f"`{row.default}`", row.values)
+def _cells(one: Knob) -> tuple[str, ...]:
+    values = ", ".join(map(str, one.allowed or one.search)) + ("" if one.allowed else ", ...")
+    meaning = "; ".join([one.meaning, *(f"if {_condition(acts)}" for acts in one.acts)])
+    return (f"`{one.name}`", meaning, one.unit or "-", f"`{one.default}`", values)
+
+
+def _condition(acts: Acts) -> str:
+    values = " or ".join(f"`{value}`" for value in acts.values)
+    return f"`{acts.on}` is {'not ' if acts.unless else ''}{values}"
+
+
+def _knob_rows() -> Iterator[tuple[str, ...]]:
+    found = list(families())
+    for name in sorted({one.name for family in found for one in family.knobs}):
+        have = [family for family in found if any(one.name == name for one in family.knobs)]
+        yield f"`{name}`", *(", ".join(f.name for f in have if f.backend == backend) or "-" for backend in BACKENDS)
 
 
 def exit_codes_page() -> str:

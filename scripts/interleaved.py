@@ -44,13 +44,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 STUDY = "d3q19-small"
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
-ON_CHIP = "launch=resident,representation=moments,layout=rows"
+ON_CHIP = "family=persistent,representation=moments,layout=rows"
 NAMED: Mapping[int, str] = {
-    32: "block=32x8x1,march=1,meeting=neighbours",
-    48: "block=16x12x1,cells_per_thread=3,march=2",
+    32: "block=32x8x1,tile_planes=1,grid_sync=neighbours",
+    48: "block=16x12x1,cells_per_thread=3,tile_planes=2",
 }
 """Moments on chip in single precision, by the edge of the domain, where its recorded set has none."""
-IN_HALVES: Mapping[int, str] = {96: "block=32x4x1,cells_per_thread=3,march=6,min_blocks=3,meeting=neighbours"}
+IN_HALVES: Mapping[int, str] = {96: "block=32x4x1,cells_per_thread=3,tile_planes=6,min_blocks=3,grid_sync=neighbours"}
 """The same in 16 bits, where another shape than in single precision is known to be faster."""
 HALVED = (64, 80, 96)
 """Edges of which 16 bits are measured."""

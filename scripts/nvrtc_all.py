@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import islice, product
+from typing import Any
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
@@ -29,7 +30,15 @@ PRECISIONS = (
     *(("fp64", "fp64"), ("fp32", "fp32"), ("fp32", "fp64"), ("fp16s", "fp32"), ("fp16s", "fp64")),
     *(("fp16c", "fp32"), ("bf16", "fp32")),
 )
+LAYOUT_PARAMETERS: dict[str, Any] = {
+    "aosoa": {"width": 16},
+    "bundle": {"group": 3},
+    "bundle-aosoa": {"group": 5, "width": 16},
+}
+"""What differs from the defaults of a layout."""
+LAYOUTS_TO_COMPILE = tuple(layout(**LAYOUT_PARAMETERS.get(name, {})) for name, layout in LAYOUTS.items())
 REGISTERS = ("none", "64-registers", "8-blocks")
+"""No limit, a cap, and launch bounds."""
 
 
 def cases() -> Iterator[Case]:
@@ -45,9 +54,9 @@ def cases() -> Iterator[Case]:
 
 def jobs(architectures: list[str]) -> Iterator[Job]:
     """All legal combinations."""
-    axes = product(SCHEMES, LAYOUTS, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
+    axes = product(SCHEMES, LAYOUTS_TO_COMPILE, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
     for case, (scheme, layout, precision, cells, wrap, limit) in product(cases(), list(axes)):
-        one = cuda.Direct(scheme=scheme, layout=LAYOUTS[layout](), block=(32, 4, 1), register_limit=limit)
+        one = cuda.Direct(scheme=scheme, layout=layout, block=(32, 4, 1), register_limit=limit)
         one = replace(one, storage=precision[0], compute=precision[1], cells_per_thread=cells, wrap=wrap)
         if broken(case, one, Limits()) is None:
             yield from ((case, one, architecture) for architecture in architectures)

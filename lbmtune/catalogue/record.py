@@ -15,15 +15,13 @@ from lbmtune.catalogue.layouts.layout import Layout
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.representation import POPULATIONS, Representation
 from lbmtune.catalogue.precision import COMPUTES, STORAGES, Compute, Storage, compute, storage
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.catalogue.schemes.scheme import Scheme, bundled
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.catalogue.transition import OldNames
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.lattice import Lattice
-
-if TYPE_CHECKING:
-    from lbmtune.catalogue.problem.case import Case
-    from lbmtune.catalogue.storage import StorageFrame
 
 Block = tuple[int, int, int]
 FAMILIES: dict[str, dict[str, type[KernelConfig]]] = {}
@@ -447,7 +445,9 @@ def unknown_knob(record: type[KernelConfig], name: str) -> InputError:
     having = families_with(name, record.backend)
     if having:
         places = f"famil{'ies' if len(having) > 1 else 'y'} {', '.join(having)}"
-        return InputError(f"{name} is not a knob of family {record.family} ({places} of {record.backend} have it).")
+        return InputError(
+            f"{name} is not a knob of family {record.family} ({places} of {record.backend} {'have' if len(having) > 1 else 'has'} it)."
+        )
     near = suggestion(name, sorted(knobs_by_name(record)))
     return InputError(f"unknown knob {name!r} of family {record.family} ({record.backend}); {near}")
 

@@ -1,4 +1,4 @@
-"""The code of a text: what a compiler makes something of, without what is there for readers."""
+"""The code of a text: what a compiler translates, without what only readers need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 Language = Literal["cuda", "cpu"]
 _DOCSTRING = re.compile(r'^[ \t]*"""(?:.|\n)*?"""[ \t]*$', re.MULTILINE)
 _MADE_FOR = re.compile(r"^Generated text; the support module it was made for: \w+$", re.MULTILINE)
-"""The line of a docstring that names code, too: that of the modules which the text imports."""
+"""The line of a docstring that is part of the code: the digest of the imported support modules."""
 _COMMENTS: Mapping[Language, re.Pattern[str]] = {
     "cuda": re.compile(r"^[ \t]*#line .*$|//.*$", re.MULTILINE),
     "cpu": re.compile(r"(?:^|\s)#.*$", re.MULTILINE),

@@ -1,9 +1,9 @@
-"""The bodies of a stage of a kernel of moments as text: spread, sum up rows, gather. Backends say how it is written.
+"""The bodies of a stage of a kernel of moments as text: spread, sum up rows, gather; backends provide the syntax.
 
-Everything follows from the lattice. Populations are sorted into rows, (c_y, c_z) of a direction. Along x a row has
-a population that stays and perhaps two that move. What a row brings is three sums over c_x at most, with the powers
-0, 1 and 2 of c_x; rows with c_y != 0 are handed on along y, rows with c_z != 0 along z, and with the same powers of
-c_y and c_z the sums become the moments.
+Everything follows from the lattice. Populations are sorted into rows, (c_y, c_z) of a direction. Along x a row has a
+population at rest and perhaps two that move. A row contributes up to three sums over c_x, with the powers 0, 1 and 2
+of c_x. Rows with c_y != 0 are passed on along y, rows with c_z != 0 along z, and with the same powers of c_y and c_z
+the sums become the moments.
 """
 
 from __future__ import annotations
@@ -29,28 +29,26 @@ _PARTS: tuple[Part, ...] = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
 
 
 class Writing(Protocol):
-    """How a language writes things."""
+    """The syntax of a language."""
 
     def number(self, value: Rational) -> str:
-        """A constant."""
+        """Return a constant."""
 
     def element(self, array: str, k: int) -> str:
-        """A value that lies in an array, or is named as if it did."""
+        """Return an array element, or the variable that stands for it."""
 
     def named(self, name: str, value: str) -> str:
-        """A line that gives a value a name of its own."""
+        """Return a line that defines a variable."""
 
     def assigned(self, element: str, value: str) -> str:
-        """A line that leaves a value in an element."""
+        """Return a line that assigns to an element."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Which sums a lattice has, and where each stands in the arrays of the kernel.
+    """The sums of a lattice, and their places in the arrays of the kernel.
 
-    `weights` of a row: that of the population that stays, in units of those that move along x; `factor`: what all
-    sums of a row still have to be multiplied by. split: whether moments with c_z and with c_z^2 wait in sums of their
-    own.
+    split: whether moments with c_z and with c_z^2 are kept in separate sums until the next plane.
     """
 
     lattice: Lattice
@@ -58,7 +56,7 @@ class Sums:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """All of them."""
+        """All rows."""
         return rows(self.lattice)
 
     @cached_property
@@ -67,24 +65,24 @@ class Sums:
         return tuple(row for row in self.rows if unit_weight(self.lattice, (1, *row)))
 
     def powers(self, row: Row) -> range:
-        """Of c_x, in the sums of a row."""
+        """Return the powers of c_x in the sums of a row."""
         return range(3 if row in self.movers else 1)
 
     def factor(self, row: Row) -> int:
-        """What the sums of a row are multiplied by."""
+        """Return the factor of the sums of a row: the weight of populations that move along x, in smallest weights."""
         return unit_weight(self.lattice, (1, *row)) or unit_weight(self.lattice, (0, *row))
 
     def staying(self, row: Row) -> int:
-        """Weight of the population that stays beside those that move."""
+        """Return the weight of the population at rest along x, in units of those that move."""
         return unit_weight(self.lattice, (0, *row)) // self.factor(row)
 
     def along_y(self, c_y: int) -> tuple[Sum, ...]:
-        """The sums of the rows that go along y, or stay there."""
+        """Return the sums of the rows with a given c_y."""
         return tuple((row, power) for row in self.rows if row[0] == c_y for power in self.powers(row))
 
     @cached_property
     def parts(self) -> Mapping[int, tuple[Part, ...]]:
-        """For each c_z, the parts that are not always zero."""
+        """For each c_z, the parts that are not identically zero."""
         return {c_z: tuple(part for part in _PARTS if self._has(c_z, part)) for c_z in (-1, 0, 1)}
 
     def _has(self, c_z: int, part: Part) -> bool:
@@ -93,12 +91,12 @@ class Sums:
 
     @cached_property
     def upward(self) -> tuple[Order, ...]:
-        """Moments with c_z that a sum of parts of c_z = 1 waits for."""
+        """Moments with c_z to which parts with c_z = 1 contribute."""
         single = tuple((*part, 1) for part in self.parts[1] if sum(part) < 2)
         return (*single, (0, 0, 2)) if self.split else single
 
     def waiting(self, n: Order) -> int:
-        """Where what a moment has so far waits for the plane above."""
+        """Return the place of the partial sum of a moment until the next plane."""
         x, y, z = n
         if not z:
             return self.parts[0].index((x, y))
@@ -107,7 +105,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Stage:
-    """Lines of a stage. sums: of the lattice as it stands upright (`catalogue.moments.basis.upright`).
+    """Lines of a stage. sums: of the upright lattice (`catalogue.moments.basis.upright`).
 
     Coefficients of the polynomial and moments are elements of m; the polynomial's values at c_x = 0, 1 and -1 in each
     row are those of still, right and left; sums of rows those of up, down and level, by c_y.
@@ -118,20 +116,20 @@ class Stage:
 
     @property
     def lattice(self) -> Lattice:
-        """The lattice, upright."""
+        """The upright lattice."""
         return self.sums.lattice
 
     def moment(self, n: Order) -> str:
-        """Where a moment, or the coefficient that it has become, stands."""
+        """Return the element of a moment, which later holds a coefficient."""
         return self._at("m", orders(self.lattice).index(n))
 
     def spread(self) -> Iterator[str]:
-        """From coefficients to the values of the polynomial in each row."""
+        """Yield the lines from coefficients to the values of the polynomial in each row."""
         yield from self._in_rows()
         yield from self._along_rows()
 
     def _in_rows(self) -> Iterator[str]:
-        """P(0, c_y, c_z): from the middle to the faces, from those to the edges."""
+        """Yield the lines of p(0, c_y, c_z): from the centre to the faces, and from those to the edges."""
         write, half, known = self.writing, self._half, orders(self.lattice)
         at = {row: self._at("still", n) for n, row in enumerate(self.sums.rows)}
         base = self.moment((0, 0, 0))
@@ -149,7 +147,7 @@ class Stage:
             yield from self._ways(at[sign, 1], at[sign, -1], f"even_{name}", f"odd_{name}")
 
     def _along_rows(self) -> Iterator[str]:
-        """P(1, c_y, c_z) and p(-1, c_y, c_z)."""
+        """Yield the lines of p(1, c_y, c_z) and p(-1, c_y, c_z)."""
         for n, row in enumerate(self.sums.movers):
             odd = self.moment((1, 0, 0))
             for axis, mixed in enumerate(((1, 1, 0), (1, 0, 1))):
@@ -161,7 +159,7 @@ class Stage:
             yield from self._ways(self._at("right", n), self._at("left", n), f"even{n}", f"odd{n}")
 
     def _ways(self, there: str, back: str, even: str, odd: str) -> Iterator[str]:
-        """What goes one way and the other."""
+        """Yield the values of opposite directions from their even and odd parts."""
         share = self.writing.number(step(self.lattice))
         yield self.writing.assigned(there, f"{even} + {share} * {odd}")
         yield self.writing.assigned(back, f"{even} - {share} * {odd}")
@@ -171,7 +169,7 @@ class Stage:
         return self.writing.number(step(self.lattice) / 2)
 
     def sum_up(self) -> Iterator[str]:
-        """The sums of each row over c_x."""
+        """Yield the sums of each row over c_x."""
         sums, write = self.sums, self.writing
         for n, row in enumerate(sums.rows):
             still = self._times(sums.staying(row), self._at("still", n))
@@ -186,12 +184,12 @@ class Stage:
             yield write.assigned(place[0], f"{still} + {place[2]}")
 
     def place(self, one: Sum) -> str:
-        """Where a sum of a row stands."""
+        """Return the element of a sum of a row."""
         c_y = one[0][0]
         return self._at({1: "up", -1: "down", 0: "level"}[c_y], self.sums.along_y(c_y).index(one))
 
     def plane(self, c_z: int) -> Iterator[str]:
-        """The parts of one c_z, over its three rows."""
+        """Yield the parts of one c_z, over its three rows."""
         sums = self.sums
         sideways = (1, c_z) in sums.rows
         outer = sums.factor((1, c_z)) if sideways else 1
@@ -213,7 +211,7 @@ class Stage:
                 yield self._part(c_z, (power, 0), outer, f"({' + '.join(terms)})" if len(terms) > 1 else terms[0])
 
     def total(self) -> Iterator[str]:
-        """The moments of a cell to which the rows of all c_z come at once."""
+        """Yield the moments of a cell that receives the rows of all c_z at once."""
         sums = self.sums
         for c_z in (-1, 0, 1):
             yield from self.plane(c_z)
@@ -237,7 +235,7 @@ _PLANE = {-1: "falls", 0: "stays", 1: "rises"}
 
 
 def part_name(c_z: int, part: Part) -> str:
-    """The name of what the rows of one c_z bring."""
+    """Return the name of a part of one c_z."""
     return f"{_PLANE[c_z]}_{part[0]}{part[1]}"
 
 

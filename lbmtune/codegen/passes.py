@@ -1,4 +1,4 @@
-"""The passes of a scheme as entries of a program: their names and the buffers that they take."""
+"""The passes of a scheme as entries of a program: their names and buffers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import Lattice
 
 BUFFERS = ("f0", "f1")
-"""Names of the lattice copies."""
+"""Names of the copies of the lattice."""
 SLOT = "slot_"
-"""How the names of launch arguments begin that say where a slot of f0 starts: a pointer on a GPU, else an element."""
+"""Prefix of launch arguments that are the start of a slot of f0: a pointer on a GPU, else the number of an element."""
 FACE_ARRAYS = ("faces_0", "faces_1")
-"""The same of the two arrays of f0 in which lies what crosses between tiles
-(`catalogue.families.cuda.face_exchange`)."""
+"""Launch arguments that are the starts of the two arrays in f0 of what crosses between tiles (face exchange)."""
 REFRESH = "refresh_"
-"""How the names of kernels begin that refresh ghost cells."""
+"""Prefix of kernels that refresh ghost cells."""
 
 
 class Pass(NamedTuple):
-    """One pass of a step of a parity; entry: name of its kernel; slots: that its pointers lead to, in their order."""
+    """One pass of a step of a parity. entry: name of its kernel; slots: those that its pointers lead to, in order."""
 
     phase: Phase
     entry: str
@@ -29,22 +28,25 @@ class Pass(NamedTuple):
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """The buffer that it works on in place, or the one that it reads and the one that it writes."""
+        """The buffer of a pass in place, or the one that is read and the one that is written."""
         source, target = BUFFERS[self.phase.source], BUFFERS[self.phase.target]
         return (source,) if self.phase.in_place else (source, target)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The same, and the slots, as a launch names them."""
+        """The launch arguments of buffers and slots."""
         return (*self.buffers, *(f"{SLOT}{slot}" for slot in self.slots))
 
     def refresh(self, when: str) -> str:
-        """Name of the kernel that refreshes ghost cells before it reads or after it writes."""
+        """Return the name of the kernel that refreshes ghost cells before the pass reads or after it writes (when)."""
         return f"{REFRESH}{when}_{self.entry.removeprefix('step_')}"
 
 
 def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass, ...]:
-    """Those of a step of that parity: step_0, then what moves, move_0 and so on; one step_0 that takes pointers."""
+    """Return the passes of a step of a parity: step_0, then passes that move, move_0 and so on.
+
+    With pointer swap, all parities share one step_0, which takes pointers to slots.
+    """
     if config.pointer_swap:
         phase, slots = exchange(config.propagation, lattice)
         return (Pass(phase, "step_0", slots[parity]),)
@@ -54,6 +56,6 @@ def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass
 
 
 def passes(config: KernelConfig, lattice: Lattice) -> tuple[Pass, ...]:
-    """Those of all parities, in order, each entry once."""
+    """Return the passes of all parities, in order, each entry once."""
     every = (one for parity in range(config.propagation.period) for one in passes_of(config, lattice, parity))
     return tuple({one.entry: one for one in every}.values())

@@ -1,4 +1,4 @@
-"""Programs of the micro-benchmarks by which a device is calibrated: none of them has a lattice in it."""
+"""Programs of the micro-benchmarks that calibrate a GPU."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SPILLED, SHUFFLED, EXCHANGED = "copy_spilled", "copy_shuffled", "exchange"
 HOLES, PIECES, STRUCTURES, PARTS = "copy_holes", "copy_pieces", "copy_structures", "copy_parts"
 OVERTAKEN = "overtake"
 AGAIN_EACH = 8
-"""Accesses of a thread to a tile that is read again."""
+"""Accesses of a thread to a tile that is read twice."""
 WORD_BYTES = 4
 _ELEMENTS = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
-"""What `stages` issues."""
+"""Instructions that `stages` issues."""
 MEETINGS = {"none": 0, "block": 1, "neighbours": 2}
-"""Whom warps wait for that exchange words."""
+"""Barriers of warps that exchange words: none, of the block, or of adjacent warps."""
 
 
 def probe(
@@ -36,12 +36,12 @@ def probe(
     threads: int = 64,
     shared_bytes: int = 0,
 ) -> Program:
-    """Those that move data, for one block size.
+    """Return the programs that move data, for one block size.
 
-    run_bytes: of a stream, what lies together before those of the next one (0: all of it);
-    local_bytes: of a thread; early: whether launches begin before the one before them has ended;
+    run_bytes: contiguous bytes of a stream before those of the next one (0: all of it);
+    local_bytes: local memory of a thread; early: whether launches are dependent (programmatic dependent launch);
     row: accesses of a row that a block takes (0: its threads are side by side);
-    shared_bytes: asked for by each block, which decides how many share a multiprocessor.
+    shared_bytes: dynamic shared memory per block, which limits the blocks per multiprocessor.
     """
     options = (
         "--std=c++17",
@@ -77,10 +77,10 @@ def issue_probe(
     meets: bool = False,
     threads: int = 256,
 ) -> Program:
-    """Those that issue instructions, and meet.
+    """Return the programs that issue instructions and synchronise.
 
-    kind: of `KINDS`; number: 'float' or 'double'; chains: of instructions that do not wait for each other; length: of
-    each between two meetings of the warps of a block; meets: whether they do.
+    kind: of `KINDS`; number: 'float' or 'double'; chains: independent chains of instructions; length: instructions of a
+    chain between two barriers of a block; meets: whether there are barriers.
     """
     options = (
         "--std=c++17",
@@ -95,13 +95,13 @@ def issue_probe(
 
 
 def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Program:
-    """The copy whose threads keep words in local memory, of which they have room for so many bytes."""
+    """Return the copy whose threads hold words in local memory of `local_bytes` each."""
     arguments = {SPILLED: ("source", "target", "accesses", "words", "apart", "steps")}
     return _of_words("spills", arguments, STREAMS, access_bytes, local_bytes, threads)
 
 
 def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threads: int) -> Program:
-    """The copy of arrays of structures of so many elements. local_bytes: as of `spilled_probe`."""
+    """Return the copy of arrays of structures of `streams` elements. local_bytes: as of `spilled_probe`."""
     displaced = "load", "load_far", "store", "store_far"
     arguments = {
         STRUCTURES: ("source", "target", "accesses", *displaced, "words", "apart", "steps"),
@@ -118,7 +118,7 @@ def _of_words(
     local_bytes: int,
     threads: int,
 ) -> Program:
-    """A copy whose threads keep words in local memory."""
+    """Return a copy whose threads hold words in local memory."""
     options = (
         "--std=c++17",
         f"-DSTREAMS={streams}",
@@ -130,7 +130,7 @@ def _of_words(
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:
-    """The displaced copy by vectors of elements. run_bytes: as of `probe`."""
+    """Return the displaced copy by vectors of elements. run_bytes: as of `probe`."""
     options = (
         "--std=c++17",
         f"-DSTREAMS={STREAMS}",
@@ -143,16 +143,16 @@ def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, thr
 
 
 def exchange_probe(*, meeting: str, threads: int) -> Program:
-    """The one whose warps exchange words between stages. meeting: of `MEETINGS`."""
+    """Return the program whose warps exchange words between stages. meeting: of `MEETINGS`."""
     options = "--std=c++17", f"-DMEETS={MEETINGS[meeting]}"
     arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
     return _program("exchange", options, arguments, threads, 0)
 
 
 def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads: int) -> Program:
-    """The one that stores words whose load is on its way, or that was waited for.
+    """Return the program that stores words of local memory whose load is outstanding (overtakes), or has completed.
 
-    local_bytes: of a thread, all of which it goes through; together: words that it takes in a turn.
+    local_bytes: of a thread, which accesses all of it; together: words per turn.
     """
     options = (
         "--std=c++17",

@@ -1,4 +1,4 @@
-"""Reading the kernel skeletons: from the package when installed, from the repository otherwise."""
+"""The skeletons of kernels, read from the installed package or from the repository."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @cache
 def skeleton(name: str) -> str:
-    """The text of kernels/<name>, for example 'cuda/one_step.cu'."""
+    """Return the text of kernels/<name>, for example 'cpu/direct/row.py.in'."""
     return (kernels_folder() / name).read_text(encoding="utf-8")
 
 
 def kernels_folder() -> Path:
-    """The folder of the skeletons."""
+    """Return the folder of the skeletons."""
     installed = _PACKAGE / "kernels"
     return installed if installed.is_dir() else _PACKAGE.parent / "kernels"

@@ -1,4 +1,4 @@
-"""Programs that only move data: the ceilings that kernels are held against."""
+"""Programs that only move data, by which the bandwidth ceilings of kernels are measured."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ COPY, SCALE = "copy_streams", "scale"
 STREAMS = CEILING_STREAMS
 ACCESS_TYPES = {2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 CASE = box("d3q19", "bgk", (256, 256, 256))
-"""The case whose traffic is imitated: it decides nothing here, but every program has one."""
+"""The case of these programs, without effect: every program has one."""
 
 
 def streams_digest(target: Target) -> str:
-    """Names the text of these programs: what was measured with another one is no ceiling any more."""
+    """Return the digest of these programs; measurements with other ones are no ceilings any more."""
     text = skeleton("cuda/probes/streams.cu") if target == "cuda" else _cpu_skeleton("simd") + support_digest()
     return hashlib.sha256(code_of(target, text).encode()).hexdigest()[:16]
 
@@ -33,7 +33,7 @@ def _cpu_skeleton(support: str) -> str:
 
 
 class CpuAccess(NamedTuple):
-    """How a CPU moves data: element type, lanes, and whether stores are non-temporal."""
+    """An access of a CPU: element type, lanes, and whether stores are non-temporal."""
 
     real: str
     lanes: int
@@ -41,14 +41,14 @@ class CpuAccess(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of one access."""
+        """Bytes of one access."""
         return self.lanes * (8 if self.real == "float64" else 4)
 
 
 def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool = True) -> Program:
-    """Copies `streams` arrays to as many others, and scales one in place, `threads` per block.
+    """Return the program that copies `streams` arrays to as many others, and scales one in place, `threads` per block.
 
-    apart: whether the compiler is told that source and target do not overlap, so that it may mix loads and stores.
+    apart: whether source and target are declared not to overlap, so that the compiler may reorder loads and stores.
     """
     restrict = "__restrict__" if apart else ""
     options = (
@@ -66,7 +66,7 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
 
 
 def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
-    """The same with so many threads, each of which takes whole rows."""
+    """Return the program of the copies on a CPU; each thread takes whole rows."""
     moves = [f"            move(target, x + {q} * stride, load(source, x + {q} * stride))" for q in range(streams)]
     stores = "non-temporal" if access.streaming else "plain"
     source = Template(_cpu_skeleton("narrow as simd" if access.bytes == 16 else "simd")).substitute(

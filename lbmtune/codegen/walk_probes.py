@@ -1,4 +1,4 @@
-"""Programs of the micro-benchmarks by which a CPU is calibrated: none of them has a lattice in it."""
+"""Programs of the micro-benchmarks that calibrate a CPU."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from lbmtune.codegen.support import support_digest
 
 WALK, MULTIPLY_ADD, MIXED, DIVIDE = "walk", "multiply_add", "mixed", "divide"
 CHAINS = 10
-"""Registers that chains take: enough to hide the latency of an operation, fewer than processors with vectors have."""
+"""Independent chains: enough to hide the latency of an operation, and fewer than a processor has vector registers."""
 OPERATIONS = {MULTIPLY_ADD: 1, MIXED: 2, DIVIDE: 1}
-"""Of a chain in a turn of each."""
+"""Operations of a chain per turn."""
 _ROUNDS = 3
 WORKED = 2 * _ROUNDS * STREAMS
-"""Operations of a turn of a walk that works: about as many as a collision has."""
+"""Operations per turn of a walk with arithmetic: about as many as a collision has."""
 APART = 64
-"""Elements between what two threads write: not of one cache line."""
+"""Elements between what two threads write, more than a cache line."""
 
 
 def walks_digest() -> str:
-    """Names the text of these programs."""
+    """Return the digest of these programs."""
     text = skeleton("cpu/probes/walk.py.in") + skeleton("cpu/probes/arithmetic.py.in") + support_digest()
     return hashlib.sha256(code_of("cpu", text).encode()).hexdigest()[:16]
 
 
 def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked: bool = False) -> Program:
-    """Reads streams and writes as many, wherever they start.
+    """Return the program that reads streams and writes as many, with any starts.
 
-    ahead: whether it asks for lines of what it reads; grouped: whether one access of each stream lies beside those of
-    the others; worked: whether it works on what it moves, `WORKED` operations for each turn.
+    ahead: whether it prefetches what it reads; grouped: whether accesses of all streams alternate in memory;
+    worked: whether it computes with what it moves, `WORKED` operations per turn.
     """
     numbers = range(STREAMS)
     starts = [f"from{q} = starts[{q}] + at" for q in numbers] + [f"to{q} = starts[{STREAMS + q}] + at" for q in numbers]
@@ -60,14 +60,14 @@ def walk(access: CpuAccess, threads: int, *, ahead: bool, grouped: bool, worked:
 
 
 def chains_of(access: CpuAccess, vector_bits: int) -> int:
-    """So many vectors stay in registers of a width, in two each where one is too short."""
+    """Return the chains that fit into registers of a width; wider vectors take two registers each."""
     return CHAINS // max(1, 8 * access.bytes // vector_bits if vector_bits else 1)
 
 
 def arithmetic(access: CpuAccess, threads: int, count: int = CHAINS) -> Program:
-    """Products with sums, such with sums in turn, and quotients, of vectors that stay in registers.
+    """Return the program of multiply-adds, of these alternating with additions, and of divisions, all in registers.
 
-    count: of chains (`chains_of`).
+    count: number of chains (`chains_of`).
     """
     chains = range(count)
     source = filled(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
+from lbmtune.records.legacy import config_of, is_legacy, previous_key
 from lbmtune.records.study import Ceiling
 
 FORMAT, BEST_VERSION = "lbmtune.best", 1
@@ -336,8 +337,26 @@ def read_best(path: Path) -> Best:
         best = msgspec.convert(values, type=Best)
     except (msgspec.ValidationError, InputError) as error:
         raise InputError(f"{path} is damaged: {error}; export the study again.") from error
+    if is_legacy(best.configuration):
+        best = _current(best, path)
     _check_digests(best, path)
     return best
+
+
+def _current(best: Best, path: Path) -> Best:
+    """Return what version 0.1 wrote, with configurations and keys of today. Raises InputError."""
+    try:
+        config = config_of(best.configuration)
+        others = tuple(
+            replace(one, key=found.key, configuration=found.flat())
+            for one in best.alternates
+            for found in (config_of(one.configuration),)
+        )
+    except InputError as error:
+        raise InputError(f"{path} holds a configuration that this lbmtune does not know: {error}") from error
+    if previous_key(config) != best.key:
+        raise InputError(f"{path} is damaged: its configuration has not the key {best.key}; export again.")
+    return replace(best, key=config.key, configuration=config.flat(), alternates=others)
 
 
 def source_digest(kernel: Kernel | SingleStep, target: str) -> str:

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.errors import InputError
 
 Flat = dict[str, Scalar]
@@ -244,13 +245,47 @@ def config_of(values: Mapping[str, Scalar]) -> KernelConfig:
     return from_flat(migrated(values) if is_legacy(values) else values)
 
 
-def old_key(values: Mapping[str, Scalar]) -> str:
-    """Return the key that version 0.1 gave to flat values of its own."""
-    backend = str(values.get("backend", "cuda"))
-    usual = DEFAULTS[backend]
-    identity = {"backend": backend, **{n: v for n, v in values.items() if n != "backend" and usual.get(n) != v}}
-    canonical = json.dumps(dict(sorted(identity.items())), sort_keys=True, separators=(",", ":"))
+def previous_key(config: KernelConfig) -> str:
+    """Return the key that version 0.1 gave to a configuration, which users may have written down."""
+    values = previous_values(config)
+    usual = DEFAULTS[config.backend]
+    identity = {"backend": config.backend, **{name: v for name, v in values.items() if v != usual[name]}}
+    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def previous_values(config: KernelConfig) -> Flat:
+    """Return the flat values of version 0.1, backend apart, of a configuration; `migrated` is the inverse."""
+    now, backend = config.flat(), config.backend
+    found = dict(DEFAULTS[backend])
+    for old in found:
+        for renamed in RENAMED.get(old, (Renamed(old),)):
+            if renamed.name in now:
+                before = {new: was for was, new in renamed.values.items()}
+                found[old] = before.get(now[renamed.name], now[renamed.name])
+                break
+    return {**found, **_decomposed(config), **_IMPLICIT.get(config.family, {})}
+
+
+def _decomposed(config: KernelConfig) -> Flat:
+    """Return the knobs of version 0.1 that one knob stands for today; the inverse of `_composed`."""
+    if config.backend == "cuda":
+        limits = {"max_registers": config.max_registers, "min_blocks": config.min_blocks}
+        block: Flat = {"block": scalar(config.tile)} if config.family == "face-exchange" else {}
+        scheme: Flat = {"scheme": config.scheme, "representation": config.kept.name}
+        return {**limits, **block, **scheme}
+    if config.family == "sparse":
+        return {}
+    names = ("loop", "tile_x", "tile_y", "tile_z")
+    return {name: getattr(config, name) for name in names} | {"representation": config.kept.name}
+
+
+_IMPLICIT: Mapping[str, Flat] = {
+    "sparse": {"addressing": "indirect"},
+    "persistent": {"launch": "resident"},
+    "face-exchange": {"halo": "faces"},
+}
+"""Knobs of version 0.1 that a family means by itself."""
 
 
 Table = Mapping[str, Sequence[Scalar]]
@@ -329,6 +364,8 @@ def _of_family(name: str, table: Table, backend: str) -> dict[str, tuple[Scalar,
         values = [new.values.get(value, value) for value in table.get(old, (usual[old],))]
         if old in _OF_LAYOUT:
             values = [value for value in values if value != usual[old]]
+        allowed = known[new.name].allowed
+        values = [value for value in values if value in allowed or not allowed]
         if values and (old in table or values != [known[new.name].default]):
             found[new.name] = dict.fromkeys(values)
     composed = [knob for knob in ("max_registers", "min_blocks", *_TILES, "block") if knob in table]

@@ -9,50 +9,48 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lbmtune.catalogue.axes import completed
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat, parse_config
-from lbmtune.catalogue.families.rules import Limits
-from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.precision import COMPUTES, STORAGES
-from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.errors import InputError
-from tests.support.configs import old_cuda
-
-small = st.integers(0, 4096)
-shared = {
-    "scheme": st.sampled_from(sorted(SCHEMES)),
-    "layout": st.sampled_from(sorted(LAYOUTS)),
-    "width": small,
-    "padding": small,
-    "group": small,
-    "layout_tile": st.tuples(small, small, small),
-    "storage": st.sampled_from(sorted(STORAGES)),
-    "compute": st.sampled_from(sorted(COMPUTES)),
-}
-cuda_configs = st.builds(
-    CudaConfig,
-    **shared,
-    block=st.tuples(small, small, small),
-    cells_per_thread=small,
-    max_registers=small,
-    min_blocks=small,
-    wrap=st.sampled_from(["arithmetic", "ghost"]),
-)
-cpu_configs = st.builds(
+from lbmtune.catalogue.config import (
+    FAMILIES,
     CpuConfig,
-    **shared,
-    threads=small,
-    vector_bits=small,
-    loop=st.sampled_from(["z", "zy", "tile"]),
-    tile_y=small,
-    tile_z=small,
-    row_padding=small,
-    row_offset=small,
-    streaming_stores=small,
-    wrap=st.sampled_from(["ghost", "select"]),
+    KernelConfig,
+    Knob,
+    completed,
+    cpu,
+    cuda,
+    from_flat,
+    parse_config,
 )
-configs = st.one_of(cuda_configs, cpu_configs)
+from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.knobs import own_knobs
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.layouts.layout import Layout
+from lbmtune.errors import InputError
+
+RECORDS = [record for families in FAMILIES.values() for record in families.values()]
+
+
+def values_of(one: Knob) -> st.SearchStrategy[object]:
+    if one.allowed:
+        return st.sampled_from(one.allowed)
+    if one.is_extent:
+        return st.tuples(*[st.integers(0, 4096)] * (1 + str(one.default).count("x")))
+    return st.sampled_from([one.default, *one.search]) if one.is_name else st.integers(0, 4096)
+
+
+def layouts_of(record: type[KernelConfig]) -> st.SearchStrategy[Layout]:
+    own = {name: [one for one in own_knobs(LAYOUTS[name]) if one.name not in record.without] for name in record.layouts}
+    return st.one_of(
+        *(st.builds(LAYOUTS[name], **{one.name: values_of(one) for one in knobs}) for name, knobs in own.items())
+    )
+
+
+def configs_of(record: type[KernelConfig]) -> st.SearchStrategy[KernelConfig]:
+    own = {one.name: values_of(one) for one in own_knobs(record) if one.name != "layout"}
+    return st.builds(record, layout=layouts_of(record), **own)
+
+
+configs = st.one_of(*map(configs_of, RECORDS))
 
 GOLDEN_KEYS = {
     "61e608ff14f4": cuda.Direct(),
@@ -84,10 +82,10 @@ def test_what_is_said_of_a_configuration_means_the_same_on_any_device(config: Ke
     for one in (config, type(config)()):
         read = {name: value for name, _, value in (part.partition("=") for part in one.said.split(","))}
         filled = completed(read, device)
-        assert {name: str(filled[name]) for name in one.BY_DEVICE} == {name: read[name] for name in one.BY_DEVICE}
+        assert {name: str(filled[name]) for name in one.by_device} == {name: read[name] for name in one.by_device}
         assert parse_config(one.said) == one
     filled = completed({"backend": "cpu"}, device)
-    assert [filled[name] for name in CpuConfig.BY_DEVICE] == [7, 64], "what nobody has said is the device's"
+    assert [filled[name] for name in CpuConfig.by_device] == [7, 64], "what nobody has said is the device's"
 
 
 @given(configs)
@@ -110,7 +108,7 @@ def test_golden_keys(key: str, config: KernelConfig) -> None:
 def test_keys_do_not_depend_on_the_hash_seed(seed: str) -> None:
     code = (
         "from lbmtune.catalogue.config import *\n"
-        "print(CudaConfig().key, CpuConfig().key, parse_config('storage=fp64,compute=fp64,scheme=aa').key)"
+        "print(cuda.Direct().key, cpu.Direct().key, parse_config('storage=fp64,compute=fp64,scheme=aa').key)"
     )
     environment = os.environ | {"PYTHONHASHSEED": seed}
     printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -120,21 +118,26 @@ def test_keys_do_not_depend_on_the_hash_seed(seed: str) -> None:
 
 def test_missing_axes_take_their_default() -> None:
     assert parse_config("scheme=aa, block=64x2x1") == cuda.Direct(block=(64, 2, 1), scheme="aa")
-    assert parse_config("backend=cpu,loop=zy") == cpu.Direct(parallel_loop="zy")
-    assert parse_config("loop=zy", backend="cpu") == cpu.Direct(parallel_loop="zy")
+    assert parse_config("backend=cpu,parallel_loop=zy") == cpu.Direct(parallel_loop="zy")
+    assert parse_config("parallel_loop=zy", backend="cpu") == cpu.Direct(parallel_loop="zy")
     assert parse_config("") == cuda.Direct()
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("shceme=aa", "unknown axis of a cuda configuration 'shceme'; did you mean 'scheme'?"),
-        ("backend=cpu,block=1x1x1", "unknown axis of a cpu configuration 'block'; did you mean"),
+        ("shceme=aa", "unknown knob 'shceme' of family direct (cuda); did you mean 'scheme'?"),
+        ("backend=cpu,block=1x1x1", "unknown knob 'block' of family direct (cpu); did you mean"),
+        ("steps=3", "steps is not a knob of family direct (family temporal-blocking of cuda has it)."),
+        ("family=persistent,z_cells=3", "z_cells is not a knob of family persistent (family column of cuda has it)."),
+        ("family=tempoal-blocking", "unknown family of cuda 'tempoal-blocking'; did you mean 'temporal-blocking'?"),
+        ("layout=sao", "unknown layout 'sao'; did you mean 'soa'?"),
+        ("layout=soa,width=64", "width=64 is not supported for layout=soa (use layout=aosoa or bundle-aosoa"),
         ("backend=cdua", "unknown backend 'cdua'; did you mean 'cuda'?"),
-        ("block=256", "axis block='256' is not three numbers such as 256x1x1; correct the value."),
-        ("block=256x1xq", "axis block='256x1xq' is not three numbers such as 256x1x1; correct the value."),
-        ("cells_per_thread=two", "axis cells_per_thread='two' is not a whole number; correct the value."),
-        ("scheme", "configuration part 'scheme' is not of the form axis=value; write for example scheme=aa."),
+        ("block=256", "block='256' is not of the form 256x1x1; give three whole numbers."),
+        ("block=256x1xq", "block='256x1xq' is not of the form 256x1x1; give three whole numbers."),
+        ("cells_per_thread=two", "cells_per_thread='two' is not a whole number; use 1, 2, 4 or 8."),
+        ("scheme", "configuration part 'scheme' is not of the form knob=value; write for example scheme=aa."),
     ],
 )
 def test_bad_text_is_bad_input_with_a_sentence(text: str, sentence: str) -> None:
@@ -147,7 +150,6 @@ def test_bad_text_is_bad_input_with_a_sentence(text: str, sentence: str) -> None
     ("config", "sentence"),
     [
         (cuda.Direct(scheme="esotwist"), "unknown scheme 'esotwist'; did you mean 'esoteric-twist'?"),
-        (old_cuda(layout="sao"), "unknown layout 'sao'; did you mean"),
         (cuda.Direct(storage="fp61"), "unknown storage 'fp61'; did you mean"),
         (cuda.Direct(compute="fp23"), "unknown compute 'fp23'; did you mean 'fp32'?"),
     ],

@@ -255,7 +255,7 @@ KINDS: dict[str, tuple[tuple[KernelConfig, ...], str]] = {
         ),
         "regularised",
     ),
-    "on chip (`launch=resident`)": ((cuda.Persistent(block=(64, 4, 1)),), "bgk"),
+    "on chip (`family=persistent`)": ((cuda.Persistent(block=(64, 4, 1)),), "bgk"),
 }
 CONDITIONS: dict[str, Callable[[Case], Case]] = {
     "`wall`, `moving`, whole faces": lambda case: replace(

@@ -13,7 +13,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, cuda, from_flat
+from lbmtune.catalogue.config import KernelConfig, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case, box
@@ -285,22 +285,28 @@ def test_a_recorded_accuracy_is_of_the_kernels_of_now(path: Path) -> None:
         assert render(case, from_flat(one["config"])).digest == one["source_digest"], one["key"]
 
 
-ELSEWHERE = (("resident", "computed"), ("call", "faces"))
+ELSEWHERE = ("persistent", "face-exchange")
+"""Families that round elsewhere than in launches of one to four steps."""
 
 
 def test_the_page_has_the_accuracies_of_kernels_on_chip_and_of_tiles_with_faces() -> None:
-    columns = (("populations", "call"), ("populations", "resident"), ("moments", "call"), ("moments", "faces"))
+    columns = (
+        ("populations", "direct"),
+        ("populations", "persistent"),
+        ("moments", "temporal-blocking"),
+        ("moments", "face-exchange"),
+        ("moments", "persistent"),
+    )
     errors = {}
     for one in json.loads((KEPT / "nvidia-h200" / "accuracy-regularised.json").read_text())["found"]:
-        config, found = one["config"], msgspec.convert(one["accuracy"], Accuracy)
+        found = msgspec.convert(one["accuracy"], Accuracy)
         assert found.after
-        if config["steps"] > 1:
+        if found.steps > 1:
             continue
-        place = "faces" if config["halo"] == "faces" else config["launch"]
-        errors[found.storage, found.representation, place] = found.after.velocity
+        errors[found.storage, found.representation, one["config"]["family"]] = found.after.velocity
     page = (KEPT.parent.parent / "docs" / "lab" / "moments.md").read_text().partition("| moments on chip |\n")[2]
     for storage in ("fp64", "fp32", "fp16c", "fp16s", "bf16"):
-        found = [errors.get((storage, *one)) for one in (*columns, ("moments", "resident"))]
+        found = [errors.get((storage, *one)) for one in columns]
         cells = ["-" if e is None else f"{e:.1e}".replace("e-0", "e-") if e else "0" for e in found]
         assert f"| {storage} | {' | '.join(cells)} |\n" in page
 
@@ -317,8 +323,8 @@ def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
             assert found.domain == (64, 64, 4)
             assert found.after
             assert AFTER_STEPS <= found.after.steps < AFTER_STEPS + found.steps
-            if (place := (one["config"].get("launch"), one["config"].get("halo", "computed"))) in ELSEWHERE:
-                apart.add((found.collision, found.representation, found.storage, *place))
+            if (family := one["config"]["family"]) in ELSEWHERE:
+                apart.add((found.collision, found.representation, found.storage, family))
                 continue
             errors[found.collision, found.representation, found.storage, found.steps] = found.after.velocity
     of_moments = [("regularised", "moments", storage) for storage in STORAGES if storage != "fp16c"]
@@ -327,7 +333,7 @@ def test_the_accuracy_of_moments_and_of_several_steps_is_recorded() -> None:
     assert errors.keys() == {*((*one, n) for one in of_moments + of_populations for n in (1, 2, 3, 4)), *of_bgk}
     on_chip, by_faces = ELSEWHERE
     populations = [*of_populations, *(("bgk", "populations", storage) for storage in STORAGES)]
-    everything = {*((*one, *on_chip) for one in of_moments + populations), *((*one, *by_faces) for one in of_moments)}
+    everything = {*((*one, on_chip) for one in of_moments + populations), *((*one, by_faces) for one in of_moments)}
     assert apart == everything
 
 
@@ -342,7 +348,7 @@ def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> No
             config = from_flat(trial["config"])
             assert render(case, config).digest == trial["source_digest"], trial["key"]
             speeds = [f"{one['final']['mlups']:,.0f}" for one in (trial, trials[0])]
-            on_chip = isinstance(config, CudaConfig) and config.moments_on_chip
+            on_chip = config.family == "persistent" and config.of_moments
             found[str(case.domain[0]), config.storage, on_chip] = (config.flat(), speeds)
     page = (KEPT.parent.parent / "docs" / "lab" / "small-domains.md").read_text().partition("turns.json")[2]
     rows = re.findall(IN_TURNS, page.partition("\n\nPopulations stay")[0], re.MULTILINE)
@@ -359,9 +365,9 @@ def test_kernels_measured_in_turns_are_those_of_now_and_as_the_page_says() -> No
 
 
 def _shape(config: KernelConfig) -> str:
-    """What a thread and a block do, as far as it is not the default."""
-    usual, flat = cuda.Direct().flat(), config.flat()
-    names = [name for name in ("cells_per_thread", "pack", "rows", "barrier") if flat[name] != usual[name]]
+    """What a thread and a block do, as far as it is not the smallest."""
+    smallest, flat = {"cells_per_thread": 1, "pack": 1, "rows": 1, "warp_sync": "block"}, config.flat()
+    names = [name for name, value in smallest.items() if flat.get(name, value) != value]
     return ",".join(f"{name}={flat[name]}" for name in ["block", *names])
 
 

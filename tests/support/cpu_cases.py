@@ -10,8 +10,9 @@ import numpy as np
 
 from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import FAMILIES, CpuConfig, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Launch, Program
@@ -26,8 +27,9 @@ LIMITS = Limits(cores=8)
 SCHEME_NAMES = list(SCHEMES)
 BLOCKWISE = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).blockwise]
 ORDERED = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).ordered]
-TILES = {"loop": "tile", "tile_y": 3, "tile_z": 2, "threads": 2}
+TILES = {"parallel_loop": "tile-3x2", "threads": 2}
 """Blocks with rings are tiles, here of which some are cut short and others lie between tiles."""
+_OLD_TILES = {"loop": "tile", "tile_y": 3, "tile_z": 2, "threads": 2}
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
 PRECISIONS |= {"fp16c": ("fp16c", "fp32"), "bf16": ("bf16", "fp32")}
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -71,10 +73,15 @@ def case_of(flow: str, lattice: str, collision: str = "bgk") -> Case:
     return replace(case, faces=faces, wall_velocity=(0.03, 0.05, 0.0 if lattice == "d2q9" else -0.02))
 
 
-def config_of(scheme: str, layout: str, precision: str = "fp64", **axes: Any) -> CpuConfig:
+def config_of(scheme: str, layout: str, precision: str = "fp64", **given: Any) -> Any:
+    """A configuration of family direct, or of the one given, in one of the layouts above."""
     stored, computed = PRECISIONS[precision]
-    blocks = TILES if scheme in BLOCKWISE else {}
-    return old_cpu(**{"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout], **blocks, **axes})
+    chosen = {"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout]}
+    family = str(given.get("family", "direct"))
+    if not given.keys() - {"family"} <= knobs_by_name(FAMILIES["cpu"][family]).keys():  # knobs of version 0.1
+        return old_cpu(**{**chosen, **(_OLD_TILES if scheme in BLOCKWISE else {}), **given})
+    flat = {"backend": "cpu", "family": family, **chosen, **(TILES if scheme in BLOCKWISE else {}), **given}
+    return from_flat({name: scalar(value) for name, value in flat.items()})
 
 
 def program_of(case: Case, config: CpuConfig) -> Program:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import islice, product
+from typing import Any
 
 import pytest
 
 from lbmtune.backend.cuda import nvrtc
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import FAMILIES, CudaConfig, cuda, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import Case, box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
@@ -74,13 +76,38 @@ def legal(case: Case, config: CudaConfig) -> bool:
     return broken(case, config, Limits()) is None
 
 
-def config(**axes: object) -> CudaConfig:
-    """A configuration whose arithmetic and layout parameters follow from the other axes, in small blocks."""
-    chosen: dict[str, object] = {"block": (16, 2, 1), "storage": "fp32", **axes}
-    chosen.setdefault("compute", PRECISIONS[str(chosen["storage"])])
-    for name, value in LAYOUT_AXES.get(str(chosen.get("layout", "soa")), {}).items():
-        chosen.setdefault(name, value)
-    return old_cuda(**chosen)  # type: ignore[arg-type]
+def config(**given: Any) -> Any:
+    """A configuration whose arithmetic and layout parameters follow from the other knobs, in small blocks.
+
+    family: if it is not given, the first of direct, column and sparse that has all knobs.
+    """
+    record = FAMILIES["cuda"][given["family"]] if "family" in given else _inferred(given)
+    stored = str(given.get("storage", "fp32"))
+    chosen = {
+        "storage": stored,
+        "compute": PRECISIONS[stored],
+        **LAYOUT_AXES.get(str(given.get("layout")), {}),
+        **given,
+    }
+    if record is None:  # knobs of version 0.1
+        return old_cuda(**{"block": (16, 2, 1), **chosen})
+    chosen = {**_SMALL_BLOCKS.get(record, {}), "family": record.family, **chosen}
+    return from_flat({"backend": "cuda", **{name: scalar(value) for name, value in chosen.items()}})
+
+
+_SMALL_BLOCKS: dict[Any, dict[str, object]] = {
+    cuda.Direct: {"block": (16, 2, 1)},
+    cuda.Column: {"block": (16, 2, 1)},
+    cuda.Sparse: {"block": (32, 1, 1)},
+}
+
+
+def _inferred(given: dict[str, Any]) -> type[CudaConfig] | None:
+    if given.get("launch") == "resident":
+        return None
+    return next(
+        (one for one in (cuda.Direct, cuda.Column, cuda.Sparse) if given.keys() <= knobs_by_name(one).keys()), None
+    )
 
 
 def one_of_each_kind(flow: str) -> Iterator[Sample]:
@@ -134,10 +161,10 @@ def samples(seed: int) -> Iterator[Sample]:
             block=draw.choice(
                 ((8, 2, 1), (16, 2, 1), (32, 1, 1), (64, 1, 1), (4, 4, 1), (2, 2, 1), (8, 2, 2), (16, 1, 3))
             ),
-            width=draw.choice((8, 16, 24)) if "aosoa" in layout else 1,
-            group=draw.choice((2, 3, 5)) if "bundle" in layout else 1,
-            layout_tile=draw.choice(_tiles(lattice)) if "tiled" in layout else (1, 1, 1),
-            padding=draw.choice((0, 8)) if layout == "soa" else 0,
+            **({"width": draw.choice((8, 16, 24))} if "aosoa" in layout else {}),
+            **({"group": draw.choice((2, 3, 5))} if "bundle" in layout else {}),
+            **({"layout_tile": draw.choice(_tiles(lattice))} if "tiled" in layout else {}),
+            **({"padding": draw.choice((0, 8))} if layout == "soa" else {}),
         )
         if legal(case, one):
             yield case, one

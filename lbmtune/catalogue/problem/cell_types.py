@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from lbmtune.catalogue.problem.faces import LOCAL, OPEN, SIDES, Face
 from lbmtune.catalogue.problem.fields import Problem
-from lbmtune.catalogue.record import KernelConfig
 
 WORD_BITS = 32
 
@@ -112,8 +111,16 @@ def layout(case: Problem, *, everywhere: bool) -> Words:
     return Words(tuple(placed), moving, shift + len(several) - first)
 
 
-def words_of(case: Problem, config: KernelConfig) -> Words:
-    """The fields that a kernel reads."""
+class Addressed(Protocol):
+    """What is asked of a configuration here."""
+
+    @property
+    def indirect(self) -> bool:
+        """Whether sites are listed."""
+
+
+def words_of(case: Problem, config: Addressed) -> Words:
+    """Return the fields of words that a kernel reads."""
     return layout(case, everywhere=config.indirect)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbmtune.api import devices
-from lbmtune.api.configs import backend_of_knobs, current_values, fitted, known_names, parse_values
+from lbmtune.api.configs import LOG, backend_of_knobs, current_values, fitted, known_names, parse_values
 from lbmtune.api.folders import study_folders
 from lbmtune.api.machines import machine_of, named_machine
 from lbmtune.api.ranking import ranked_before
@@ -23,6 +23,7 @@ from lbmtune.files.studyfile import TABLES, load_study
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
+from lbmtune.records.legacy import previous_key
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
@@ -174,7 +175,9 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
     for folder in folders:
         record = read_study(folder)
         for trial in record.trials:
-            if trial.key == key:
+            if trial.key == key or previous_key(from_flat(trial.config)) == key:
+                if trial.key != key:
+                    LOG.info("%s was its key in version 0.1; today it is %s", key, trial.key)
                 found = trial.final or trial.measurement
                 recorded = Recorded(record.header.environment, found.mlups if found else None, trial.resources)
                 return record.header.spec.case, from_flat(trial.config), recorded

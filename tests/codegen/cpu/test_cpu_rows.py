@@ -17,7 +17,7 @@ from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
 from lbmtune.catalogue.collisions.operator import assignments
-from lbmtune.catalogue.families.rules import READS, broken
+from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import COLLISIONS
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu.shared.filling import between
@@ -27,7 +27,8 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
 
-BETWEEN: dict[str, Any] = {"far_ends": "between"}
+PASSES = ("one", "two", "pipelined", "minimal")
+BETWEEN: dict[str, Any] = {"row_tail": "peeled"}
 LEGAL = [
     scheme for scheme in SCHEMES if broken(case_of("box", "d2q9"), config_of(scheme, "soa", **BETWEEN), LIMITS) is None
 ]
@@ -49,19 +50,21 @@ def test_far_ends_that_nothing_fills_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reads", "vectors", "flow"), list(product(("once", "ahead"), (1, 2, 3, 4), ("box", "moving-x")))
+    ("passes", "vectors", "flow"), list(product(("one", "pipelined"), (1, 2, 3, 4), ("box", "moving-x")))
 )
-def test_rows_of_few_vectors(reads: str, vectors: int, flow: str) -> None:
+def test_rows_of_few_vectors(passes: str, vectors: int, flow: str) -> None:
     case = case_of(flow, "d2q9")
-    program = program_of(case, config_of("aa", "soa", "fp32", reads=reads, vector_bits=256, **BETWEEN))
+    program = program_of(case, config_of("aa", "soa", "fp32", collision_passes=passes, vector_bits=256, **BETWEEN))
     there = replace(case, domain=(8 * vectors, 3, 1))
     found = compare(program, Binary(b"", "", Resources()), InterpretingDevice(), there, periods=1)
     assert found.passed, found
 
 
-@pytest.mark.parametrize("reads", READS)
-def test_no_condition_is_left_in_the_loop(reads: str) -> None:
-    text = program_of(case_of("cavity", "d3q19"), config_of("esoteric-twist", "soa", reads=reads, **BETWEEN)).source
+@pytest.mark.parametrize("passes", PASSES)
+def test_no_condition_is_left_in_the_loop(passes: str) -> None:
+    text = program_of(
+        case_of("cavity", "d3q19"), config_of("esoteric-twist", "soa", collision_passes=passes, **BETWEEN)
+    ).source
     loops = text.split("        for x in range(part * late, ")[1:]
     assert len(loops) == 1, "the other parity reads beyond the near ends"
     body = [line for line in loops[0].splitlines()[1:] if line.startswith(" " * 12)]
@@ -73,9 +76,9 @@ def test_no_condition_is_left_in_the_loop(reads: str) -> None:
     ("scheme", "precision", "axes"),
     [
         ("pull", "fp32", {}),
-        ("aa", "fp16s", {"reads": "ahead"}),
-        ("esoteric-twist", "fp32", {"reads": "twice", **BETWEEN}),
-        ("esoteric-pull", "fp32", {"reads": "lean"}),
+        ("aa", "fp16s", {"collision_passes": "pipelined"}),
+        ("esoteric-twist", "fp32", {"collision_passes": "two", **BETWEEN}),
+        ("esoteric-pull", "fp32", {"collision_passes": "minimal"}),
     ],
 )
 def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dict[str, Any]) -> None:
@@ -89,21 +92,21 @@ def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dic
 
 @pytest.mark.skipif(vector_bits() < 256, reason="this processor has no such vectors")
 @pytest.mark.parametrize(
-    ("scheme", "reads", "precision", "axes"),
+    ("scheme", "passes", "precision", "axes"),
     [
-        ("esoteric-twist", "ahead", "fp16s", {"loop": "zy"}),
+        ("esoteric-twist", "pipelined", "fp16s", {"loop": "zy"}),
         (
             "aa",
-            "ahead",
+            "pipelined",
             "fp32",
             {"loop": "tile", "tile_y": 3, "tile_z": 2, "steps": 3, "prefetch_rows": 1, "threads": 2},
         ),
-        ("esoteric-twist", "lean", "fp32", {"loop": "tile", "tile_y": 3, "tile_z": 1, "steps": 2}),
-        ("esoteric-pull", "once", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
+        ("esoteric-twist", "minimal", "fp32", {"loop": "tile", "tile_y": 3, "tile_z": 1, "steps": 2}),
+        ("esoteric-pull", "one", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
     ],
 )
-def test_compiled(scheme: str, reads: str, precision: str, axes: dict[str, Any]) -> None:
-    many = {"reads": reads, "padding": 0, "stride": 40_000, **BETWEEN, **axes}
+def test_compiled(scheme: str, passes: str, precision: str, axes: dict[str, Any]) -> None:
+    many = {"collision_passes": passes, "padding": 0, "stride": 40_000, **BETWEEN, **axes}
     program = program_of(case_of("moving-x", "d3q19"), config_of(scheme, "soa-256", precision, **many))
     found = verify(program, compile_cpu(program), open_cpu())
     assert found.passed, found
@@ -121,7 +124,7 @@ def _loop(text: str) -> list[str]:
 
 
 def test_converted_populations_are_found_by_few_addresses() -> None:
-    config = config_of("esoteric-twist", "soa", "fp16s", reads="ahead", **{**ASKING, "stride": 40_000})
+    config = config_of("esoteric-twist", "soa", "fp16s", collision_passes="pipelined", **{**ASKING, "stride": 40_000})
     lines = _loop(program_of(case_of("box", "d3q19"), config).source)
     placed = [line for line in lines if " = place(field, " in line]
     assert sorted(line.split(" = ")[0] for line in placed) == [
@@ -134,21 +137,27 @@ def test_converted_populations_are_found_by_few_addresses() -> None:
 
 @pytest.mark.parametrize(
     ("axes", "is_placed"),
-    [({}, True), ({"stride": 0}, False), ({"vector_bits": 256}, False), ({"reads": "once"}, False), (None, False)],
+    [
+        ({}, True),
+        ({"stride": 0}, False),
+        ({"vector_bits": 256}, False),
+        ({"collision_passes": "one"}, False),
+        (None, False),
+    ],
 )
 def test_addresses_only_where_they_help(axes: dict[str, Any] | None, is_placed: bool) -> None:
     precision, axes = ("fp32", {}) if axes is None else ("fp16s", axes)
-    config = config_of("aa", "soa", precision, **{"reads": "ahead", "stride": CELLS, **axes})
+    config = config_of("aa", "soa", precision, **{"collision_passes": "pipelined", "stride": CELLS, **axes})
     text = program_of(case_of("box", "d2q9"), config).source
     assert ("import places, simd" in text) == ("place = places.place" in text) == is_placed
 
 
 @pytest.mark.parametrize(
-    ("scheme", "reads", "flow"),
-    [*product(("pull", "push", "aa"), ("twice", "ahead"), ("box",)), ("esoteric-twist", "ahead", "moving-x")],
+    ("scheme", "passes", "flow"),
+    [*product(("pull", "push", "aa"), ("two", "pipelined"), ("box",)), ("esoteric-twist", "pipelined", "moving-x")],
 )
-def test_addresses_lead_where_rows_do(scheme: str, reads: str, flow: str) -> None:
-    program = program_of(case_of(flow, "d2q9"), config_of(scheme, "soa", "fp16s", reads=reads, **ASKING))
+def test_addresses_lead_where_rows_do(scheme: str, passes: str, flow: str) -> None:
+    program = program_of(case_of(flow, "d2q9"), config_of(scheme, "soa", "fp16s", collision_passes=passes, **ASKING))
     assert " = place(" in program.source
     found = interpret(program, periods=1)
     assert found.passed, found
@@ -156,7 +165,9 @@ def test_addresses_lead_where_rows_do(scheme: str, reads: str, flow: str) -> Non
 
 @pytest.mark.skipif(vector_bits() < 512, reason="this processor has no such vectors")
 def test_no_conversion_has_an_index(tmp_path: Path) -> None:
-    program = program_of(case_of("box", "d2q9"), config_of("aa", "soa", "fp16s", reads="ahead", **ASKING))
+    program = program_of(
+        case_of("box", "d2q9"), config_of("aa", "soa", "fp16s", collision_passes="pipelined", **ASKING)
+    )
     (code,) = import_text(tmp_path / "placed.py", program.source).step_1.inspect_asm().values()
     loop = max(re.split(r"^\.\w+:$", code, flags=re.M), key=lambda block: block.count("prefetcht0"))
     loaded = re.findall(r"vcvtph2ps\s+[-\w]*\((.*)\), %zmm", loop)
@@ -176,7 +187,9 @@ def test_no_conversion_has_an_index(tmp_path: Path) -> None:
     ],
 )
 def test_prefetches_lie_apart_where_much_else_is_done(precision: str, axes: dict[str, Any], runs: list[int]) -> None:
-    config = config_of("aa", "soa", precision, reads="ahead", prefetch_local=16, prefetch_propagated=32, **axes)
+    config = config_of(
+        "aa", "soa", precision, collision_passes="pipelined", prefetch_local=16, prefetch_propagated=32, **axes
+    )
     lines = _loop(program_of(case_of("box", "d2q9"), config).source)
     kinds = groupby(lines, lambda line: line.startswith("prefetch("))
     assert [len([*group]) for asks, group in kinds if asks] == runs
@@ -188,8 +201,8 @@ def test_lean_cells_do_less(lattice: str) -> None:
     assert (lean.quotients, twice.quotients) == (1, 1)
     assert lean.plain < twice.plain
     texts = [
-        program_of(case_of("box", lattice), config_of("aa", "soa", "fp32", reads=reads)).source
-        for reads in ("lean", "twice")
+        program_of(case_of("box", lattice), config_of("aa", "soa", "fp32", collision_passes=passes)).source
+        for passes in ("minimal", "two")
     ]
     assert len(re.findall(r" [-+*/] ", texts[0])) < len(re.findall(r" [-+*/] ", texts[1]))
 
@@ -197,10 +210,12 @@ def test_lean_cells_do_less(lattice: str) -> None:
 @pytest.mark.parametrize("name", COLLISIONS)
 def test_reads_lean_is_legal_where_it_is_another_form(name: str) -> None:
     case = case_of("box", "d3q27", name)
-    reason = broken(case, config_of("aa", "soa", "fp32", reads="lean"), LIMITS)
+    reason = broken(case, config_of("aa", "soa", "fp32", collision_passes="minimal"), LIMITS)
     leaner = by_axes(collision(name), case.stencil, False) != assignments(collision(name), case.stencil, False)
     assert (reason is None) == leaner
-    assert leaner or f"reads lean with collision {name}: bgk and trt have a form of fewer instructions" in str(reason)
+    assert leaner or f"collision_passes=minimal is not supported for collision {name} (use two): bgk and trt" in str(
+        reason
+    )
 
 
 def test_equal_shares() -> None:
@@ -213,7 +228,7 @@ def test_a_domain_that_does_not_fit_is_refused() -> None:
     case, config = case_of("box", "d2q9"), config_of("aa", "soa", stride=600)
     program = program_of(case, config)
     there = replace(case, domain=(96, 7, 1))
-    said = "stride 600: the direction arrays of domain 96x7x1 have 686 elements"
+    said = "stride=600: the direction arrays of domain 96x7x1 have 686 elements"
     assert broken(there, config, LIMITS) == said
     with pytest.raises(TooManyResourcesError, match=said):
         Simulation(program, Binary(b"", "", Resources()), InterpretingDevice(), there)

@@ -212,7 +212,7 @@ EXAMPLES = {
     "esoteric-twist_aos_d2q9_cavity": ("cavity", "d2q9", config_of("esoteric-twist", "aos-select", "fp64")),
     "swap-ordered_d2q9_channel": ("channel", "d2q9", config_of("swap-ordered", "soa", "fp32", threads=2)),
     "ghost-cell_d2q9_cavity": ("cavity", "d2q9", config_of("ghost-cell", "soa", "fp16s")),
-    "aa_ahead_d2q9_channel": ("channel", "d2q9", config_of("aa", "soa", "fp16s", reads="ahead")),
+    "aa_ahead_d2q9_channel": ("channel", "d2q9", config_of("aa", "soa", "fp16s", collision_passes="pipelined")),
     "esoteric-twist_sweep_d3q19_channel": ("channel", "d3q19", config_of("esoteric-twist", "soa", "fp32", **SWEPT)),
     "push_d2q9_lids": ("moving-x", "d2q9", config_of("push", "soa-256", "fp64", **TILED)),
 }

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, completed, cpu, from_flat, knobs
 from lbmtune.catalogue.families.cpu.moments_wavefront import fetched, ring_rows, ring_values, thread_values
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -23,6 +22,7 @@ from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.domains import awkward_domain, thin_domain
@@ -199,38 +199,43 @@ def test_every_moment_has_a_place_and_a_formula(layout: str) -> None:
     assert by_formula == [int(at[1, 2, 3]) for at in found]
 
 
-def test_axes_that_act() -> None:
-    moments = {"backend": "cpu", "addressing": "direct", "scheme": "pull", "representation": "moments"}
-    assert neutral("loop", moments) == "tile"
-    assert neutral("steps", {**moments, "loop": "tile"}) is None
-    assert neutral("tile_x", moments) is None
-    assert neutral("tile_x", {**moments, "representation": "populations"}) == 0
-    # populations in place take several steps, too
-    assert neutral("steps", {**moments, "representation": "populations", "scheme": "aa", "loop": "tile"}) is None
-    chosen = from_flat(completed({"backend": "cpu", "representation": "moments"}, LIMITS))
+def test_knobs_of_the_family() -> None:
+    own = {one.name: one for one in knobs(cpu.MomentsWavefront)}
+    assert own["tile"].default == "256x16x64"
+    assert own["steps"].neutral({}) is None
+    assert "tile" in {one.name for one in knobs(cpu.Wavefront)}
+    assert "tile" not in {one.name for one in knobs(cpu.Direct)}
+    assert not {"wrap", "collision_passes", "prefetch_local", "row_tail"} & {*own}
+    chosen = from_flat(completed({"backend": "cpu", "family": "moments-wavefront"}, LIMITS))
     assert broken(flow(), chosen, LIMITS) is None
+
+
+@pytest.mark.parametrize("knob", ["scheme", "wrap", "collision_passes", "order", "stride", "tile_x"])
+def test_knobs_of_other_families_cannot_be_written(knob: str) -> None:
+    with pytest.raises(InputError, match=knob):
+        from_flat({"backend": "cpu", "family": "moments-wavefront", knob: 1})
 
 
 @pytest.mark.parametrize(
     ("case", "axes", "reason"),
     [
-        (box("d3q19", "bgk", (64, 64, 64), 1.3), {}, "representation moments with collision bgk"),
+        (
+            box("d3q19", "bgk", (64, 64, 64), 1.3),
+            {},
+            "representation=moments is not supported for collision=bgk",
+        ),
         (
             case_of("slipping", "d3q19", "regularised"),
             {},
-            "slip face x+ with representation moments: its cells complete",
+            "slip face x+ is not supported for representation=moments (use populations): its cells complete",
         ),
-        (case_of("rocks", "d3q19", "regularised"), {}, "solid cells are known by flags"),
-        (case_of("cavity", "d3q19", "regularised"), {"flags": "memory"}, "faces are known by their place"),
-        (flow(), {"scheme": "aa"}, "scheme aa with representation moments"),
-        (flow(), {"addressing": "indirect", "loop": "z", "tile_y": 0, "tile_z": 0, "row_offset": 0}, "addressing"),
-        (flow(), {"layout": "aosoa", "width": 16}, "layout aosoa with representation moments"),
-        (flow(), {"storage": "fp16c"}, "storage fp16c with representation moments"),
-        (flow(), {"loop": "z", "tile_y": 0, "tile_z": 0}, "loop z with representation moments"),
-        (flow(), {"reads": "twice"}, "reads twice with representation moments"),
-        (flow(), {"steps": 9}, "steps 9 with representation moments: 1 to 8"),
-        (flow(), {"tile_x": 24}, "tile_x 24: rows of a tile have a multiple of 16 cells"),
-        (flow(), {"representation": "populations"}, "tile_x 16 with representation populations"),
+        (case_of("rocks", "d3q19", "regularised"), {}, "flags=compiled"),
+        (case_of("cavity", "d3q19", "regularised"), {"flags": "memory"}, "faces are compiled in"),
+        (flow(), {"storage": "fp16c"}, "storage=fp16c is not supported for representation=moments"),
+        (flow(), {"steps": 9}, "steps=9 is not supported for family moments-wavefront (use 1, 2, 3, 4, 5, 6, 7 or 8)"),
+        (flow(), {"tile_x": 24}, "tile=24x3x2: rows of a tile have a multiple of 16 cells"),
+        (flow(), {"tile_y": 1}, "tile=16x1x2: what a cell sends may pass 2 rows of a tile"),
+        (flow(), {"steps": 1, "prefetch_rows": 1}, "prefetch_rows=1 is not supported for steps=1"),
     ],
 )
 def test_rules(case: Case, axes: dict[str, Any], reason: str) -> None:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
-from lbmtune.catalogue.config import CpuConfig, from_flat
+from lbmtune.catalogue.config import CpuConfig, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, list_elements, traffic
 from lbmtune.catalogue.problem.case import Case
@@ -20,13 +19,14 @@ from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
+from lbmtune.errors import InputError
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.catalogue.test_implicit import rocks
 from tests.support.choices import LIMITS, case_of
 
 
 def config(**axes: Any) -> CpuConfig:
-    values = {"backend": "cpu", "scheme": "esoteric-twist", "addressing": "indirect", **axes}
+    values = {"backend": "cpu", "scheme": "esoteric-twist", "family": "sparse", **axes}
     found = from_flat(completed(values, LIMITS))
     assert isinstance(found, CpuConfig)
     return found
@@ -37,7 +37,7 @@ def passes(program: Program) -> bool:
 
 
 def test_seven_nodes_are_found_by_three_rows() -> None:
-    case, chosen = case_of("rocks", "d3q19", "bgk"), config(neighbours="chase", prefetch_index=64)
+    case, chosen = case_of("rocks", "d3q19", "bgk"), config(links="three_pointers", prefetch_index=64)
     source = render(case, chosen).source
     assert len(re.findall(r"= led_by\(links, ", source)) == 2 * 3, "along each axis, in steps of both parities"
     assert len(re.findall(r"= led_on\(links, ", source)) == 2 * 3, "D3Q19 has no use for the corner"
@@ -50,16 +50,16 @@ def test_seven_nodes_are_found_by_three_rows() -> None:
 
 def test_others_do_not_import_what_chases() -> None:
     case = case_of("rocks", "d3q19", "bgk")
-    kept, chased = (render(case, config(neighbours=name)).source for name in ("all", "chase"))
+    kept, chased = (render(case, config(links=name)).source for name in ("all", "three_pointers"))
     assert "chase" not in kept
     assert "from lbmtune.backend.cpu import chase, lists, simd" in chased
-    assert len({support_of(render(case, config(neighbours=name)).source) for name in ("all", "chase")}) == 2
+    assert len({support_of(render(case, config(links=name)).source) for name in ("all", "three_pointers")}) == 2
 
 
 def test_as_many_words_are_read_and_fewer_kept() -> None:
     """Geier, Schoenherr 2017: seven pointers read, three kept."""
     case = rocks("d3q27")
-    kept, chased = (config(neighbours=name, boundary="implicit") for name in ("all", "chase"))
+    kept, chased = (config(links=name, boundary="implicit") for name in ("all", "three_pointers"))
     assert traffic(case, kept) == traffic(case, chased)
     assert traffic(case, chased).index == 7 * 4
     assert traffic(case, chased).flags == 0
@@ -70,11 +70,11 @@ def test_as_many_words_are_read_and_fewer_kept() -> None:
 
 
 SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
-    ("grinder", "d2q9", {"neighbours": "chase"}),
-    ("solids", "d3q19", {"neighbours": "chase", "gather": "lanes", "order": "tile", "vector_bits": 256}),
-    ("rocks", "d2q9", {"neighbours": "chase", "vector_bits": 0, "layout": "aos", "storage": "fp64"}),
-    ("rocks", "d3q27", {"neighbours": "chase", "boundary": "implicit", "prefetch_index": 64, "threads": 2}),
-    ("rocks", "d2q9", {"neighbours": "chase", "layout": "aosoa", "width": 16, "storage": "fp16c"}),
+    ("grinder", "d2q9", {"links": "three_pointers"}),
+    ("solids", "d3q19", {"links": "three_pointers", "gather": "lanes", "order": "tile", "vector_bits": 256}),
+    ("rocks", "d2q9", {"links": "three_pointers", "vector_bits": 0, "layout": "aos", "storage": "fp64"}),
+    ("rocks", "d3q27", {"links": "three_pointers", "boundary": "implicit", "prefetch_index": 64, "threads": 2}),
+    ("rocks", "d2q9", {"links": "three_pointers", "layout": "aosoa", "width": 16, "storage": "fp16c"}),
     ("rocks", "d2q9", {"boundary": "implicit", "scheme": "aa", "storage": "fp64"}),
     ("rocks", "d2q9", {"boundary": "implicit", "scheme": "esoteric-pull", "vector_bits": 0, "order": "hilbert"}),
 ]
@@ -88,7 +88,7 @@ def test_kernels(flow: str, lattice: str, axes: dict[str, Any]) -> None:
 
 
 def test_on_the_whole_domain() -> None:
-    program = render(rocks(), config(neighbours="chase", boundary="implicit"))
+    program = render(rocks(), config(links="three_pointers", boundary="implicit"))
     assert verify_full_size(program, compile_cpu(program), open_cpu()).passed
 
 
@@ -101,7 +101,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verification_finds(fault: str) -> None:
-    program = render(rocks(), config(neighbours="chase", vector_bits=0))
+    program = render(rocks(), config(links="three_pointers", vector_bits=0))
     old, new = FAULTS[fault]
     assert program.source.count(old) >= 1
     assert not passes(replace(program, source=program.source.replace(old, new)))
@@ -115,11 +115,10 @@ def test_a_kernel_that_skips_does_not_pass_for_one_that_bounces_back() -> None:
 
 
 REASONS: list[tuple[Case, dict[str, Any], str]] = [
-    (rocks(), {"scheme": "pull", "boundary": "implicit"}, "scheme pull: what is skipped is missing in the lattice"),
+    (rocks(), {"scheme": "pull", "boundary": "implicit"}, "scheme=pull"),
     (case_of("cavity", "d2q9", "bgk"), {"scheme": "aa", "boundary": "implicit"}, "has no solid cells to skip"),
-    (rocks(), {"scheme": "esoteric-pull", "neighbours": "chase"}, "to (1, -1, 0) does not lead forward"),
-    (rocks(), {"neighbours": "some"}, "neighbours 'some': all and chase exist"),
-    (rocks(), {"addressing": "direct", "flags": "memory", "neighbours": "chase"}, "there is no list"),
+    (rocks(), {"scheme": "esoteric-pull", "links": "three_pointers"}, "to (1, -1, 0) does not lead forward"),
+    (rocks(), {"links": "some"}, "links=some is not supported (use all or three_pointers)"),
 ]
 
 
@@ -128,15 +127,15 @@ def test_reasons(case: Case, axes: dict[str, Any], reason: str) -> None:
     assert reason in str(broken(case, config(**axes), LIMITS))
 
 
-def test_the_axes_act_on_lists_alone() -> None:
-    for name, usual in (("boundary", "branch"), ("neighbours", "all")):
-        chosen = {"backend": "cpu", "addressing": "direct", "flags": "memory", "scheme": "esoteric-twist"}
-        assert neutral(name, chosen) == usual
-        assert neutral(name, {**chosen, "addressing": "indirect"}) is None
+@pytest.mark.parametrize(("name", "value"), [("boundary", "implicit"), ("links", "three_pointers")])
+def test_a_box_has_no_index_list(name: str, value: str) -> None:
+    with pytest.raises(InputError, match=name):
+        from_flat({"backend": "cpu", "family": "direct", "flags": "memory", "scheme": "esoteric-twist", name: value})
+    assert getattr(config(**{name: value}), name) == value
 
 
 def test_what_others_are_told_of_the_list() -> None:
-    program = render(rocks(), config(neighbours="chase", boundary="implicit"))
+    program = render(rocks(), config(links="three_pointers", boundary="implicit"))
     links = describe_storage(program).links
     assert links is not None
     assert (links.chased, links.rows, len(links.pointers)) == (True, 2, 2), "in the plane"

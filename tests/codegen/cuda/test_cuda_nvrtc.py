@@ -38,7 +38,7 @@ KINDS = {architecture: tuple(one_of_each_kind(flow)) for architecture, flow in F
 
 def _kind(sample: Sample) -> dict[str, object]:
     case, one = sample
-    axes = (one.scheme, one.layout, case.lattice, one.storage, one.cells_per_thread)
+    axes = (one.scheme, one.memory.name, case.lattice, one.storage, one.cells_per_thread)
     return dict(zip(("scheme", "layout", "lattice", "storage", "cells"), axes, strict=True))
 
 
@@ -73,7 +73,7 @@ def _grouped(every_day: bool) -> dict[Group, list[Job]]:
     groups: dict[Group, list[Job]] = {}
     for job in _jobs(every_day):
         case, one, architecture = job
-        groups.setdefault((architecture, one.scheme, one.layout, case.lattice), []).append(job)
+        groups.setdefault((architecture, one.scheme, one.memory.name, case.lattice), []).append(job)
     return groups
 
 
@@ -221,7 +221,7 @@ def _pull(**axes: object) -> Resources:
 
 
 def test_a_register_cap_acts() -> None:
-    free, capped = _pull(), _pull(max_registers=64)
+    free, capped = _pull(), _pull(register_limit="64-registers")
     assert free.registers > 64
     assert free.spill_bytes == 0
     assert capped.registers <= 64
@@ -231,15 +231,17 @@ def test_a_register_cap_acts() -> None:
 
 @pytest.mark.parametrize("scheme", ["pull", "aa"])
 def test_reading_ahead_takes_a_second_set_of_registers(scheme: str) -> None:
-    in_turn, ahead = (_pull(scheme=scheme, cells_per_thread=1, block=(64, 1, 1), march=4, prefetch=n) for n in (0, 1))
+    in_turn, ahead = (
+        _pull(scheme=scheme, cells_per_thread=1, block=(64, 1, 1), z_cells=4, prefetch_cells=n) for n in (0, 1)
+    )
     assert in_turn.spill_bytes == ahead.spill_bytes == 0
     assert ahead.registers >= in_turn.registers + BOX.stencil.q // 2
 
 
 @pytest.mark.parametrize("scheme", ["pull", "esoteric-twist"])
 def test_reading_further_ahead_takes_a_set_of_registers_for_each_cell(scheme: str) -> None:
-    axes: dict[str, object] = {"scheme": scheme, "cells_per_thread": 1, "block": (64, 1, 1), "march": 8}
-    found = [_pull(**axes, prefetch=n) for n in (1, 2, 3)]
+    axes: dict[str, object] = {"scheme": scheme, "cells_per_thread": 1, "block": (64, 1, 1), "z_cells": 8}
+    found = [_pull(**axes, prefetch_cells=n) for n in (1, 2, 3)]
     assert all(one.spill_bytes == one.local_bytes == 0 for one in found), "sets take turns without an index in memory"
     one, two, three = (resources.registers for resources in found)
     assert two >= one + BOX.stencil.q // 2
@@ -276,7 +278,7 @@ def test_each_population_is_loaded_and_stored_with_the_hints(scheme: str, hint: 
 
 
 def test_blocks_per_multiprocessor_act() -> None:
-    assert _pull(min_blocks=8).registers <= 65536 // (8 * 128) < _pull().registers
+    assert _pull(register_limit="8-blocks").registers <= 65536 // (8 * 128) < _pull().registers
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -18,22 +19,36 @@ from tests.support.cuda_samples import Sample, config, flows, label, sampled
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "cuda"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 
+
+def tiles(**knobs: object) -> CudaConfig:
+    """A configuration of temporal blocking with short chunks, planes read when they are needed."""
+    return config(**{"family": "temporal-blocking", "chunk_planes": 16, "plane_fetch": "none", **knobs})
+
+
 GOLDENS: dict[str, Sample] = {
     "pull_d2q9_box": (flows("d2q9", "bgk")["box"], config(cells_per_thread=4)),
     "pull_d3q19_cavity_half": (flows("d3q19", "trt")["cavity"], config(storage="fp16s", cells_per_thread=8)),
-    "push_d2q9_grinder": (flows("d2q9", "bgk")["grinder"], config(scheme="push", storage="fp64", max_registers=64)),
-    "aa_d2q9_channel_ghost": (flows("d2q9", "trt")["channel"], config(scheme="aa", wrap="ghost", min_blocks=4)),
+    "push_d2q9_grinder": (
+        flows("d2q9", "bgk")["grinder"],
+        config(scheme="push", storage="fp64", register_limit="64-registers"),
+    ),
+    "aa_d2q9_channel_ghost": (
+        flows("d2q9", "trt")["channel"],
+        config(scheme="aa", wrap="ghost", register_limit="4-blocks"),
+    ),
     "esoteric-pull_d3q19_box_aosoa": (
         flows("d3q19", "bgk")["box"],
         config(scheme="esoteric-pull", layout="aosoa", cells_per_thread=4),
     ),
     "aa_d3q19_channel_copied": (
         flows("d3q19", "bgk")["channel"],
-        config(scheme="aa", cells_per_thread=4, march=8, prefetch=2, fetch="shared"),
+        config(scheme="aa", cells_per_thread=4, z_cells=8, prefetch_cells=2, prefetch_to="shared"),
     ),
     "aa_d2q9_cavity_list_copied": (
         flows("d2q9", "bgk")["cavity"],
-        config(scheme="aa", addressing="indirect", block=(32, 1, 1), march=4, prefetch=1, fetch="shared"),
+        config(
+            family="sparse", scheme="aa", block=(32, 1, 1), sites_per_thread=4, prefetch_sites=1, prefetch_to="shared"
+        ),
     ),
     "pull_d2q9_patched": (
         patched("d2q9", "bgk", (192, 64, 1)),
@@ -41,35 +56,31 @@ GOLDENS: dict[str, Sample] = {
     ),
     "moments_d3q19_box": (
         flows("d3q19", "regularised")["box"],
-        config(representation="moments", layout="rows", pack=2, steps=2, block=(32, 8, 1), march=16, prefetch=2),
+        tiles(representation="moments", pack=2, steps=2, block=(32, 8, 1), plane_fetch="cp_async"),
     ),
     "several-steps_d3q19_box": (
         flows("d3q19", "bgk")["box"],
-        config(scheme="push", layout="rows", pack=2, steps=3, rows=2, block=(32, 8, 1), march=16, prefetch=2),
+        tiles(pack=2, steps=3, rows=2, block=(32, 8, 1), plane_fetch="cp_async"),
     ),
     "moments_d2q9_cavity": (
         flows("d2q9", "regularised")["cavity"],
-        config(
-            representation="moments", layout="rows", pack=2, steps=6, cells_per_thread=2, block=(32, 4, 1), march=16
-        ),
+        tiles(representation="moments", pack=2, steps=6, cells_per_thread=2, block=(32, 4, 1)),
     ),
     "moments_d3q27_grinder_flags": (
         flows("d3q27", "regularised")["grinder"],
-        config(representation="moments", layout="rows", block=(32, 8, 1), march=16, flags="memory"),
+        tiles(representation="moments", steps=1, block=(32, 8, 1), flags="memory"),
     ),
     "faces_d3q19_cavity": (
         flows("d3q19", "regularised")["cavity"],
-        config(representation="moments", halo="faces", block=(8, 8, 4), layout="rows", min_blocks=4),
+        config(family="face-exchange", tile=(8, 8, 4), layout="rows", register_limit="4-blocks"),
     ),
     "resident_d3q19_cavity": (
         replace(flows("d3q19", "bgk")["cavity"], domain=(64, 64, 64)),
-        config(launch="resident", layout="rows", block=(64, 4, 1), march=8),
+        config(family="persistent", layout="rows", block=(64, 4, 1), tile_planes=8),
     ),
     "resident_moments_d3q19_cavity": (
         replace(flows("d3q19", "regularised")["cavity"], domain=(64, 64, 64)),
-        config(
-            launch="resident", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2, march=4
-        ),
+        config(family="persistent", representation="moments", layout="rows", block=(32, 8, 1), cells_per_thread=2),
     ),
     "esoteric-twist_d2q9_cavity": (flows("d2q9", "bgk")["cavity"], config(scheme="esoteric-twist", cells_per_thread=2)),
 }
@@ -137,7 +148,10 @@ def test_an_index_beyond_32_bits_gets_64() -> None:
 
 def test_the_two_register_mechanisms_exclude_each_other() -> None:
     case = flows("d3q19", "bgk")["box"]
-    plain, capped, bounded = (render(case, config(**axes)) for axes in ({}, {"max_registers": 96}, {"min_blocks": 3}))
+    plain, capped, bounded = (
+        render(case, config(**axes))
+        for axes in ({}, {"register_limit": "96-registers"}, {"register_limit": "3-blocks"})
+    )
     assert "__launch_bounds__(32) step_0" in plain.source
     assert "__launch_bounds__(32, 3) step_0" in bounded.source
     assert 'extern "C" __global__ void step_0' in capped.source

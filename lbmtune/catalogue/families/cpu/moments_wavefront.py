@@ -23,7 +23,7 @@ from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import CpuConfig
-from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
 MARGIN = 16

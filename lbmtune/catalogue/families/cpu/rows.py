@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lbmtune.catalogue.families.groups import Bounded, RowsOfCells
-from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
 

@@ -10,7 +10,7 @@ from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import CpuConfig
-from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
 

@@ -9,7 +9,7 @@ from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
-from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 

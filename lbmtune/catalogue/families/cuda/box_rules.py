@@ -6,9 +6,8 @@ from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.families import common_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.cuda.box import Box
-from lbmtune.catalogue.families.cuda.column import Column
+from lbmtune.catalogue.families.cuda.column import LEAST_BYTES, Column
 from lbmtune.catalogue.families.cuda.direct import Direct
-from lbmtune.catalogue.families.cuda.prefetch_buffers import LEAST_BYTES
 from lbmtune.catalogue.limits import MOST_REGISTERS, Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import shared_slot

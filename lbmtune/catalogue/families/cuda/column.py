@@ -7,17 +7,18 @@ arithmetic: into registers, or into shared memory by asynchronous copies (cp.asy
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from lbmtune.catalogue.families.cuda.box import Box
-from lbmtune.catalogue.families.cuda.prefetch_buffers import column_buffer_bytes
 from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
 from lbmtune.lattice import Lattice
 
-MOST_AHEAD = 3
-"""Cells that a thread reads before their turn, at most."""
+LEAST_BYTES = 4
+"""What an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,5 +43,14 @@ class Column(Box):
         return x, y, z * self.z_cells
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block for cells that are read ahead."""
-        return column_buffer_bytes(case, self)
+        """Return the shared memory of a thread block for cells that its threads copy ahead.
+
+        Each thread copies what it will take itself: the populations of its cells, and, if it has several, those of the
+        cell beyond an end of the row that a warp has of it.
+        """
+        if self.prefetch_to != "shared":
+            return 0
+        threads, cells, element = prod(self.block), self.cells_per_thread, self.stored.bytes
+        ends = threads // min(self.block[0], WARP) if cells > 1 else 0
+        of_block = case.stencil.q * (threads * cells * element + ends * max(LEAST_BYTES, element))
+        return self.prefetch_cells * of_block

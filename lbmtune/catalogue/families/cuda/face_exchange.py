@@ -20,7 +20,7 @@ from lbmtune.catalogue.layouts.tiled_cells import TiledCells
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
-from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 _LAYOUTS = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")

@@ -17,7 +17,7 @@ from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
-from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 _MOMENTS = Acts(on="representation", values=("moments",), because="a thread has one column of its tile of populations")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import lcm
 from typing import ClassVar
 
-from lbmtune.catalogue.families.cuda.prefetch_buffers import list_buffer_bytes
+from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
+from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.families.groups import (
     CacheHints,
     Indexed,
@@ -18,9 +19,12 @@ from lbmtune.catalogue.families.groups import (
 )
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.pointer_swap import phases_of
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
-from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.catalogue.schemes.scheme import Phase
+from lbmtune.catalogue.sparse.index_list import listed_rows, used
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 
@@ -73,5 +77,15 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
         return pass_bytes(case, self)
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block for words that are read ahead."""
-        return list_buffer_bytes(case, self)
+        """Return the most shared memory of a thread block, in any pass, for words of the list that are copied ahead."""
+        period = self.propagation.period
+        phases = (phase for parity in range(period) for phase in phases_of(self, case.stencil, parity))
+        return max(self.pass_shared_bytes(case, phase) for phase in phases)
+
+    def pass_shared_bytes(self, case: Case, phase: Phase) -> int:
+        """Return the shared memory of a thread block in a pass of the scheme; each thread copies its own words."""
+        if self.prefetch_to != "shared":
+            return 0
+        needed = used(seen_by(case, self), self.propagation, phase)
+        words = len(listed_rows(case, self).read_first(needed))
+        return self.prefetch_sites * WORD_BYTES * self.cells_per_thread * self.block[0] * words

@@ -23,7 +23,7 @@ from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
 from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Block
-from lbmtune.catalogue.storage import StorageFrame, aligned
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.prefetch_buffers import waiting_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.codegen.cuda.shared import access, box, entry, physics
@@ -20,7 +19,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
     x, y, z = config.block
     cells = x * config.cells_per_thread, y, z * config.z_cells
-    period = box.period(case, config, cells, lambda phase: waiting_bytes(case, config, phase))
+    period = box.period(case, config, cells, lambda _: config.shared_bytes(case))
     return entry.launched(box.program(case, config, _entries(case, config, parts), period), config)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.prefetch_buffers import waiting_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
@@ -112,5 +111,5 @@ def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
         block=config.block,
         covers=(config.block[0] * config.cells_per_thread * config.sites_per_thread, 1, 1),
         over="sites",
-        shared_bytes=waiting_bytes(case, config, one.phase),
+        shared_bytes=config.pass_shared_bytes(case, one.phase),
     )
