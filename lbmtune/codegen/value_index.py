@@ -7,10 +7,14 @@ from typing import Any
 
 from lbmtune.catalogue.families.cpu.moments_wavefront import kept_index
 from lbmtune.catalogue.families.cuda.temporal_blocking import value_index as tile_index
-from lbmtune.catalogue.layouts.layout import Extents, Int
+from lbmtune.catalogue.layouts.layout import Extents, Int, index
 from lbmtune.lattice import Lattice
 
 ValueIndex = Callable[[Int, Int, Int, Int, Extents, Any, Lattice], Int]
+
+
+def _by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
+    return index(config.memory, extents, x, y, z, k)
 
 
 def _with_row_offset(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
@@ -19,8 +23,8 @@ def _with_row_offset(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: A
 
 VALUE_INDEX: Mapping[str, ValueIndex] = {
     "temporal-blocking": tile_index,
-    "persistent": tile_index,
-    "face-exchange": tile_index,
+    "persistent": _by_layout,
+    "face-exchange": _by_layout,
     "moments-wavefront": _with_row_offset,
 }
 """Element of value k of cell (x, y, z) in storage of some extents, by family; ints, arrays or traced values."""

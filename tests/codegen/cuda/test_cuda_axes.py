@@ -268,6 +268,6 @@ def test_a_table_whose_places_are_shared_forbids_reading_ahead(monkeypatch: pyte
     slot = SCHEMES["aa"].phase(lattice("d3q19"), 0).accesses[1].write.slot
     reason = broken(case, one, Limits())
     assert reason is not None
-    assert reason.startswith(f"prefetch_cells=1 with scheme=aa: slot {slot} is touched at ")
+    assert reason.startswith(f"prefetch_cells=1 is not supported for scheme=aa (use 0): slot {slot} is accessed at ")
     assert str(HERE) in reason
     assert "so another thread may write what is read ahead" in reason

@@ -115,7 +115,6 @@ def test_reasons() -> None:
     assert broken(case, config("aa", sites_per_thread=33), LIMITS) == (
         "sites_per_thread=33: a block takes 1,056 sites of a domain of 1,024 cells"
     )
-    assert (
-        broken(case, config("aa", prefetch_sites=4, sites_per_thread=8), LIMITS)
-        == "prefetch_sites=4: at most 3 cells are read ahead"
+    assert broken(case, config("aa", prefetch_sites=4, sites_per_thread=8), LIMITS) == (
+        "prefetch_sites=4 is not supported for family sparse (use 0, 1, 2 or 3)"
     )

@@ -360,7 +360,7 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(64, 64, 64),
         {"register_planes": 2, "representation": "populations", "cells_per_thread": 1, "block": (64, 8, 1)},
     ),
-    "register_planes is not a knob of family face-exchange": (
+    "is not a knob of family face-exchange": (
         _sized(64, 64, 64),
         {"family": "face-exchange", "register_planes": 2},
     ),

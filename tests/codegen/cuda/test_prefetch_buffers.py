@@ -127,7 +127,7 @@ def test_copies_are_as_wide_as_what_a_thread_reads() -> None:
 
 
 REASONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "nothing ahead": ({}, {"prefetch_cells": 0}, "prefetch_to=shared with prefetch_cells=0"),
+    "nothing ahead": ({}, {"prefetch_cells": 0}, "prefetch_to=shared is not supported for prefetch_cells=0"),
     "unknown": ({}, {"prefetch_to": "later"}, "prefetch_to=later is not supported for family column"),
     "too little": (
         {"storage": "fp16s", "cells_per_thread": 2},
@@ -164,10 +164,11 @@ def test_devices_without_such_copies() -> None:
     case = case_of("box", "d3q19", "bgk")
     old, new = (cuda_limits(name, 80, 2**34) for name in ("sm_70", "sm_80"))
     march = config(scheme="push", steps=2, layout="rows", block="32x8x1", fetch="registers", prefetch=2)
-    for name, chosen in (("fetch shared", config()), ("prefetch 2", march)):
+    asked = {"prefetch_to=shared": ("registers", config()), "plane_fetch=cp_async": ("registers", march)}
+    for name, (other, chosen) in asked.items():
         assert broken(case, chosen, new) is None
         assert broken(case, chosen, old) == (
-            f"{name}: this device has no copies to shared memory that are under way on their own"
+            f"{name} is not supported by this device (use {other}): it needs compute capability 8.0"
         )
 
 

@@ -59,5 +59,5 @@ def test_steps_are_right() -> None:
 def test_a_device_that_cannot_says_so() -> None:
     case, one = flows("d3q19", "bgk")["box"], config(launch="dependent")
     assert broken(case, one, Limits(dependent=True)) is None
-    assert "begins no launch before" in str(broken(case, one, Limits()))
+    assert "launch=dependent is not supported by this device" in str(broken(case, one, Limits()))
     assert "launch=later is not supported for family direct" in refusal(case, Limits(), config(), launch="later")

@@ -14,7 +14,7 @@ from sympy import Rational, Symbol
 
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.operator import assignments, population, relaxed, weight
-from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import chunk_planes, piece_cells, run_cells, shared_bytes, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -187,19 +187,20 @@ def test_illegal(case: Case, knobs: dict[str, object], reason: str) -> None:
     assert reason in refusal(case, limits, config(), **knobs)
 
 
-@pytest.mark.parametrize("axes", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
-def test_populations_have_none_of_it(axes: dict[str, object]) -> None:
-    assert broken(flow(), old_cuda(**axes), LIMITS)  # type: ignore[arg-type]
+@pytest.mark.parametrize("knobs", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
+def test_populations_have_none_of_it(knobs: dict[str, object]) -> None:
+    (name,) = knobs
+    assert f"{name} is not a knob of family direct" in refusal(flow(), LIMITS, old_cuda(), **knobs)
 
 
 def test_an_unknown_representation_is_bad_input() -> None:
-    with pytest.raises(InputError, match="did you mean 'moments'"):
-        broken(flow(), config(representation="moment"), LIMITS)
+    reason = refusal(flow(), LIMITS, config(), representation="moment")
+    assert "representation=moment is not supported for family temporal-blocking (use populations or moments)" in reason
 
 
 def test_defaults_are_those_of_a_kernel_of_populations() -> None:
-    usual = defaults("cuda")
-    assert (usual["representation"], usual["steps"], usual["rows"], usual["pack"]) == ("populations", 1, 1, 1)
+    usual = old_cuda()
+    assert (usual.family, usual.kept.name, usual.fused_steps) == ("direct", "populations", 1)
 
 
 # results
